@@ -1,0 +1,20 @@
+export { EPOCH_MINOR, OpenFlag, opcodeName, ROOT_ID, SetattrField } from "./abi.ts";
+export { type AttributeChange, Attributes, type FileSystemStatistics } from "./attributes.ts";
+export { check, Errno, errnoName, SystemError } from "./errno.ts";
+export {
+  type ConnectionInfo,
+  type CopyRange,
+  type CopyResult,
+  type FileSystem,
+  PENDING,
+  type RequestControl,
+  type Result,
+  type SuspendedRequest,
+} from "./file-system.ts";
+export { type BackgroundJob, ring, ServeLoop } from "./loop.ts";
+export { type FuseDevice, type MountOptions, mountFuse, unmountFuse } from "./mount.ts";
+export * as syscalls from "./native/syscalls.ts";
+export { incrementEpoch, invalidateEntryMessage, invalidateInodeMessage, Notifier } from "./notify.ts";
+export type { Reply } from "./reply.ts";
+export type { Caller } from "./request.ts";
+export { MAX_WRITE, MessageBuffers, Session, Turn } from "./session.ts";

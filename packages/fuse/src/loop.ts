@@ -1,0 +1,99 @@
+import { Errno, SystemError, check } from "./errno.ts";
+import * as sys from "./native/syscalls.ts";
+import { Turn, type Session } from "./session.ts";
+
+/** Work done in slices between requests: each call does a few milliseconds of it and says whether it is finished. */
+export type BackgroundJob = () => boolean;
+
+/**
+ * Serves any number of sessions on the calling thread. The thread sleeps in epoll_wait; `doorbell`, an eventfd, is how
+ * others wake it.
+ */
+export class ServeLoop {
+  readonly doorbell: number;
+  readonly #epoll: number;
+  readonly #sessions = new Map<number, Session>();
+  readonly #jobs: BackgroundJob[] = [];
+  readonly #onClosed: (session: Session) => void;
+  readonly #onDoorbell: () => void;
+  readonly #doorbellValue = new Uint8Array(8);
+  #stopped = false;
+
+  constructor(options: { onDoorbell: () => void; onClosed: (session: Session) => void }) {
+    this.#epoll = check("epoll_create1", sys.epollCreate());
+    this.doorbell = check("eventfd", sys.eventfd());
+    this.#onDoorbell = options.onDoorbell;
+    this.#onClosed = options.onClosed;
+    check("epoll_ctl", sys.epollControl(this.#epoll, sys.EpollControl.ADD, this.doorbell));
+  }
+
+  add(session: Session): void {
+    this.#sessions.set(session.fd, session);
+    check("epoll_ctl", sys.epollControl(this.#epoll, sys.EpollControl.ADD, session.fd));
+  }
+
+  remove(session: Session): void {
+    if (!this.#sessions.delete(session.fd)) return;
+    sys.epollControl(this.#epoll, sys.EpollControl.DELETE, session.fd);
+  }
+
+  background(job: BackgroundJob): void {
+    this.#jobs.push(job);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** Returns after stop(). */
+  run(): void {
+    while (!this.#stopped) {
+      const ready = sys.epollWait(this.#epoll, this.#jobs.length > 0 ? 0 : -1);
+      if (ready < 0) {
+        if (-ready === Errno.EINTR) continue;
+        throw new SystemError("epoll_wait", -ready);
+      }
+      for (let i = 0; i < ready; i++) {
+        const fd = sys.epollReady(i);
+        if (fd === this.doorbell) {
+          sys.read(this.doorbell, this.#doorbellValue, 8);
+          this.#onDoorbell();
+        } else this.#serve(fd);
+      }
+      this.#work();
+    }
+  }
+
+  close(): void {
+    sys.close(this.#epoll);
+    sys.close(this.doorbell);
+  }
+
+  // After an answer its receiver has to run before it can ask again, so looking at once would find nothing; after a
+  // RELEASE or FORGET more is likely queued. A few at most, so that one busy mount does not starve the others.
+  #serve(fd: number): void {
+    const session = this.#sessions.get(fd);
+    if (session === undefined) return;
+    for (let i = 0; i < 16; i++) {
+      const turn = session.turn();
+      if (turn === Turn.CLOSED) {
+        this.remove(session);
+        this.#onClosed(session);
+        return;
+      }
+      if (turn !== Turn.HANDLED) return;
+    }
+  }
+
+  #work(): void {
+    const job = this.#jobs.shift();
+    if (job !== undefined && !job()) this.#jobs.push(job);
+  }
+}
+
+/** Wakes a ServeLoop from any thread of the process. */
+export function ring(doorbell: number): void {
+  const one = new Uint8Array(8);
+  one[0] = 1;
+  sys.write(doorbell, one, 8);
+}

@@ -1,0 +1,96 @@
+import { spawn } from "node:child_process";
+import { check, Errno, SystemError } from "./errno.ts";
+import * as sys from "./native/syscalls.ts";
+
+export interface MountOptions {
+  readonly mountPoint: string;
+  /** Shown as the source and, behind "fuse.", as the type of the mount. */
+  readonly name: string;
+  /** Let processes of other users in. An ordinary user may only with `user_allow_other` in /etc/fuse.conf. */
+  readonly allowOther?: boolean;
+  /** Mount with mount(2) instead of fusermount3; default: when the process is root. */
+  readonly privileged?: boolean;
+}
+
+export interface FuseDevice {
+  /** The descriptor of /dev/fuse that carries the connection; non-blocking. */
+  readonly fd: number;
+  readonly privileged: boolean;
+}
+
+const DEVICE = "/dev/fuse";
+
+/** Mounts and returns the connection's descriptor; requests can be read from it at once. */
+export async function mountFuse(options: MountOptions): Promise<FuseDevice> {
+  const privileged = options.privileged ?? process.geteuid?.() === 0;
+  const fd = privileged ? mountDirectly(options) : await mountWithHelper(options);
+  check("fcntl", sys.setNonblocking(fd));
+  return { fd, privileged };
+}
+
+/** Detaches the mount: new accesses see the directory beneath, running ones end with the connection. */
+export async function unmountFuse(mountPoint: string, options: { privileged: boolean }): Promise<void> {
+  if (options.privileged) {
+    const code = sys.umount(bytesOf(mountPoint), sys.Mount.DETACH);
+    // Not mounted (any more) is what was wanted.
+    if (code < 0 && -code !== Errno.EINVAL && -code !== Errno.ENOENT) throw new SystemError("umount2", -code);
+    return;
+  }
+  const { code, stderr } = await runHelper(["-u", "-z", "--", mountPoint]);
+  if (code !== 0 && !/not found|not mounted|Invalid argument/i.test(stderr)) {
+    throw new Error(`fusermount3 -u failed: ${stderr.trim() || `exit code ${code}`}`);
+  }
+}
+
+// Paths of the host come as JavaScript strings; system calls take byte strings.
+function bytesOf(path: string): string {
+  return Buffer.from(path, "utf8").toString("latin1");
+}
+
+function mountDirectly(options: MountOptions): number {
+  const fd = check(`open ${DEVICE}`, sys.open(DEVICE, sys.Open.RDWR));
+  const data = [`fd=${fd}`, "rootmode=40000", "user_id=0", "group_id=0"];
+  if (options.allowOther ?? true) data.push("allow_other");
+  const flags = sys.Mount.NOSUID | sys.Mount.NODEV;
+  const code = sys.mount(options.name, bytesOf(options.mountPoint), `fuse.${options.name}`, flags, data.join(","));
+  if (code < 0) {
+    sys.close(fd);
+    throw new SystemError("mount", -code);
+  }
+  return fd;
+}
+
+// fusermount3 is setuid root: it opens /dev/fuse, mounts, and sends the descriptor over the socket it is told of.
+async function mountWithHelper(options: MountOptions): Promise<number> {
+  const pair = sys.socketpair();
+  if (typeof pair === "number") throw new SystemError("socketpair", -pair);
+  const [ours, theirs] = pair;
+  try {
+    const mountOptions = [`fsname=${options.name}`, `subtype=${options.name}`, "nosuid", "nodev"];
+    if (options.allowOther) mountOptions.push("allow_other");
+    const { code, stderr } = await runHelper(["-o", mountOptions.join(","), "--", options.mountPoint], theirs);
+    if (code !== 0) throw new Error(`fusermount3 failed: ${stderr.trim() || `exit code ${code}`}`);
+    return check("fusermount3 sent no descriptor", sys.receiveDescriptor(ours));
+  } finally {
+    sys.close(ours);
+    sys.close(theirs);
+  }
+}
+
+function runHelper(args: string[], socket?: number): Promise<{ code: number | null; stderr: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn("fusermount3", args, {
+      stdio: ["ignore", "ignore", "pipe", ...(socket === undefined ? [] : [socket])],
+      env: { PATH: process.env.PATH, ...(socket === undefined ? {} : { _FUSE_COMMFD: "3" }) },
+    });
+    let stderr = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    child.on("error", (error: NodeJS.ErrnoException) => {
+      const missing = error.code === "ENOENT";
+      reject(missing ? new Error("fusermount3 is not installed: install the package fuse3") : error);
+    });
+    child.on("close", (code) => resolve({ code, stderr }));
+  });
+}

@@ -1,0 +1,57 @@
+import { NotifyCode, OUT_HEADER_SIZE } from "./abi.ts";
+import { Errno } from "./errno.ts";
+import * as sys from "./native/syscalls.ts";
+
+function message(code: number, bodySize: number): { bytes: Buffer; view: DataView } {
+  const bytes = Buffer.alloc(OUT_HEADER_SIZE + bodySize);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  view.setUint32(0, bytes.length, true);
+  view.setInt32(4, code, true);
+  return { bytes, view };
+}
+
+/** "Forget this name": the entry is looked up again before its next use. */
+export function invalidateEntryMessage(parent: number, name: string): Buffer {
+  const { bytes, view } = message(NotifyCode.INVAL_ENTRY, 16 + name.length + 1);
+  view.setBigUint64(16, BigInt(parent), true);
+  view.setUint32(24, name.length, true);
+  bytes.write(name, 32, "latin1");
+  return bytes;
+}
+
+/** Attributes become stale; with an offset of 0 or more the cached pages from there on go too (length 0: to the end). */
+export function invalidateInodeMessage(node: number, offset: number, length: number): Buffer {
+  const { bytes, view } = message(NotifyCode.INVAL_INODE, 24);
+  view.setBigUint64(16, BigInt(node), true);
+  view.setBigInt64(24, BigInt(offset), true);
+  view.setBigInt64(32, BigInt(length), true);
+  return bytes;
+}
+
+/** Makes every cached name stale at once (protocol 7.44). Does not block, so the serving thread may send it. */
+export function incrementEpoch(fd: number): number {
+  const { bytes } = message(NotifyCode.INC_EPOCH, 0);
+  return sys.write(fd, bytes, bytes.length);
+}
+
+/**
+ * Sends notifications that may block on locks held by clients who wait for the serving thread. It therefore must run on
+ * a thread with an event loop of its own, never on the one that serves; writes happen on libuv's pool.
+ */
+export class Notifier {
+  readonly #fd: number;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  /** True if the kernel knew the thing; false if it had nothing cached. */
+  async send(bytes: Buffer): Promise<boolean> {
+    const written = await sys.writeAsync(this.#fd, bytes);
+    if (written >= 0) return true;
+    if (-written === Errno.ENOENT || -written === Errno.ENODEV || -written === Errno.ENOTCONN) return false;
+    // An older kernel without this notification: its caches simply run out.
+    if (-written === Errno.EINVAL) return false;
+    throw new Error(`notification failed: errno ${-written}`);
+  }
+}

@@ -1,0 +1,304 @@
+import {
+  FIXED_SIZE,
+  IN_HEADER_SIZE,
+  InitFlag,
+  InitFlag2,
+  KERNEL_MAJOR,
+  KERNEL_MINOR,
+  OLDEST_MINOR,
+  Opcode,
+  opcodeName,
+} from "./abi.ts";
+import { Errno, errnoName } from "./errno.ts";
+import type { ConnectionInfo, FileSystem, RequestControl, SuspendedRequest } from "./file-system.ts";
+import { PENDING } from "./file-system.ts";
+import * as sys from "./native/syscalls.ts";
+import { OPERATIONS } from "./operations.ts";
+import { Reply } from "./reply.ts";
+import { Request } from "./request.ts";
+
+export const MAX_WRITE = 1 << 20;
+const MAX_PAGES = MAX_WRITE / 4096;
+/** The kernel refuses to hand out a request to a buffer smaller than the largest one it may send. */
+export const BUFFER_SIZE = MAX_WRITE + 8192;
+
+/** Receive and send buffers; one pair serves all sessions of a thread, since requests are handled one at a time. */
+export class MessageBuffers {
+  readonly request = new Request(BUFFER_SIZE);
+  readonly reply = new Reply(BUFFER_SIZE);
+}
+
+export interface SessionOptions {
+  readonly fd: number;
+  readonly fileSystem: FileSystem;
+  readonly buffers: MessageBuffers;
+  /** Ask for passthrough; what the kernel granted is in ConnectionInfo. */
+  readonly passthrough?: boolean;
+  readonly log?: (message: string) => void;
+  /** INIT has been answered: the mount works. */
+  readonly onReady?: (connection: ConnectionInfo) => void;
+}
+
+/** What one turn found. */
+export const Turn = {
+  /** Nothing to read. */
+  IDLE: 0,
+  /** A request whose sender waits was answered: the next one will take a moment. */
+  ANSWERED: 1,
+  /** A request that nobody waits for was handled: more may be queued. */
+  HANDLED: 2,
+  /** The connection is gone. */
+  CLOSED: 3,
+} as const;
+
+/** Flags we ask for; fuse-notes: no writeback cache, no ACLs, no remote locks, READDIRPLUS at all times. */
+const WANTED =
+  InitFlag.ASYNC_READ |
+  InitFlag.ATOMIC_O_TRUNC |
+  InitFlag.BIG_WRITES |
+  InitFlag.DO_READDIRPLUS |
+  InitFlag.PARALLEL_DIROPS |
+  InitFlag.EXPLICIT_INVAL_DATA |
+  InitFlag.MAX_PAGES |
+  InitFlag.CACHE_SYMLINKS |
+  InitFlag.HANDLE_KILLPRIV_V2 |
+  InitFlag.INIT_EXT;
+
+/** One FUSE connection: reads requests, has the file system answer them, writes the replies. */
+export class Session implements RequestControl {
+  readonly fd: number;
+  readonly #fs: FileSystem;
+  readonly #request: Request;
+  readonly #reply: Reply;
+  readonly #options: SessionOptions;
+  #current: Request;
+  #connection: ConnectionInfo | undefined;
+  #closed = false;
+  /** Suspended requests by the text of their unique id, for INTERRUPT. */
+  readonly #suspended = new Map<string, { interrupted: boolean }>();
+
+  constructor(options: SessionOptions) {
+    this.fd = options.fd;
+    this.#fs = options.fileSystem;
+    this.#request = options.buffers.request;
+    this.#reply = options.buffers.reply;
+    this.#options = options;
+    this.#current = this.#request;
+  }
+
+  get connection(): ConnectionInfo | undefined {
+    return this.#connection;
+  }
+
+  /** Reads and handles one request, if there is one. */
+  turn(): number {
+    const request = this.#request;
+    const length = sys.read(this.fd, request.bytes, BUFFER_SIZE);
+    if (length < 0) {
+      switch (-length) {
+        case Errno.EAGAIN:
+          return Turn.IDLE;
+        case Errno.ENOENT: // the request was interrupted before we read it
+        case Errno.EINTR:
+          return Turn.HANDLED;
+        case Errno.ENODEV:
+          this.#close();
+          return Turn.CLOSED;
+        default:
+          this.#log(`reading requests failed: ${errnoName(-length)}`);
+          this.#close();
+          return Turn.CLOSED;
+      }
+    }
+    request.length = length;
+    return this.handle(request);
+  }
+
+  /** Handles a request that stands in a buffer; public so that malformed ones can be tried without a kernel. */
+  handle(request: Request): number {
+    if (request.length < IN_HEADER_SIZE || request.declaredLength !== request.length) {
+      this.#log(`dropped a message of ${request.length} bytes that is no request`);
+      return Turn.HANDLED;
+    }
+    switch (request.opcode) {
+      case Opcode.Forget:
+        if (request.length >= IN_HEADER_SIZE + FIXED_SIZE.Forget) this.#forget(request.nodeId, request.u64(0));
+        return Turn.HANDLED;
+      case Opcode.BatchForget:
+        this.#batchForget(request);
+        return Turn.HANDLED;
+      case Opcode.Interrupt:
+        this.#interrupt(request);
+        return Turn.HANDLED;
+      case Opcode.Destroy:
+        this.#send(request, Errno.OK);
+        return Turn.ANSWERED;
+      case Opcode.Init:
+        this.#init(request);
+        return Turn.ANSWERED;
+      case Opcode.Release:
+      case Opcode.Releasedir:
+        this.#run(request);
+        return Turn.HANDLED;
+      default:
+        this.#run(request);
+        return Turn.ANSWERED;
+    }
+  }
+
+  /** Takes the request being handled out of the buffer, so that it can run again later. */
+  suspend(): SuspendedRequest {
+    const original = this.#current;
+    const kept = new Request(original.length + 8);
+    original.bytes.copy(kept.bytes, 0, 0, original.length);
+    kept.length = original.length;
+    const key = uniqueKey(original.uniqueLow, original.uniqueHigh);
+    const state = { interrupted: false };
+    this.#suspended.set(key, state);
+    return {
+      get interrupted() {
+        return state.interrupted;
+      },
+      resume: () => {
+        this.#suspended.delete(key);
+        if (this.#closed) return;
+        if (state.interrupted) {
+          this.#reply.reset();
+          this.#send(kept, Errno.EINTR);
+        } else this.#run(kept);
+      },
+    };
+  }
+
+  #run(request: Request): void {
+    const reply = this.#reply;
+    reply.reset();
+    this.#send(request, this.#answer(request, reply));
+  }
+
+  #answer(request: Request, reply: Reply): number {
+    const operation = OPERATIONS[request.opcode];
+    if (operation === undefined) return Errno.ENOSYS;
+    if (this.#connection === undefined) return Errno.EIO;
+    if (request.bodyEnd < IN_HEADER_SIZE + operation.fixedSize) return Errno.EINVAL;
+    this.#current = request;
+    try {
+      return operation.run(this.#fs, request, reply);
+    } catch (error) {
+      // One request fails; the mount lives on.
+      this.#log(`${operation.name} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      return Errno.EIO;
+    }
+  }
+
+  #send(request: Request, errno: number): void {
+    if (errno === PENDING) return;
+    const reply = this.#reply;
+    const length = reply.seal(request.uniqueLow, request.uniqueHigh, errno);
+    const written = sys.write(this.fd, reply.bytes, length);
+    if (written >= 0) return;
+    if (-written === Errno.ENOENT) this.#undo(errno);
+    else if (-written !== Errno.ENODEV) {
+      this.#log(`reply to ${opcodeName(request.opcode)} refused: ${errnoName(-written)}`);
+      this.#undo(errno);
+      if (-written === Errno.EINVAL) this.#sendBareError(request);
+    }
+  }
+
+  // The kernel found the reply malformed and the client still waits.
+  #sendBareError(request: Request): void {
+    const length = this.#reply.seal(request.uniqueLow, request.uniqueHigh, Errno.EIO);
+    sys.write(this.fd, this.#reply.bytes, length);
+  }
+
+  // The client was killed before it saw the reply: what the reply granted will never be given back by it.
+  #undo(errno: number): void {
+    if (errno !== Errno.OK) return;
+    const reply = this.#reply;
+    if (reply.openedNode !== 0) this.#fs.release?.(reply.openedNode, reply.openedHandle, 0);
+    for (const node of reply.granted) this.#forget(node, 1);
+  }
+
+  #forget(node: number, count: number): void {
+    try {
+      this.#fs.forget(node, count);
+    } catch (error) {
+      this.#log(`FORGET failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    }
+  }
+
+  #batchForget(request: Request): void {
+    if (request.length < IN_HEADER_SIZE + FIXED_SIZE.BatchForget) return;
+    const room = Math.floor((request.length - IN_HEADER_SIZE - FIXED_SIZE.BatchForget) / 16);
+    const count = Math.min(request.u32(0), room);
+    for (let i = 0; i < count; i++) {
+      const at = FIXED_SIZE.BatchForget + i * 16;
+      this.#forget(request.u64(at), request.u64(at + 8));
+    }
+  }
+
+  // Only a suspended request can still be interrupted; the others are answered before the INTERRUPT is read.
+  #interrupt(request: Request): void {
+    if (request.length < IN_HEADER_SIZE + FIXED_SIZE.Interrupt) return;
+    const state = this.#suspended.get(uniqueKey(request.u32(0), request.u32(4)));
+    if (state !== undefined) state.interrupted = true;
+  }
+
+  #init(request: Request): void {
+    const reply = this.#reply;
+    reply.reset();
+    if (request.length < IN_HEADER_SIZE + FIXED_SIZE.Init || this.#connection !== undefined) {
+      this.#send(request, Errno.EINVAL);
+      return;
+    }
+    const major = request.u32(0);
+    const minor = request.u32(4);
+    if (major < KERNEL_MAJOR || (major === KERNEL_MAJOR && minor < OLDEST_MINOR)) {
+      this.#log(`the kernel speaks FUSE ${major}.${minor}; at least 7.${OLDEST_MINOR} is needed`);
+      this.#send(request, Errno.EPROTO);
+      return;
+    }
+    const offered = request.u32(12);
+    const hasSecondFlags = (offered & InitFlag.INIT_EXT) !== 0 && request.length >= IN_HEADER_SIZE + 20;
+    const offered2 = hasSecondFlags ? request.u32(16) : 0;
+    const wanted2 = InitFlag2.NO_EXPORT_SUPPORT | (this.#options.passthrough ? InitFlag2.PASSTHROUGH : 0);
+    const flags2 = wanted2 & offered2;
+    const passthrough = (flags2 & InitFlag2.PASSTHROUGH) !== 0;
+    const fields = {
+      minor: KERNEL_MINOR,
+      maxReadahead: Math.max(request.u32(8), MAX_WRITE),
+      flags: WANTED & offered,
+      flags2,
+      maxBackground: 64,
+      congestionThreshold: 48,
+      maxWrite: MAX_WRITE,
+      maxPages: MAX_PAGES,
+      maxStackDepth: passthrough ? 2 : 0,
+    };
+    // A newer major version: name ours and wait for the kernel's second INIT.
+    if (major > KERNEL_MAJOR) {
+      reply.init(fields);
+      this.#send(request, Errno.OK);
+      return;
+    }
+    this.#connection = { minor: Math.min(minor, KERNEL_MINOR), passthrough, fd: this.fd };
+    this.#fs.init?.(this.#connection, this);
+    reply.init(fields);
+    this.#send(request, Errno.OK);
+    this.#options.onReady?.(this.#connection);
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#fs.destroy?.();
+  }
+
+  #log(message: string): void {
+    this.#options.log?.(message);
+  }
+}
+
+function uniqueKey(low: number, high: number): string {
+  return `${high}:${low}`;
+}

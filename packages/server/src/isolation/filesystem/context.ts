@@ -1,0 +1,53 @@
+import { type Caller, Errno, type RequestControl } from "@agentfense/fuse";
+import type { LevelValue, Scope } from "@agentfense/permission";
+import type { CopyUp } from "./copy-up.ts";
+import type { Credentials } from "./credentials.ts";
+import type { Delta } from "./delta.ts";
+import type { EventGate } from "./denials.ts";
+import type { Node } from "./node.ts";
+import type { Presentation } from "./presentation.ts";
+import type { Quota } from "./quota.ts";
+import type { Tree } from "./tree.ts";
+
+/** What makes writing possible; a workspace without a delta has none of it. */
+export interface Writing {
+  readonly delta: Delta;
+  readonly copyUp: CopyUp;
+  readonly quota: Quota | undefined;
+}
+
+/** What the operations of one workspace share. */
+export interface Context {
+  readonly tree: Tree;
+  readonly presentation: Presentation;
+  readonly credentials: Credentials;
+  readonly events: EventGate;
+  readonly writing: Writing | undefined;
+  /** Present all entries as one user's, and create none for others. */
+  readonly mapsOwner: boolean;
+  /** The server itself is root and can create files for others. */
+  readonly privileged: boolean;
+  /** Tells the kernel, from another thread, to drop its cached listing of a directory. */
+  readonly staleListing: (directory: number) => void;
+  control: RequestControl | undefined;
+}
+
+/** Refuses with an event: the rules do not give what the operation needs. */
+export function refuse(context: Context, node: Node, name: string | undefined, operation: string, scope: Scope, caller: Caller): number {
+  context.events.denied(() => context.tree.pathOf(node, name), operation, scope, caller.pid);
+  return Errno.EACCES;
+}
+
+/** 0 if a node's own level suffices, ENOENT if it is hidden, EACCES otherwise. */
+export function requireLevel(context: Context, node: Node, level: LevelValue, operation: string, caller: Caller): number {
+  const { tree } = context;
+  const scope = tree.scopeOf(node);
+  if (scope.level >= level) return 0;
+  if (!tree.shows(node)) return Errno.ENOENT;
+  return refuse(context, node, undefined, operation, scope, caller);
+}
+
+export function overQuota(context: Context, node: Node, name: string | undefined, operation: string, caller: Caller): number {
+  context.events.overQuota(() => context.tree.pathOf(node, name), operation, caller.pid);
+  return Errno.EDQUOT;
+}

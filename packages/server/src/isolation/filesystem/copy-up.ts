@@ -1,0 +1,323 @@
+import { type BackgroundJob, Errno, PENDING, type RequestControl, type SuspendedRequest, syscalls } from "@agentfense/fuse";
+import type { Delta } from "./delta.ts";
+import { DELTA, type Node } from "./node.ts";
+import type { Presentation } from "./presentation.ts";
+import type { Quota } from "./quota.ts";
+import type { Tree } from "./tree.ts";
+import { isReserved } from "./whiteouts.ts";
+import { copyUserXattrs } from "./xattrs.ts";
+
+const { FileType, Open, Seek } = syscalls;
+
+/** Up to here a file is copied within the request; larger ones in slices, so that other clients are served meanwhile. */
+const AT_ONCE = 4 << 20;
+const SLICE = 8 << 20;
+
+const FILE_LAYERS: readonly number[] = [DELTA];
+
+interface PendingCopy {
+  readonly waiting: SuspendedRequest[];
+  /** Set when the copy failed; the requests that waited for it answer with this. */
+  errno: number;
+  finished: boolean;
+}
+
+export interface CopyUpOptions {
+  readonly tree: Tree;
+  readonly delta: Delta;
+  readonly presentation: Presentation;
+  readonly quota: Quota | undefined;
+  readonly background: (job: BackgroundJob) => void;
+  readonly control: () => RequestControl;
+}
+
+/**
+ * Brings entries of the codebase into the delta before they change. The copy is made under a temporary name with owner,
+ * mode, times and user.* attributes and then renamed into place: a crash leaves the old state or the new one. The times of
+ * the directory it appears in are put back, for to the sandbox nothing happened there.
+ */
+export class CopyUp {
+  readonly #tree: Tree;
+  readonly #delta: Delta;
+  readonly #presentation: Presentation;
+  readonly #quota: Quota | undefined;
+  readonly #background: (job: BackgroundJob) => void;
+  readonly #control: () => RequestControl;
+  readonly #pending = new Map<Node, PendingCopy>();
+  readonly #stat = new syscalls.Stat();
+
+  constructor(options: CopyUpOptions) {
+    this.#tree = options.tree;
+    this.#delta = options.delta;
+    this.#presentation = options.presentation;
+    this.#quota = options.quota;
+    this.#background = options.background;
+    this.#control = options.control;
+  }
+
+  /** Makes sure that a directory exists in the delta. Its descriptor there, or a negated errno. */
+  directory(node: Node): number {
+    const missing: Node[] = [];
+    for (let each = node; !each.inDelta; each = each.parent) {
+      if (each.removed || each.parent === undefined) return -Errno.ENOENT;
+      missing.push(each);
+    }
+    for (let i = missing.length - 1; i >= 0; i--) {
+      const code = this.#directory(missing[i]!);
+      if (code < 0) return code;
+    }
+    return this.#tree.descriptors.get(node, DELTA);
+  }
+
+  /**
+   * Makes sure that a file (or link, fifo, socket) is in the delta; `empty` leaves its content behind, for a truncating
+   * open. 0, a positive errno, or PENDING.
+   */
+  file(node: Node, options: { empty: boolean }): number {
+    if (node.inDelta) return 0;
+    if (node.parent === undefined) return Errno.ESTALE;
+    // Its copy in the delta would be read as a whiteout.
+    if (isReserved(node.name)) return Errno.EPERM;
+    const pending = this.#pending.get(node);
+    if (pending?.finished) return pending.errno;
+    if (pending !== undefined) {
+      pending.waiting.push(this.#control().suspend());
+      return PENDING;
+    }
+    const directory = this.directory(node.parent);
+    if (directory < 0) return -directory;
+    if (!node.isRegular) return -this.#special(node, directory);
+    return this.#regular(node, directory, options.empty);
+  }
+
+  #directory(node: Node): number {
+    if (isReserved(node.name)) return -Errno.EPERM;
+    const { descriptors } = this.#tree;
+    const parent = descriptors.get(node.parent!, DELTA);
+    if (parent < 0) return parent;
+    const stat = this.#stat;
+    let code = syscalls.fstat(descriptors.get(node, node.layer), stat);
+    if (code < 0) return code;
+    if (this.#quota && !this.#quota.takeFiles(1)) return -Errno.EDQUOT;
+    const temporary = this.#delta.temporaryName();
+    code = syscalls.mkdirat(this.#delta.work, temporary, 0o700);
+    if (code < 0) return code;
+    const fd = syscalls.openat(this.#delta.work, temporary, Open.PATH | Open.DIRECTORY);
+    if (fd < 0) return fd;
+    syscalls.fchownat(fd, "", stat.uid, stat.gid);
+    copyUserXattrs(descriptors.get(node, node.layer), fd);
+    syscalls.chmodHeld(fd, stat.mode & 0o1777);
+    const hidesTimes = this.#tree.scopeOf(node).mayHideBelow;
+    const seconds = hidesTimes && stat.btime ? stat.btime : stat.mtime;
+    const nanoseconds = hidesTimes && stat.btime ? stat.btimeNs : stat.mtimeNs;
+    syscalls.utimensat(fd, "", seconds, nanoseconds, seconds, nanoseconds);
+    syscalls.close(fd);
+    code = this.#install(temporary, parent, node.name);
+    if (code < 0) return code;
+    node.layers = [DELTA, ...node.layers];
+    node.whiteouts = new Set();
+    return 0;
+  }
+
+  // Moves what is complete in `work` to its place; the directory's own times stay as they were.
+  #install(temporary: string, directory: number, name: string): number {
+    const before = new syscalls.Stat();
+    syscalls.fstat(directory, before);
+    const code = syscalls.renameat2(this.#delta.work, temporary, directory, name);
+    if (code < 0) return code;
+    syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
+    return 0;
+  }
+
+  #special(node: Node, directory: number): number {
+    const source = this.#tree.descriptors.get(node.parent!, node.layer);
+    if (source < 0) return source;
+    const stat = this.#stat;
+    let code = syscalls.statat(source, node.name, stat);
+    if (code < 0) return code;
+    if (this.#quota && !this.#quota.takeFiles(1)) return -Errno.EDQUOT;
+    const temporary = this.#delta.temporaryName();
+    const { work } = this.#delta;
+    if (node.type === FileType.SYMLINK) {
+      const target = Buffer.alloc(4096);
+      const length = syscalls.readlinkat(source, node.name, target);
+      if (length < 0) return length;
+      code = syscalls.symlinkat(target.toString("latin1", 0, length), work, temporary);
+    } else code = syscalls.mknodat(work, temporary, stat.mode & ~0o6000);
+    if (code < 0) return code;
+    syscalls.fchownat(work, temporary, stat.uid, stat.gid);
+    syscalls.utimensat(work, temporary, stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs);
+    code = this.#install(temporary, directory, node.name);
+    return code < 0 ? code : this.#switchOver(node, directory);
+  }
+
+  #regular(node: Node, directory: number, empty: boolean): number {
+    const parent = this.#tree.descriptors.get(node.parent!, node.layer);
+    if (parent < 0) return -parent;
+    const source = syscalls.openat(parent, node.name, Open.RDONLY | Open.NONBLOCK);
+    if (source < 0) return -source;
+    const stat = new syscalls.Stat();
+    const code = syscalls.fstat(source, stat);
+    if (code < 0 || stat.type !== FileType.REGULAR) {
+      syscalls.close(source);
+      return code < 0 ? -code : Errno.ESTALE;
+    }
+    const size = empty ? 0 : stat.size;
+    if (this.#quota) {
+      const fits = this.#quota.takeFiles(1) && (this.#quota.takeBytes(size) || (this.#quota.takeFiles(-1), false));
+      if (!fits) {
+        syscalls.close(source);
+        return Errno.EDQUOT;
+      }
+    }
+    const temporary = this.#delta.temporaryName();
+    const copy = syscalls.openat(this.#delta.work, temporary, Open.RDWR | Open.CREAT | Open.EXCL, 0o600);
+    if (copy < 0) {
+      syscalls.close(source);
+      this.#giveBack(size);
+      return -copy;
+    }
+    const transfer = new Transfer(source, copy, size);
+    const finish = (errno: number): number => {
+      const result = errno === 0 ? this.#complete(node, stat, source, copy, temporary) : errno;
+      syscalls.close(source);
+      syscalls.close(copy);
+      if (result !== 0 && !node.superseded) {
+        syscalls.unlinkat(this.#delta.work, temporary);
+        this.#giveBack(size);
+      }
+      return result;
+    };
+    if (size <= AT_ONCE || syscalls.cloneFile(source, copy) === 0) {
+      const done = size <= AT_ONCE ? transfer.step(AT_ONCE) : 0;
+      return finish(done === PENDING ? Errno.EIO : done);
+    }
+    return this.#copyInBackground(node, transfer, finish);
+  }
+
+  #copyInBackground(node: Node, transfer: Transfer, finish: (errno: number) => number): number {
+    const pending: PendingCopy = { waiting: [this.#control().suspend()], errno: 0, finished: false };
+    this.#pending.set(node, pending);
+    this.#background(() => {
+      const abandoned = pending.waiting.every((request) => request.interrupted);
+      const result = abandoned ? Errno.EINTR : transfer.step(SLICE);
+      if (result === PENDING) return false;
+      pending.errno = finish(result);
+      pending.finished = true;
+      // The requests run again and find the file in the delta, or the errno here.
+      for (const request of pending.waiting) request.resume();
+      this.#pending.delete(node);
+      return true;
+    });
+    return PENDING;
+  }
+
+  #complete(node: Node, stat: syscalls.Stat, source: number, copy: number, temporary: string): number {
+    // The world may have moved on while a large file was copied.
+    if (node.parent === undefined || node.inDelta) return node.inDelta ? 0 : Errno.ESTALE;
+    const directory = this.directory(node.parent);
+    if (directory < 0) return -directory;
+    syscalls.fchownat(copy, "", stat.uid, stat.gid);
+    copyUserXattrs(source, copy);
+    syscalls.fchmod(copy, this.#copiedMode(node, stat.mode));
+    syscalls.utimensat(copy, "", stat.atime, stat.atimeNs, stat.mtime, stat.mtimeNs);
+    const code = this.#install(temporary, directory, node.name);
+    if (code < 0) return -code;
+    return -this.#switchOver(node, directory);
+  }
+
+  // What the sandbox could do with the file before, it can do after.
+  #copiedMode(node: Node, diskMode: number): number {
+    return (diskMode | this.#presentation.mode(node, diskMode)) & 0o1777;
+  }
+
+  /** From now on the node is the delta's file; open handles follow, since they share the node's descriptor. */
+  #switchOver(node: Node, directory: number): number {
+    const stat = this.#stat;
+    const code = syscalls.statat(directory, node.name, stat);
+    if (code < 0) return code;
+    if (node.ioMode === "passthrough") return this.#supersede(node, stat.ino);
+    node.layers = FILE_LAYERS;
+    node.deltaInode = stat.ino;
+    this.#tree.inodes.keep(stat.ino, node.ino);
+    if (node.fd >= 0) syscalls.close(node.fd);
+    node.fd = -1;
+    node.fdWritable = false;
+    return 0;
+  }
+
+  // The kernel has tied the open handles to the codebase's file. They keep it under the old node; the name gets a new one:
+  // ESTALE makes the kernel look it up again and repeat what it was doing.
+  #supersede(node: Node, deltaInode: number): number {
+    this.#tree.inodes.keep(deltaInode, node.ino);
+    node.orphan = syscalls.dup(node.fd);
+    node.superseded = true;
+    this.#tree.unbind(node, node.parent!, node.name);
+    return -Errno.ESTALE;
+  }
+
+  #giveBack(size: number): void {
+    this.#quota?.takeFiles(-1);
+    this.#quota?.takeBytes(-size);
+  }
+}
+
+/** Copies a file's data, holes as holes, some of it at a time. */
+class Transfer {
+  readonly #from: number;
+  readonly #to: number;
+  readonly #size: number;
+  #offset = 0;
+  #dataEnd = 0;
+  #rangeCopyWorks = true;
+
+  constructor(from: number, to: number, size: number) {
+    this.#from = from;
+    this.#to = to;
+    this.#size = size;
+  }
+
+  /** Copies up to `budget` bytes: 0 when all is done, PENDING when there is more, or an errno. */
+  step(budget: number): number {
+    let left = budget;
+    while (this.#offset < this.#size) {
+      if (left <= 0) return PENDING;
+      if (this.#offset >= this.#dataEnd && !this.#findData()) break;
+      const length = Math.min(left, this.#dataEnd - this.#offset);
+      const copied = this.#copy(length);
+      if (copied < 0) return -copied;
+      if (copied === 0) break; // the file became shorter
+      this.#offset += copied;
+      left -= copied;
+    }
+    const code = syscalls.ftruncate(this.#to, this.#size);
+    return code < 0 ? -code : 0;
+  }
+
+  // Moves on to the next stretch of data; false when only a hole is left.
+  #findData(): boolean {
+    const start = syscalls.lseek(this.#from, this.#offset, Seek.DATA);
+    if (start === -Errno.ENXIO) return false;
+    if (start < 0) {
+      this.#dataEnd = this.#size;
+      return true;
+    }
+    const end = syscalls.lseek(this.#from, start, Seek.HOLE);
+    this.#offset = start;
+    this.#dataEnd = end < 0 ? this.#size : Math.min(end, this.#size);
+    return start < this.#size;
+  }
+
+  #copy(length: number): number {
+    if (this.#rangeCopyWorks) {
+      const copied = syscalls.copyFileRange(this.#from, this.#offset, this.#to, this.#offset, length);
+      if (copied > 0) return copied;
+      // Other file systems, or one that cannot: through memory.
+      if (copied < 0 && -copied !== Errno.EXDEV && -copied !== Errno.EINVAL && -copied !== Errno.EOPNOTSUPP) return copied;
+      this.#rangeCopyWorks = false;
+    }
+    const buffer = Buffer.allocUnsafe(Math.min(length, 1 << 20));
+    const read = syscalls.pread(this.#from, buffer, buffer.length, this.#offset);
+    return read <= 0 ? read : syscalls.pwrite(this.#to, buffer, read, this.#offset);
+  }
+}

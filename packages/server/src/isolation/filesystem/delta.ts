@@ -1,0 +1,188 @@
+import { check, Errno, syscalls } from "@agentfense/fuse";
+import { readDirectory } from "./directory-reader.ts";
+import { OPAQUE_MARKER, readMarker, isReserved, whiteoutFor } from "./whiteouts.ts";
+
+const { Open, AT_REMOVEDIR } = syscalls;
+
+/**
+ * The delta on disk.
+ *
+ *   <delta>/tree/   the layer itself (see whiteouts.ts)
+ *   <delta>/work/   files under construction, directories on their way out, and records of what a crash would leave
+ *                   undone; emptied when the delta is opened
+ *
+ * Nothing here touches a name in the tree before its replacement is complete in `work`: every step is one rename.
+ */
+export class Delta {
+  readonly tree: number;
+  readonly work: number;
+  #sequence = 0;
+
+  private constructor(tree: number, work: number) {
+    this.tree = tree;
+    this.work = work;
+  }
+
+  /** Opens the delta in a directory, makes it if need be, and finishes what a killed process had begun. */
+  static open(path: string): Delta {
+    const root = check(`open the delta ${path}`, syscalls.open(path, Open.PATH | Open.DIRECTORY));
+    try {
+      const tree = openOrCreate(root, "tree", 0o755);
+      const work = openOrCreate(root, "work", 0o700);
+      const delta = new Delta(tree, work);
+      delta.#recover();
+      return delta;
+    } finally {
+      syscalls.close(root);
+    }
+  }
+
+  close(): void {
+    syscalls.close(this.tree);
+    syscalls.close(this.work);
+  }
+
+  /** A name in `work` that nobody uses. */
+  temporaryName(): string {
+    this.#sequence += 1;
+    return `tmp-${process.pid}-${this.#sequence}`;
+  }
+
+  /** Marks a name of the layers below as deleted. Has no effect while the delta itself has that name. */
+  layWhiteout(directory: number, name: string): number {
+    const file = whiteoutFor(name);
+    if (file.content === "") {
+      const fd = syscalls.openat(directory, file.name, Open.WRONLY | Open.CREAT, 0o600);
+      if (fd < 0) return fd;
+      syscalls.close(fd);
+      return 0;
+    }
+    const temporary = this.temporaryName();
+    const fd = syscalls.openat(this.work, temporary, Open.WRONLY | Open.CREAT | Open.EXCL, 0o600);
+    if (fd < 0) return fd;
+    const content = Buffer.from(file.content, "latin1");
+    const written = syscalls.pwrite(fd, content, content.length, 0);
+    syscalls.close(fd);
+    if (written < 0) return written;
+    return syscalls.renameat2(this.work, temporary, directory, file.name);
+  }
+
+  liftWhiteout(directory: number, name: string): void {
+    // A whiteout that stays behind is outranked by the entry: failing to lift it loses nothing.
+    syscalls.unlinkat(directory, whiteoutFor(name).name);
+  }
+
+  /** Shuts a directory of the delta against the layers below. */
+  markOpaque(directory: number): number {
+    const fd = syscalls.openat(directory, OPAQUE_MARKER, Open.WRONLY | Open.CREAT, 0o600);
+    if (fd < 0) return fd;
+    syscalls.close(fd);
+    return 0;
+  }
+
+  /** Reads the whiteouts of a directory of the delta. */
+  readWhiteouts(directory: number): Set<string> {
+    const names = new Set<string>();
+    readDirectory(directory, (fileName) => {
+      if (isReserved(fileName)) this.collectWhiteout(directory, fileName, names);
+    });
+    return names;
+  }
+
+  collectWhiteout(directory: number, fileName: string, into: Set<string>): void {
+    const marker = readMarker(fileName);
+    if (marker?.kind === "whiteout") into.add(marker.name);
+    if (marker?.kind === "long-whiteout") {
+      const name = readSmallFile(directory, fileName);
+      if (name !== undefined && whiteoutFor(name).name === fileName) into.add(name);
+    }
+  }
+
+  /** Takes a directory out of the tree in one step and then removes it with the whiteouts that are left in it. */
+  discardDirectory(parent: number, name: string): number {
+    const temporary = this.temporaryName();
+    const code = syscalls.renameat2(parent, name, this.work, temporary);
+    if (code < 0) return code;
+    this.#removeFromWork(temporary);
+    return 0;
+  }
+
+  /**
+   * Writes down that the directory with this inode, at this path of the tree, is to be removed: between an exchange of
+   * two directories and the removal of the loser a crash would leave the loser under the winner's old name.
+   */
+  recordRemoval(path: string, inode: number): string | number {
+    const record = `undo-${this.temporaryName()}`;
+    const fd = syscalls.openat(this.work, record, Open.WRONLY | Open.CREAT | Open.EXCL, 0o600);
+    if (fd < 0) return fd;
+    const content = Buffer.from(`${inode}\n${path}`, "latin1");
+    const written = syscalls.pwrite(fd, content, content.length, 0);
+    syscalls.close(fd);
+    return written < 0 ? written : record;
+  }
+
+  forgetRecord(record: string): void {
+    syscalls.unlinkat(this.work, record);
+  }
+
+  // Subdirectories are moved up into `work` before they are emptied, so the depth of a tree costs neither stack nor
+  // descriptors.
+  #removeFromWork(name: string): void {
+    const queue = [name];
+    for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+      const code = syscalls.unlinkat(this.work, next);
+      if (code === 0 || -code === Errno.ENOENT) continue;
+      // A directory may have been made unwritable by its owner, who is us.
+      syscalls.chmodat(this.work, next, 0o700);
+      const directory = syscalls.openat(this.work, next, Open.PATH | Open.DIRECTORY);
+      if (directory < 0) continue;
+      const children: string[] = [];
+      readDirectory(directory, (child) => children.push(child));
+      for (const child of children) {
+        if (syscalls.unlinkat(directory, child) === 0) continue;
+        syscalls.chmodat(directory, child, 0o700);
+        const temporary = this.temporaryName();
+        if (syscalls.renameat2(directory, child, this.work, temporary) === 0) queue.push(temporary);
+      }
+      syscalls.close(directory);
+      syscalls.unlinkat(this.work, next, AT_REMOVEDIR);
+    }
+  }
+
+  #recover(): void {
+    const leftovers: string[] = [];
+    readDirectory(this.work, (name) => leftovers.push(name));
+    for (const name of leftovers) if (name.startsWith("undo-")) this.#carryOut(name);
+    for (const name of leftovers) this.#removeFromWork(name);
+  }
+
+  #carryOut(record: string): void {
+    const content = readSmallFile(this.work, record);
+    const newline = content?.indexOf("\n") ?? -1;
+    if (content === undefined || newline < 0) return;
+    const inode = Number(content.slice(0, newline));
+    const path = content.slice(newline + 1);
+    const slash = path.lastIndexOf("/");
+    const name = path.slice(slash + 1);
+    const parent = slash < 0 ? syscalls.dup(this.tree) : syscalls.openBeneath(this.tree, path.slice(0, slash), Open.PATH);
+    if (parent < 0) return;
+    const stat = new syscalls.Stat();
+    if (syscalls.statat(parent, name, stat) === 0 && stat.ino === inode) this.discardDirectory(parent, name);
+    syscalls.close(parent);
+  }
+}
+
+function openOrCreate(root: number, name: string, mode: number): number {
+  const created = syscalls.mkdirat(root, name, mode);
+  if (created < 0 && -created !== Errno.EEXIST) check(`mkdir ${name} in the delta`, created);
+  return check(`open ${name} in the delta`, syscalls.openat(root, name, Open.PATH | Open.DIRECTORY));
+}
+
+function readSmallFile(directory: number, name: string): string | undefined {
+  const fd = syscalls.openat(directory, name, Open.RDONLY | Open.NONBLOCK);
+  if (fd < 0) return undefined;
+  const content = Buffer.alloc(8192);
+  const length = syscalls.pread(fd, content, content.length, 0);
+  syscalls.close(fd);
+  return length < 0 ? undefined : content.toString("latin1", 0, length);
+}

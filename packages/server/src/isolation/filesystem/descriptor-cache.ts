@@ -1,0 +1,81 @@
+import { Errno, syscalls } from "@agentfense/fuse";
+import type { Node } from "./node.ts";
+
+const { Open } = syscalls;
+const DIRECTORY = Open.PATH | Open.DIRECTORY;
+
+/**
+ * Keeps directories open, so that names are resolved from descriptors and most operations cost one system call. One
+ * cache serves all mounts of a thread. Descriptors are closed only in trim(), between requests: within a request every
+ * descriptor stays good.
+ */
+export class DescriptorCache {
+  readonly #capacity: number;
+  /** Nodes with open descriptors, oldest first. */
+  readonly #nodes = new Set<Node>();
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  /** The directory's descriptor in a layer, or a negated errno. */
+  get(node: Node, layer: number): number {
+    const known = node.descriptors?.[layer];
+    if (known !== undefined && known >= 0) {
+      node.recentlyUsed = true;
+      return known;
+    }
+    // A deep tree is opened from the nearest open ancestor downwards, without recursion: paths can be 2,000 deep.
+    const missing: Node[] = [];
+    let base = node;
+    while ((base.descriptors?.[layer] ?? -1) < 0) {
+      missing.push(base);
+      if (base.parent === undefined) return -Errno.ENOENT;
+      base = base.parent;
+    }
+    let fd = base.descriptors![layer]!;
+    for (let i = missing.length - 1; i >= 0; i--) {
+      const next = missing[i]!;
+      fd = syscalls.openat(fd, next.name, DIRECTORY);
+      if (fd < 0) return fd;
+      this.put(next, layer, fd);
+    }
+    return fd;
+  }
+
+  put(node: Node, layer: number, fd: number): void {
+    if (node.descriptors === undefined) {
+      node.descriptors = [];
+      this.#nodes.add(node);
+    }
+    while (node.descriptors.length <= layer) node.descriptors.push(-1);
+    node.descriptors[layer] = fd;
+    node.recentlyUsed = true;
+  }
+
+  /** Closes what has not been used for longest, once there is too much. */
+  trim(): void {
+    if (this.#nodes.size <= this.#capacity) return;
+    let surplus = this.#nodes.size - Math.floor(this.#capacity / 2);
+    for (const node of this.#nodes) {
+      if (surplus <= 0) break;
+      const isRoot = node.parent === undefined && !node.removed;
+      if (isRoot) continue;
+      if (node.recentlyUsed) {
+        // A second chance, at the back of the queue.
+        node.recentlyUsed = false;
+        this.#nodes.delete(node);
+        this.#nodes.add(node);
+      } else this.drop(node);
+      surplus -= 1;
+    }
+  }
+
+  /** Closes a directory's descriptors now: it is gone, or is another directory than before. */
+  drop(node: Node): void {
+    if (node.descriptors === undefined) return;
+    for (const fd of node.descriptors) if (fd >= 0) syscalls.close(fd);
+    node.descriptors = undefined;
+    this.#nodes.delete(node);
+  }
+}

@@ -1,0 +1,176 @@
+import { Attributes, type Caller, Errno, type Reply } from "@agentfense/fuse";
+import { LEVEL } from "@agentfense/permission";
+import type { Context } from "./context.ts";
+import { Access } from "./credentials.ts";
+import { DirentType } from "./directory-reader.ts";
+import { Listing } from "./listing.ts";
+import { textOf } from "./names.ts";
+import { DELTA, type Node } from "./node.ts";
+
+/** Readdir offsets: 1 is behind ".", 2 behind "..", and an entry at position i of the listing is followed by i + 3. */
+const FIRST_POSITION = 2;
+
+/** Listings kept at a time. The kernel keeps its own copy of a listing it has read, so ours soon serve nobody. */
+const KEPT_LISTINGS = 64;
+const KEPT_NAMES = 200_000;
+
+/** Callers of whom we remember whether they look at what they list. */
+const KEPT_READERS = 256;
+
+export interface Validity {
+  entryMs(node: Node): number;
+  readonly attributesMs: number;
+}
+
+/** Listing of directories. */
+export class Directories {
+  readonly #context: Context;
+  readonly #validity: Validity;
+  readonly #attributes = new Attributes();
+  readonly #recent: Node[] = [];
+  /** By caller: the directory it listed last, or true once it has been seen to look at the entries. */
+  readonly #readers = new Map<number, number | true>();
+
+  constructor(context: Context, validity: Validity) {
+    this.#context = context;
+    this.#validity = validity;
+  }
+
+  /**
+   * Answers READDIR or READDIRPLUS from a position. Attributes cost a stat per entry, which `find` does not want and
+   * `grep -r` does. Directories always carry them; other entries only for callers that, after an earlier listing, looked
+   * up what they had been told of.
+   */
+  read(node: Node, offset: number, size: number, plus: boolean, caller: Caller, reply: Reply): number {
+    const { credentials } = this.#context;
+    if (node.removed) return 0;
+    if (!credentials.may(caller, node, Access.READ)) return Errno.EACCES;
+    const listing = this.#listing(node, offset);
+    if (typeof listing === "number") return listing;
+    const detailed = plus && this.#looksAtEntries(caller.pid, node.id);
+    if (!this.#dots(node, offset, size, plus, reply)) return 0;
+    for (let i = Math.max(0, offset - FIRST_POSITION); i < listing.names.length; i++) {
+      const name = listing.names[i]!;
+      if (name === "") continue;
+      if (!this.#emit(node, listing, i, size, plus, detailed, reply)) break;
+    }
+    return 0;
+  }
+
+  /** A caller looked a name up: if it did so in the directory it has just listed, it will want attributes next time. */
+  noteLookup(pid: number, directory: number): void {
+    if (this.#readers.get(pid) === directory) this.#readers.set(pid, true);
+  }
+
+  /** A name has come to a directory. */
+  added(directory: Node, name: string, node: Node): void {
+    directory.listing?.add(name, node.type >> 12, node.ino);
+  }
+
+  removed(directory: Node, name: string): void {
+    directory.listing?.remove(name);
+  }
+
+  #looksAtEntries(pid: number, directory: number): boolean {
+    const known = this.#readers.get(pid);
+    if (known === true) return true;
+    if (this.#readers.size >= KEPT_READERS) this.#readers.clear();
+    this.#readers.set(pid, directory);
+    return false;
+  }
+
+  // False when the buffer is full already.
+  #dots(node: Node, offset: number, size: number, plus: boolean, reply: Reply): boolean {
+    const parent = node.parent ?? node;
+    if (offset < 1 && !this.#plain(reply, size, plus, node.ino, 1, DirentType.DIRECTORY, ".")) return false;
+    if (offset < 2 && !this.#plain(reply, size, plus, parent.ino, 2, DirentType.DIRECTORY, "..")) return false;
+    return true;
+  }
+
+  #emit(node: Node, listing: Listing, i: number, size: number, plus: boolean, detailed: boolean, reply: Reply): boolean {
+    const { tree, presentation } = this.#context;
+    const name = listing.names[i]!;
+    const type = listing.types[i]!;
+    const next = i + 1 + FIRST_POSITION;
+    const ino = listing.inodes[i]!;
+    if (ino !== 0 && !(detailed || (plus && type === DirentType.DIRECTORY))) {
+      return this.#plain(reply, size, plus, ino, next, type, name);
+    }
+    if (plus && !reply.fitsPlus(size, name)) return false;
+    if (tree.resolve(node, name) !== 0) return true;
+    const child = tree.bind(node, name);
+    listing.inodes[i] = child.ino;
+    if (!plus) {
+      const fits = this.#plain(reply, size, plus, child.ino, next, type, name);
+      tree.release(child);
+      return fits;
+    }
+    presentation.show(child, this.#attributes);
+    const { attributesMs } = this.#validity;
+    child.lookups += 1;
+    return reply.directoryEntryPlus(
+      size,
+      child.id,
+      this.#attributes,
+      this.#validity.entryMs(child),
+      attributesMs,
+      next,
+      child.type >> 12,
+      name,
+    );
+  }
+
+  // A name without attributes.
+  #plain(reply: Reply, size: number, plus: boolean, ino: number, next: number, type: number, name: string): boolean {
+    if (!plus) return reply.directoryEntry(size, ino, next, type, name);
+    this.#attributes.ino = ino;
+    return reply.directoryEntryPlus(size, 0, this.#attributes, 0, 0, next, type, name);
+  }
+
+  #listing(node: Node, offset: number): Listing | number {
+    const known = node.listing;
+    const mostlyHoles = known !== undefined && known.holes > 1000 && known.holes > known.names.length / 2;
+    if (known !== undefined && !(offset === 0 && mostlyHoles)) return known;
+    const listing = this.#build(node);
+    if (typeof listing === "number") return listing;
+    node.listing = listing;
+    this.#keep(node);
+    return listing;
+  }
+
+  #build(node: Node): Listing | number {
+    const { tree } = this.#context;
+    const scope = tree.scopeOf(node);
+    const listing = new Listing();
+    const ways: string[] = [];
+    const code = tree.readNames(node, (name, type, layer, inode) => {
+      if (type === DirentType.CHARACTER || type === DirentType.BLOCK) return;
+      const child = scope.child(textOf(name));
+      if (child.level > LEVEL.none) {
+        const needsLook = type === DirentType.DIRECTORY || type === DirentType.UNKNOWN;
+        const ino = needsLook ? 0 : layer === DELTA ? tree.inodes.ofDelta(inode) : tree.inodes.ofPath(node.ino, name);
+        listing.add(name, type, ino);
+      } else if (child.mayShowBelow && (type === DirentType.DIRECTORY || type === DirentType.UNKNOWN)) ways.push(name);
+    });
+    if (code < 0) return -code;
+    for (const name of ways) {
+      const child = tree.visible(node, name);
+      if (typeof child === "number") continue;
+      listing.add(name, DirentType.DIRECTORY, child.ino);
+      tree.release(child);
+    }
+    return listing;
+  }
+
+  #keep(node: Node): void {
+    const recent = this.#recent;
+    recent.push(node);
+    let names = 0;
+    for (const each of recent) names += each.listing?.names.length ?? 0;
+    while (recent.length > 1 && (recent.length > KEPT_LISTINGS || names > KEPT_NAMES)) {
+      const oldest = recent.shift()!;
+      names -= oldest.listing?.names.length ?? 0;
+      if (oldest !== node) oldest.listing = undefined;
+    }
+  }
+}

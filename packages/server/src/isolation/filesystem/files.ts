@@ -1,0 +1,307 @@
+import { type Caller, type ConnectionInfo, type CopyRange, type CopyResult, Errno, OpenFlag, type Reply, syscalls } from "@agentfense/fuse";
+import { LEVEL } from "@agentfense/permission";
+import { type Context, overQuota, requireLevel } from "./context.ts";
+import { Access } from "./credentials.ts";
+import type { Node } from "./node.ts";
+
+const { Open } = syscalls;
+
+/** A handle needs no table: it only says whether it may write. */
+export const Handle = { READ: 1, WRITE: 3 } as const;
+const HANDLE_WRITES = 2;
+
+/**
+ * From this size on, read-only opens of codebase files use passthrough even where the sandbox may write the file: a
+ * reader that opened it before its first write then keeps reading the old content, as on overlayfs.
+ */
+const LARGE = 16 << 20;
+
+/** Files open at once per workspace; the process has a limit for all of them together. */
+const MAX_OPEN_FILES = 4096;
+
+/** A single copy_file_range is cut here, so that other clients get their turn; callers loop anyway. */
+const COPY_SLICE = 16 << 20;
+
+/** Content of files: open, read, write and what goes with them. */
+export class Files {
+  readonly #context: Context;
+  readonly #revocable: boolean;
+  readonly #allowsPassthrough: boolean;
+  #passthroughFd = -1;
+  #openFiles = 0;
+
+  constructor(context: Context, options: { revocable: boolean; passthrough: boolean }) {
+    this.#context = context;
+    this.#revocable = options.revocable;
+    this.#allowsPassthrough = options.passthrough && !options.revocable;
+  }
+
+  connect(connection: ConnectionInfo): void {
+    if (connection.passthrough && this.#allowsPassthrough) this.#passthroughFd = connection.fd;
+  }
+
+  open(node: Node, flags: number, caller: Caller, reply: Reply): number {
+    const writes = (flags & Open.ACCMODE) !== Open.RDONLY || (flags & Open.TRUNC) !== 0;
+    const errno = this.#mayOpen(node, flags, writes, caller);
+    if (errno !== 0) return errno;
+    if (writes) {
+      const prepared = this.#prepareWrite(node, (flags & Open.TRUNC) !== 0, caller);
+      if (prepared !== 0) return prepared;
+    }
+    return this.grant(node, writes, reply);
+  }
+
+  /** Completes an OPEN or CREATE: settles how the kernel does I/O on the file and counts the handle. */
+  grant(node: Node, writes: boolean, reply: Reply): number {
+    if (node.openCount === 0) {
+      if (this.#openFiles >= MAX_OPEN_FILES) return Errno.ENFILE;
+      node.ioMode = this.#wantsPassthrough(node, writes) ? "passthrough" : "cached";
+    }
+    // A root server can open a codebase file whenever a read asks for it; a user's must find out now whether it may.
+    const mustOpen = writes || node.ioMode === "passthrough" || !this.#context.privileged || node.inDelta;
+    if (mustOpen) {
+      const fd = this.descriptor(node, writes);
+      if (fd < 0) {
+        if (node.openCount === 0) node.ioMode = "none";
+        return -fd;
+      }
+    }
+    if (node.ioMode === "passthrough" && node.backingId === 0) this.#register(node);
+    let openFlags = 0;
+    if (node.ioMode === "cached") {
+      // Pages that were cached before somebody wrote past them, in passthrough mode, are no longer good.
+      if (!node.bypassed) openFlags |= OpenFlag.KEEP_CACHE;
+      node.bypassed = false;
+    } else openFlags |= OpenFlag.PASSTHROUGH;
+    if (node.openCount === 0) this.#openFiles += 1;
+    node.openCount += 1;
+    if (writes) {
+      node.writers += 1;
+      if (node.ioMode === "passthrough") node.bypassed = true;
+    }
+    reply.opened(node.id, writes ? Handle.WRITE : Handle.READ, openFlags, node.backingId);
+    return 0;
+  }
+
+  release(node: Node, handle: number): void {
+    if (node.openCount === 0) return;
+    node.openCount -= 1;
+    if ((handle & HANDLE_WRITES) !== 0) node.writers -= 1;
+    if (node.openCount > 0) return;
+    this.#openFiles -= 1;
+    node.ioMode = "none";
+    if (node.backingId !== 0) syscalls.backingClose(this.#passthroughFd, node.backingId);
+    node.backingId = 0;
+    if (node.removed && node.inDelta) this.#settleRemoved(node);
+    if (node.fd >= 0) syscalls.close(node.fd);
+    node.fd = -1;
+    node.fdWritable = false;
+    this.#context.tree.release(node);
+  }
+
+  read(node: Node, offset: number, size: number, reply: Reply): number {
+    if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.read) return Errno.EACCES;
+    const fd = this.descriptor(node, false);
+    if (fd < 0) return -fd;
+    const into = reply.bytes.subarray(reply.dataOffset, reply.dataOffset + size);
+    const length = syscalls.pread(fd, into, size, offset);
+    if (length < 0) return -length;
+    reply.setDataLength(length);
+    return 0;
+  }
+
+  write(node: Node, offset: number, data: Buffer, openFlags: number, caller: Caller, reply: Reply): number {
+    if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.write) return Errno.EACCES;
+    const fd = this.descriptor(node, true);
+    if (fd < 0) return -fd;
+    const errno = this.#reserve(node, offset + data.length, "write", caller);
+    if (errno !== 0) return errno;
+    const written = syscalls.pwrite(fd, data, data.length, offset);
+    this.#noteSize(node, written < 0 ? 0 : offset + written, offset + data.length);
+    if (written < 0) return -written;
+    if ((openFlags & (Open.DSYNC | Open.SYNC)) !== 0) {
+      const synced = syscalls.fdatasync(fd);
+      if (synced < 0) return -synced;
+    }
+    reply.written(written);
+    return 0;
+  }
+
+  fsync(node: Node, dataOnly: boolean): number {
+    // Never opened for writing: nothing of ours is unwritten.
+    if (node.fd < 0 || !node.inDelta) return 0;
+    return -(dataOnly ? syscalls.fdatasync(node.fd) : syscalls.fsync(node.fd));
+  }
+
+  fallocate(node: Node, offset: number, length: number, mode: number, caller: Caller): number {
+    if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.write) return Errno.EACCES;
+    const fd = this.descriptor(node, true);
+    if (fd < 0) return -fd;
+    const errno = this.#reserve(node, offset + length, "fallocate", caller);
+    if (errno !== 0) return errno;
+    const code = syscalls.fallocate(fd, mode, offset, length);
+    this.#remeasure(node, fd, offset + length);
+    return -code;
+  }
+
+  lseek(node: Node, offset: number, whence: number, reply: Reply): number {
+    const fd = this.descriptor(node, false);
+    if (fd < 0) return -fd;
+    const position = syscalls.lseek(fd, offset, whence);
+    if (position < 0) return -position;
+    reply.number(position);
+    return 0;
+  }
+
+  copyRange(from: Node, to: Node, range: CopyRange, caller: Caller): CopyResult {
+    const { tree } = this.#context;
+    if (this.#revocable && (tree.levelOf(from) < LEVEL.read || tree.levelOf(to) < LEVEL.write)) {
+      return { errno: Errno.EACCES };
+    }
+    const target = this.descriptor(to, true);
+    const source = this.descriptor(from, false);
+    if (source < 0 || target < 0) return { errno: source < 0 ? -source : -target };
+    const length = Math.min(range.length, COPY_SLICE);
+    const end = range.targetOffset + length;
+    const errno = this.#reserve(to, end, "copy_file_range", caller);
+    if (errno !== 0) return { errno };
+    const copied = syscalls.copyFileRange(source, range.offset, target, range.targetOffset, length);
+    this.#remeasure(to, target, end);
+    // Across file systems the client's own read and write do the work; ENOSYS would disable it for the whole mount.
+    if (copied < 0) return { errno: -copied === Errno.EXDEV || -copied === Errno.EINVAL ? Errno.EOPNOTSUPP : -copied };
+    return { copied };
+  }
+
+  /** Changes the size of a file in the delta. */
+  truncate(node: Node, size: number, caller: Caller): number {
+    const fd = this.descriptor(node, true);
+    if (fd < 0) return -fd;
+    const errno = this.#reserve(node, size, "truncate", caller);
+    if (errno !== 0) return errno;
+    const code = syscalls.ftruncate(fd, size);
+    this.#remeasure(node, fd, size);
+    if (node.openCount === 0) this.closeIdle(node);
+    return -code;
+  }
+
+  /** Closes a descriptor that was opened for one operation on a file nobody has open. */
+  closeIdle(node: Node): void {
+    if (node.openCount > 0 || node.fd < 0) return;
+    syscalls.close(node.fd);
+    node.fd = -1;
+    node.fdWritable = false;
+  }
+
+  /** The backing file, opened on first use and shared by all handles. */
+  descriptor(node: Node, writable: boolean): number {
+    if (node.fd >= 0 && (!writable || node.fdWritable)) return node.fd;
+    if (writable && !node.inDelta) return -Errno.ESTALE;
+    const fd = this.#openBacking(node, writable);
+    if (fd < 0) return fd;
+    if (node.fd >= 0) syscalls.close(node.fd);
+    node.fd = fd;
+    return fd;
+  }
+
+  #openBacking(node: Node, writable: boolean): number {
+    node.fdWritable = writable;
+    const fd = this.#openWith(node, writable ? Open.RDWR : Open.RDONLY);
+    if (fd >= 0 || !writable || (-fd !== Errno.EACCES && -fd !== Errno.EROFS)) return fd;
+    // Only an unprivileged server gets here: its own user may read the file, or write it, but not both.
+    node.fdWritable = false;
+    const readable = this.#openWith(node, Open.RDONLY);
+    if (readable >= 0) return readable;
+    node.fdWritable = true;
+    return this.#openWith(node, Open.WRONLY);
+  }
+
+  #openWith(node: Node, mode: number): number {
+    // NONBLOCK: should the name have become a fifo behind our back, opening it must not hang the thread.
+    if (node.orphan >= 0) return syscalls.open(`/proc/self/fd/${node.orphan}`, mode | Open.NONBLOCK);
+    if (node.parent === undefined) return -Errno.ESTALE;
+    const directory = this.#context.tree.descriptors.get(node.parent, node.layer);
+    return directory < 0 ? directory : syscalls.openat(directory, node.name, mode | Open.NONBLOCK);
+  }
+
+  #mayOpen(node: Node, flags: number, writes: boolean, caller: Caller): number {
+    const { credentials, writing } = this.#context;
+    const needed = writes ? LEVEL.write : LEVEL.read;
+    const errno = requireLevel(this.#context, node, needed, "open", caller);
+    if (errno !== 0) return errno;
+    if (writes && writing === undefined) return Errno.EROFS;
+    if (!credentials.bypasses(caller)) {
+      const reads = (flags & Open.ACCMODE) !== Open.WRONLY && (flags & Open.EXEC) === 0;
+      const access = (reads ? Access.READ : 0) | (writes ? Access.WRITE : 0);
+      if (!credentials.canReach(caller, node) || !credentials.may(caller, node, access)) return Errno.EACCES;
+    }
+    return 0;
+  }
+
+  #prepareWrite(node: Node, truncates: boolean, caller: Caller): number {
+    const { writing, tree } = this.#context;
+    if (writing === undefined) return Errno.EROFS;
+    if (!node.inDelta) {
+      if (node.removed) return Errno.ESTALE;
+      const errno = writing.copyUp.file(node, { empty: truncates });
+      if (errno === Errno.EDQUOT) return overQuota(this.#context, node, undefined, "open", caller);
+      if (errno !== 0) return errno;
+      if (writing.quota) this.#remeasure(node, this.descriptor(node, true), 0);
+      return 0;
+    }
+    if (writing.quota) {
+      const fd = this.descriptor(node, true);
+      if (fd < 0) return -fd;
+      if (syscalls.fstat(fd, tree.stat) === 0) node.size = tree.stat.size;
+    }
+    return truncates ? this.truncate(node, 0, caller) : 0;
+  }
+
+  #wantsPassthrough(node: Node, writes: boolean): boolean {
+    if (this.#passthroughFd < 0 || !node.isRegular) return false;
+    // A quota has to see every write.
+    if (node.inDelta) return this.#context.writing?.quota === undefined && (writes || node.size >= LARGE);
+    return node.size >= LARGE;
+  }
+
+  #register(node: Node): void {
+    const id = syscalls.backingOpen(this.#passthroughFd, node.fd);
+    if (id > 0) node.backingId = id;
+    else node.ioMode = "cached";
+  }
+
+  // Room up to this end of the file; nothing to do without a quota.
+  #reserve(node: Node, end: number, operation: string, caller: Caller): number {
+    const quota = this.#context.writing?.quota;
+    if (quota === undefined || end <= node.size) return 0;
+    if (quota.takeBytes(end - node.size)) return 0;
+    return overQuota(this.#context, node, undefined, operation, caller);
+  }
+
+  // What was reserved up to `reservedEnd` has become a file that ends at `actualEnd` at least.
+  #noteSize(node: Node, actualEnd: number, reservedEnd: number): void {
+    const quota = this.#context.writing?.quota;
+    if (quota === undefined) return;
+    const reserved = Math.max(node.size, reservedEnd);
+    node.size = Math.max(node.size, actualEnd);
+    quota.takeBytes(node.size - reserved);
+  }
+
+  #remeasure(node: Node, fd: number, reservedEnd: number): void {
+    const quota = this.#context.writing?.quota;
+    if (quota === undefined || fd < 0) return;
+    const reserved = Math.max(node.size, reservedEnd);
+    const { stat } = this.#context.tree;
+    if (syscalls.fstat(fd, stat) < 0) return;
+    node.size = stat.size;
+    quota.takeBytes(node.size - reserved);
+  }
+
+  // The last handle of a file without a name is closed: its space is free.
+  #settleRemoved(node: Node): void {
+    const quota = this.#context.writing?.quota;
+    if (quota === undefined || node.fd < 0) return;
+    const { stat } = this.#context.tree;
+    if (syscalls.fstat(node.fd, stat) === 0 && stat.nlink === 0) quota.takeBytes(-stat.size);
+  }
+}
+

@@ -1,0 +1,31 @@
+/**
+ * The names of a directory in a fixed order. The position of a name is its readdir offset, and it never changes while
+ * the listing lives: what is removed leaves a hole, what is new comes last. So a reader that deletes while it reads
+ * neither misses nor repeats a name. Only visible names are ever in it, hence offsets tell nothing about hidden ones.
+ */
+export class Listing {
+  /** "" marks a hole. */
+  readonly names: string[] = [];
+  /** Type as in d_type. */
+  readonly types: number[] = [];
+  /** Inode number of the entry; 0 when it has to be looked up. */
+  readonly inodes: number[] = [];
+  #positions: Map<string, number> | undefined;
+  holes = 0;
+
+  add(name: string, type: number, ino: number): void {
+    this.#positions?.set(name, this.names.length);
+    this.names.push(name);
+    this.types.push(type);
+    this.inodes.push(ino);
+  }
+
+  remove(name: string): void {
+    this.#positions ??= new Map(this.names.map((each, position) => [each, position]));
+    const position = this.#positions.get(name);
+    if (position === undefined) return;
+    this.#positions.delete(name);
+    this.names[position] = "";
+    this.holes += 1;
+  }
+}

@@ -1,0 +1,390 @@
+import { Errno, ROOT_ID, syscalls } from "@agentfense/fuse";
+import { LEVEL, type LevelValue, type Policy, type Scope } from "@agentfense/permission";
+import type { Delta } from "./delta.ts";
+import type { DescriptorCache } from "./descriptor-cache.ts";
+import { DirentType, readDirectory } from "./directory-reader.ts";
+import { InodeNumbers } from "./inode-numbers.ts";
+import { textOf } from "./names.ts";
+import { DELTA, Node } from "./node.ts";
+import { isReserved, OPAQUE_MARKER } from "./whiteouts.ts";
+
+const { FileType, Open } = syscalls;
+
+/** Receives each name of a merged directory: its d_type, the layer it shows from, and its inode there. */
+type EachName = (name: string, type: number, layer: number, inode: number) => void;
+
+const DELTA_ONLY: readonly number[] = [DELTA];
+
+export interface TreeOptions {
+  /** Descriptors of the codebase layers' roots, top first. */
+  readonly lowers: readonly number[];
+  readonly delta: Delta | undefined;
+  readonly descriptors: DescriptorCache;
+  readonly policy: Policy;
+}
+
+/**
+ * The union of delta and codebase, seen through the rules: which entries exist, in which layers, at which level, and the
+ * table of nodes that the kernel knows. It reads; changes are made by others, who tell it.
+ */
+export class Tree {
+  readonly root: Node;
+  readonly delta: Delta | undefined;
+  readonly descriptors: DescriptorCache;
+  readonly inodes = new InodeNumbers();
+  /** The result of the last resolve(): attributes and layers of what was found. */
+  readonly stat = new syscalls.Stat();
+  foundLayers: readonly number[] = DELTA_ONLY;
+  policy: Policy;
+
+  readonly #nodes = new Map<number, Node>();
+  /** Nodes of delta files with several names, by their inode there. */
+  readonly #linked = new Map<number, Node>();
+  readonly #otherStat = new syscalls.Stat();
+  readonly #single: readonly (readonly number[])[];
+  #nextId = ROOT_ID + 1;
+  /** Counts changes of rules and moves of directories: what nodes remember of the rules is good for one epoch. */
+  #epoch = 0;
+  /** Counts removals: what nodes remember of visible content below is good until the next. */
+  #removals = 0;
+
+  constructor(options: TreeOptions) {
+    this.delta = options.delta;
+    this.descriptors = options.descriptors;
+    this.policy = options.policy;
+    const layers = [...(options.delta ? [DELTA] : []), ...options.lowers.map((_, index) => index + 1)];
+    this.#single = [DELTA_ONLY, ...options.lowers.map((_, index) => [index + 1])];
+    this.root = new Node(ROOT_ID, ROOT_ID, FileType.DIRECTORY, undefined, "", layers);
+    this.root.lookups = 1;
+    this.root.children = new Map();
+    this.#nodes.set(ROOT_ID, this.root);
+    if (options.delta) options.descriptors.put(this.root, DELTA, syscalls.dup(options.delta.tree));
+    options.lowers.forEach((fd, index) => {
+      options.descriptors.put(this.root, index + 1, syscalls.dup(fd));
+    });
+  }
+
+  // --- nodes ---------------------------------------------------------------------------------------------------------
+
+  node(id: number): Node | undefined {
+    return this.#nodes.get(id);
+  }
+
+  nodes(): IterableIterator<Node> {
+    return this.#nodes.values();
+  }
+
+  /** Forgets the node when nobody needs it: not the kernel, no open handle, no child. */
+  release(node: Node): void {
+    let candidate: Node | undefined = node;
+    while (candidate !== undefined && candidate !== this.root) {
+      const busy = candidate.lookups > 0 || candidate.openCount > 0 || (candidate.children?.size ?? 0) > 0;
+      if (busy || !this.#nodes.delete(candidate.id)) return;
+      for (const { parent, name } of candidate.names()) {
+        if (parent.children?.get(name) === candidate) parent.children.delete(name);
+      }
+      this.descriptors.drop(candidate);
+      if (candidate.fd >= 0) syscalls.close(candidate.fd);
+      if (candidate.orphan >= 0) syscalls.close(candidate.orphan);
+      candidate.fd = -1;
+      candidate.orphan = -1;
+      if (this.#linked.get(candidate.deltaInode) === candidate) this.#linked.delete(candidate.deltaInode);
+      candidate = candidate.parent;
+    }
+  }
+
+  /** Closes everything; the mount is gone. */
+  close(): void {
+    for (const node of this.#nodes.values()) {
+      this.descriptors.drop(node);
+      if (node.fd >= 0) syscalls.close(node.fd);
+      if (node.orphan >= 0) syscalls.close(node.orphan);
+    }
+    this.#nodes.clear();
+    this.#linked.clear();
+  }
+
+  // --- rules ---------------------------------------------------------------------------------------------------------
+
+  setPolicy(policy: Policy): void {
+    this.policy = policy;
+    this.#epoch += 1;
+    for (const node of this.#nodes.values()) node.listing = undefined;
+  }
+
+  /** A directory has moved: the paths of everything below are others now. */
+  directoryMoved(): void {
+    this.#epoch += 1;
+    this.#removals += 1;
+  }
+
+  somethingRemoved(): void {
+    this.#removals += 1;
+  }
+
+  scopeOf(node: Node): Scope {
+    if (node.scopeEpoch === this.#epoch && node.scope !== undefined) return node.scope;
+    const scope = node === this.root ? this.policy.root : this.#strictestScope(node);
+    node.scope = scope;
+    node.scopeEpoch = this.#epoch;
+    return scope;
+  }
+
+  childScope(parent: Node, name: string): Scope {
+    return this.scopeOf(parent).child(textOf(name));
+  }
+
+  /** What the rules alone say; see `shows` for directories that are visible only as a way to something. */
+  levelOf(node: Node): LevelValue {
+    return this.scopeOf(node).level;
+  }
+
+  /** The entry exists as far as the sandbox can tell. */
+  shows(node: Node): boolean {
+    if (node === this.root || this.levelOf(node) > LEVEL.none) return true;
+    return node.isDirectory && !node.removed && this.isPassage(node);
+  }
+
+  /** A directory that the rules hide but that leads to something visible. */
+  isPassage(directory: Node): boolean {
+    const scope = this.scopeOf(directory);
+    if (!scope.mayShowBelow) return false;
+    if (directory.passageAsOf !== this.#removals) {
+      directory.passage = this.#leadsSomewhere(directory, scope);
+      directory.passageAsOf = this.#removals;
+    }
+    return directory.passage;
+  }
+
+  // A name that vanished from the table still had its path; one that has several is as protected as the strictest.
+  #strictestScope(node: Node): Scope {
+    let strictest: Scope | undefined;
+    for (const { parent, name } of node.names()) {
+      const scope = this.childScope(parent, name);
+      if (strictest === undefined || scope.level < strictest.level) strictest = scope;
+    }
+    // Nameless: keeps what it had, or was made by the sandbox itself.
+    return strictest ?? node.scope ?? this.policy.root;
+  }
+
+  #leadsSomewhere(directory: Node, scope: Scope): boolean {
+    const ways: string[] = [];
+    let found = false;
+    this.readNames(directory, (name, type) => {
+      if (found || type === DirentType.CHARACTER || type === DirentType.BLOCK) return;
+      const child = scope.child(textOf(name));
+      if (child.level > LEVEL.none) found = true;
+      else if (child.mayShowBelow && (type === DirentType.DIRECTORY || type === DirentType.UNKNOWN)) ways.push(name);
+    });
+    if (found) return true;
+    return ways.some((name) => {
+      if (this.resolve(directory, name) !== 0) return false;
+      const child = this.bind(directory, name);
+      const leads = child.isDirectory && this.isPassage(child);
+      this.release(child);
+      return leads;
+    });
+  }
+
+  // --- names ---------------------------------------------------------------------------------------------------------
+
+  /** Looks a name up in the layers, rules aside. 0 with `stat` and `foundLayers` filled in, or a negated errno. */
+  resolve(parent: Node, name: string): number {
+    const layers = parent.layers;
+    for (let i = 0; i < layers.length; i++) {
+      const layer = layers[i]!;
+      if (layer === DELTA && isReserved(name)) continue;
+      const directory = this.descriptors.get(parent, layer);
+      if (directory < 0) return directory;
+      const code = syscalls.statat(directory, name, this.stat);
+      if (code === 0) return this.#found(parent, name, i);
+      if (-code !== Errno.ENOENT) return code;
+      if (layer === DELTA && i + 1 < layers.length && this.whiteoutsOf(parent).has(name)) return -Errno.ENOENT;
+    }
+    return -Errno.ENOENT;
+  }
+
+  /** The node for what the last resolve() found. It is kept until release() finds it unneeded. */
+  bind(parent: Node, name: string): Node {
+    const { stat } = this;
+    const layers = this.foundLayers;
+    let node = parent.children?.get(name);
+    if (node !== undefined && !this.#isSame(node, layers)) {
+      this.unbind(node, parent, name);
+      node = undefined;
+    }
+    const inDelta = layers[0] === DELTA;
+    const isDirectory = stat.type === FileType.DIRECTORY;
+    if (node === undefined && inDelta && !isDirectory && stat.nlink > 1) {
+      node = this.#linked.get(stat.ino);
+      node?.addName(parent, name);
+    }
+    if (node === undefined) {
+      const fromPath = !inDelta || layers.length > 1;
+      const ino = fromPath ? this.inodes.ofPath(parent.ino, name) : this.inodes.ofDelta(stat.ino);
+      node = new Node(this.#nextId, ino, stat.type, parent, name, layers);
+      this.#nextId += 1;
+      if (isDirectory) node.children = new Map();
+      this.#nodes.set(node.id, node);
+    }
+    if (inDelta) {
+      node.deltaInode = stat.ino;
+      if (!isDirectory && stat.nlink > 1) this.#linked.set(stat.ino, node);
+    }
+    parent.children ??= new Map();
+    parent.children.set(name, node);
+    this.remember(node);
+    return node;
+  }
+
+  /** A node without a name, for O_TMPFILE; `stat` describes it. */
+  bindNameless(): Node {
+    const { stat } = this;
+    const node = new Node(this.#nextId, this.inodes.ofDelta(stat.ino), stat.type, undefined, "", DELTA_ONLY);
+    this.#nextId += 1;
+    node.deltaInode = stat.ino;
+    node.removed = true;
+    this.#nodes.set(node.id, node);
+    this.#linked.set(stat.ino, node);
+    this.remember(node);
+    return node;
+  }
+
+  /** Notes what a stat said about a node. */
+  remember(node: Node): void {
+    node.mode = this.stat.mode;
+    node.uid = this.stat.uid;
+    node.gid = this.stat.gid;
+    node.size = this.stat.size;
+  }
+
+  /** The node has lost this name. */
+  unbind(node: Node, parent: Node, name: string): void {
+    if (parent.children?.get(name) === node) parent.children.delete(name);
+    node.dropName(parent, name);
+    if (node.parent === undefined) node.removed = true;
+  }
+
+  /** A file got its second name: from now on both are found by its inode. */
+  noteLink(node: Node): void {
+    this.#linked.set(node.deltaInode, node);
+  }
+
+  /** The visible entry of this name, or a negated errno. Hidden and absent are one answer. */
+  visible(parent: Node, name: string): Node | number {
+    const scope = this.childScope(parent, name);
+    if (scope.level === LEVEL.none && !scope.mayShowBelow) return -Errno.ENOENT;
+    const code = this.resolve(parent, name);
+    if (code < 0) return code;
+    if (scope.level === LEVEL.none && this.stat.type !== FileType.DIRECTORY) return -Errno.ENOENT;
+    const node = this.bind(parent, name);
+    if (this.shows(node)) return node;
+    this.release(node);
+    return -Errno.ENOENT;
+  }
+
+  /** True if one of the layers beneath the delta has this name, shown or not: deleting it then needs a whiteout. */
+  lowerHolds(parent: Node, name: string): boolean {
+    return parent.layers.some((layer) => {
+      if (layer === DELTA) return false;
+      const directory = this.descriptors.get(parent, layer);
+      return directory >= 0 && syscalls.statat(directory, name, this.#otherStat) === 0;
+    });
+  }
+
+  whiteoutsOf(directory: Node): Set<string> {
+    if (directory.whiteouts === undefined) {
+      const fd = directory.inDelta ? this.descriptors.get(directory, DELTA) : -1;
+      directory.whiteouts = fd >= 0 && this.delta ? this.delta.readWhiteouts(fd) : new Set();
+    }
+    return directory.whiteouts;
+  }
+
+  /** Every name of a directory, rules aside, each once. The callback must not read directories itself. */
+  readNames(directory: Node, each: EachName): number {
+    const { layers } = directory;
+    const seen = layers.length > 1 ? new Set<string>() : undefined;
+    for (const layer of layers) {
+      const fd = this.descriptors.get(directory, layer);
+      if (fd < 0) return fd;
+      const code = layer === DELTA ? this.#readDelta(directory, fd, seen, each) : this.#readLower(fd, layer, seen, each);
+      if (code < 0) return code;
+      if (layer === DELTA && directory.whiteouts !== undefined && seen !== undefined) {
+        for (const name of directory.whiteouts) seen.add(name);
+      }
+    }
+    return 0;
+  }
+
+  /** "/a/b" as text, for messages to the operator. */
+  pathOf(node: Node, name?: string): string {
+    const parts: string[] = name === undefined ? [] : [textOf(name)];
+    for (let each: Node | undefined = node; each?.parent !== undefined; each = each.parent) parts.push(textOf(each.name));
+    return `/${parts.reverse().join("/")}`;
+  }
+
+  /** Path in the delta's tree, as bytes, without a leading slash. */
+  deltaPath(parent: Node, name: string): string {
+    const parts = [name];
+    for (let each: Node | undefined = parent; each?.parent !== undefined; each = each.parent) parts.push(each.name);
+    return parts.reverse().join("/");
+  }
+
+  #readDelta(directory: Node, fd: number, seen: Set<string> | undefined, each: EachName): number {
+    const whiteouts = new Set<string>();
+    const code = readDirectory(fd, (name, type, inode) => {
+      if (isReserved(name)) this.delta?.collectWhiteout(fd, name, whiteouts);
+      else {
+        seen?.add(name);
+        each(name, type, DELTA, inode);
+      }
+    });
+    directory.whiteouts = whiteouts;
+    return code;
+  }
+
+  #readLower(fd: number, layer: number, seen: Set<string> | undefined, each: EachName): number {
+    return readDirectory(fd, (name, type, inode) => {
+      if (seen?.has(name)) return;
+      seen?.add(name);
+      each(name, type, layer, inode);
+    });
+  }
+
+  #found(parent: Node, name: string, index: number): number {
+    const layer = parent.layers[index]!;
+    const { type } = this.stat;
+    // Device nodes are refused to the sandbox, those of the codebase included.
+    if (type === FileType.CHARACTER || type === FileType.BLOCK) return -Errno.ENOENT;
+    const mayMerge = type === FileType.DIRECTORY && index + 1 < parent.layers.length;
+    this.foundLayers = mayMerge ? this.#mergedLayers(parent, name, index) : this.#single[layer]!;
+    return 0;
+  }
+
+  #mergedLayers(parent: Node, name: string, index: number): readonly number[] {
+    const top = parent.layers[index]!;
+    const layers = [top];
+    for (const layer of parent.layers.slice(index + 1)) {
+      const directory = this.descriptors.get(parent, layer);
+      if (directory < 0 || syscalls.statat(directory, name, this.#otherStat) !== 0) continue;
+      if (this.#otherStat.type !== FileType.DIRECTORY) break;
+      layers.push(layer);
+    }
+    const merges = layers.length > 1 && !(top === DELTA && this.#isOpaque(parent, name));
+    return merges ? layers : this.#single[top]!;
+  }
+
+  #isOpaque(parent: Node, name: string): boolean {
+    const fd = syscalls.openat(this.descriptors.get(parent, DELTA), name, Open.PATH | Open.DIRECTORY);
+    if (fd < 0) return false;
+    const opaque = syscalls.statat(fd, OPAQUE_MARKER, this.#otherStat) === 0;
+    syscalls.close(fd);
+    return opaque;
+  }
+
+  #isSame(node: Node, layers: readonly number[]): boolean {
+    if (node.type !== this.stat.type || node.layers.length !== layers.length) return false;
+    if (node.layers.some((layer, index) => layer !== layers[index])) return false;
+    return !node.inDelta || node.deltaInode === this.stat.ino;
+  }
+}

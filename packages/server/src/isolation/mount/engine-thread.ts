@@ -1,0 +1,61 @@
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import { ring } from "@agentfense/fuse";
+import type { FromEngine, ToEngine } from "./messages.ts";
+
+/** The host's end of an engine thread: a mailbox with a bell. */
+export class EngineThread {
+  readonly #worker: Worker;
+  readonly #port: MessagePort;
+  #doorbell = -1;
+  #stopping = false;
+  alive = true;
+
+  private constructor(worker: Worker, port: MessagePort) {
+    this.#worker = worker;
+    this.#port = port;
+  }
+
+  static start(handlers: {
+    onMessage: (message: FromEngine) => void;
+    onLost: (reason: string) => void;
+  }): Promise<EngineThread> {
+    const { port1, port2 } = new MessageChannel();
+    const worker = new Worker(new URL("./engine.ts", import.meta.url), {
+      name: "agentfense-engine",
+      workerData: { port: port2 },
+      transferList: [port2],
+    });
+    const engine = new EngineThread(worker, port1);
+    return new Promise((resolve, reject) => {
+      let reason = "it stopped by itself";
+      worker.on("error", (error: Error) => {
+        reason = error.stack ?? error.message;
+      });
+      worker.on("exit", () => {
+        engine.alive = false;
+        port1.close();
+        if (engine.#doorbell < 0) reject(new Error(`the engine thread did not start: ${reason}`));
+        else if (!engine.#stopping) handlers.onLost(reason);
+      });
+      port1.on("message", (message: FromEngine) => {
+        if (message.kind !== "started") return handlers.onMessage(message);
+        engine.#doorbell = message.doorbell;
+        resolve(engine);
+      });
+    });
+  }
+
+  send(message: ToEngine): void {
+    if (!this.alive) throw new Error("the engine thread is gone");
+    this.#port.postMessage(message);
+    ring(this.#doorbell);
+  }
+
+  async stop(): Promise<void> {
+    if (!this.alive) return;
+    this.#stopping = true;
+    const gone = new Promise<void>((resolve) => this.#worker.once("exit", () => resolve()));
+    this.send({ kind: "stop" });
+    await gone;
+  }
+}

@@ -1,0 +1,169 @@
+import { type MessagePort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { check, MessageBuffers, ServeLoop, Session, syscalls } from "@agentfense/fuse";
+import { compileRules } from "@agentfense/permission";
+import { DescriptorCache } from "../filesystem/descriptor-cache.ts";
+import { Workspace } from "../filesystem/workspace.ts";
+import type { EngineMountSpec, FromEngine, ToEngine } from "./messages.ts";
+
+// The body of an engine thread. It serves all its mounts from one loop and never returns to Node's own event loop while it
+// lives: messages are fetched when the doorbell rings. It must never touch a path inside one of its mounts.
+
+/** Directories kept open by one engine; the process' limit is shared with everything else in it. */
+const OPEN_DIRECTORIES = 2048;
+
+interface EngineMount {
+  readonly id: number;
+  readonly workspace: Workspace;
+  readonly passthrough: boolean;
+  session: Session | undefined;
+}
+
+class Engine {
+  readonly #port: MessagePort;
+  readonly #mounts = new Map<number, EngineMount>();
+  readonly #buffers = new MessageBuffers();
+  readonly #descriptors = new DescriptorCache(OPEN_DIRECTORIES);
+  readonly #loop: ServeLoop;
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+    this.#loop = new ServeLoop({
+      onDoorbell: () => this.#fetchMessages(),
+      onClosed: (session) => this.#closed(session),
+    });
+  }
+
+  run(): void {
+    check("unshare", syscalls.isolateUmask());
+    this.#send({ kind: "started", doorbell: this.#loop.doorbell });
+    this.#loop.run();
+    for (const mount of [...this.#mounts.values()]) this.#drop(mount);
+    this.#loop.close();
+    this.#port.close();
+  }
+
+  #send(message: FromEngine): void {
+    this.#port.postMessage(message);
+  }
+
+  #fetchMessages(): void {
+    for (;;) {
+      const received = receiveMessageOnPort(this.#port);
+      if (received === undefined) return;
+      this.#handle(received.message as ToEngine);
+    }
+  }
+
+  #handle(message: ToEngine): void {
+    switch (message.kind) {
+      case "prepare":
+        this.#prepare(message.mount, message.spec);
+        break;
+      case "serve":
+        this.#serve(message.mount, message.fd);
+        break;
+      case "rules":
+        this.#replaceRules(message.mount, message.call, message.rules);
+        break;
+      case "drop": {
+        const mount = this.#mounts.get(message.mount);
+        if (mount !== undefined) this.#drop(mount);
+        this.#send({ kind: "closed", mount: message.mount });
+        break;
+      }
+      case "stop":
+        this.#loop.stop();
+        break;
+    }
+  }
+
+  #prepare(id: number, spec: EngineMountSpec): void {
+    try {
+      const lowers = spec.lowers.map((path) => openLower(path, spec.privileged));
+      // Passthrough reopens the backing file with the client's flags: a layer that could be written through it must not
+      // take part.
+      const passthrough = spec.passthrough && lowers.every((lower) => lower.readOnly);
+      const workspace = new Workspace({
+        lowers: lowers.map((lower) => lower.fd),
+        deltaPath: spec.delta === undefined ? undefined : pathBytes(spec.delta),
+        policy: compileRules(spec.rules),
+        quota: spec.quota,
+        owner: spec.owner,
+        passthrough,
+        xattrs: spec.xattrs,
+        revocable: spec.revocable,
+        privileged: spec.privileged,
+        descriptors: this.#descriptors,
+        background: (job) => this.#loop.background(job),
+        onEvent: (event) => this.#send({ kind: "event", mount: id, event }),
+        staleListing: (directory) =>
+          this.#send({ kind: "stale", mount: id, stale: { inodes: [directory], entries: [] } }),
+      });
+      this.#mounts.set(id, { id, workspace, passthrough, session: undefined });
+      this.#send({ kind: "prepared", mount: id });
+    } catch (error) {
+      this.#send({ kind: "failed", mount: id, error: toError(error) });
+    }
+  }
+
+  #serve(id: number, fd: number): void {
+    const mount = this.#mounts.get(id);
+    if (mount === undefined) return;
+    const session = new Session({
+      fd,
+      fileSystem: mount.workspace,
+      buffers: this.#buffers,
+      passthrough: mount.passthrough,
+      log: (message) => this.#send({ kind: "log", mount: id, message }),
+      onReady: (connection) => this.#send({ kind: "ready", mount: id, passthrough: connection.passthrough }),
+    });
+    mount.session = session;
+    this.#loop.add(session);
+  }
+
+  #replaceRules(id: number, call: number, rules: EngineMountSpec["rules"]): void {
+    try {
+      const mount = this.#mounts.get(id);
+      if (mount === undefined) throw new Error("the workspace is not mounted");
+      const stale = mount.workspace.replaceRules(compileRules(rules));
+      this.#send({ kind: "rules-set", mount: id, call, stale });
+    } catch (error) {
+      this.#send({ kind: "rules-refused", mount: id, call, error: toError(error) });
+    }
+  }
+
+  // The session has told its file system already.
+  #closed(session: Session): void {
+    for (const mount of this.#mounts.values()) {
+      if (mount.session !== session) continue;
+      this.#mounts.delete(mount.id);
+      this.#send({ kind: "closed", mount: mount.id });
+    }
+  }
+
+  #drop(mount: EngineMount): void {
+    this.#mounts.delete(mount.id);
+    if (mount.session) this.#loop.remove(mount.session);
+    mount.workspace.destroy();
+  }
+}
+
+/** The root of a codebase layer. With privileges, on a detached mount that nothing can be written through. */
+function openLower(path: string, privileged: boolean): { fd: number; readOnly: boolean } {
+  const bytes = pathBytes(path);
+  const tree = privileged ? syscalls.openReadOnlyTree(bytes) : -1;
+  if (tree >= 0) return { fd: tree, readOnly: true };
+  const fd = check(`open ${path}`, syscalls.open(bytes, syscalls.Open.PATH | syscalls.Open.DIRECTORY));
+  return { fd, readOnly: false };
+}
+
+function pathBytes(path: string): string {
+  return Buffer.from(path, "utf8").toString("latin1");
+}
+
+// Errors cross threads by structured clone, which keeps the message but not the class or own fields.
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+new Engine(workerData.port as MessagePort).run();

@@ -1,0 +1,344 @@
+import { availableParallelism } from "node:os";
+import { mkdir } from "node:fs/promises";
+import { invalidateEntryMessage, invalidateInodeMessage, mountFuse, Notifier, syscalls, unmountFuse } from "@agentfense/fuse";
+import { compileRules, type Rule } from "@agentfense/permission";
+import type { FileSystemEvent } from "../filesystem/denials.ts";
+import type { Owner } from "../filesystem/presentation.ts";
+import type { QuotaLimits } from "../filesystem/quota.ts";
+import { EngineThread } from "./engine-thread.ts";
+import type { FromEngine, StaleReport } from "./messages.ts";
+import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
+
+export interface LogLine {
+  readonly level: "info" | "error";
+  readonly message: string;
+  readonly mountPoint?: string;
+}
+
+/** Refusals and losses, for the audit log. */
+export type WorkspaceEvent = FileSystemEvent | { readonly kind: "engine_lost"; readonly reason: string };
+
+export interface WorkspaceSpec {
+  readonly mountPoint: string;
+  /** Codebase directories, top first; usually one. They are never written. */
+  readonly lowers: readonly string[];
+  /** Where writes go; made if absent. Without one the workspace is read-only (EROFS). */
+  readonly delta?: string;
+  readonly rules: readonly Rule[];
+  readonly quota?: QuotaLimits;
+  /** Show every entry as this user's; the rules alone then decide, not the modes of the host. */
+  readonly owner?: Owner;
+  /** Default: when the kernel and the server's privileges allow it. */
+  readonly passthrough?: boolean;
+  /** Default true. Without them every new file costs the kernel one request less. */
+  readonly xattrs?: boolean;
+  /** Check open handles at each read and write, so that a change of rules reaches them; excludes passthrough. */
+  readonly revocable?: boolean;
+  /** Let other users in. Default: when the server is root. */
+  readonly allowOther?: boolean;
+  readonly onEvent?: (event: WorkspaceEvent) => void;
+}
+
+export interface WorkspaceMount extends AsyncDisposable {
+  readonly mountPoint: string;
+  readonly features: { readonly passthrough: boolean; readonly privileged: boolean };
+  /** Resolves when no cache of the kernel remembers the old rules. */
+  updateRules(rules: readonly Rule[]): Promise<void>;
+  unmount(): Promise<void>;
+}
+
+const READY_TIMEOUT_MS = 10_000;
+/** How long an unmounted connection may live on for the sake of files that are still open. */
+const LINGER_MS = 1_000;
+
+/**
+ * Owns the engine threads and the mounts they serve. When an engine dies, its mounts are detached and reported; those of
+ * other engines go on.
+ */
+export class MountHost implements AsyncDisposable {
+  readonly #engines: EngineThread[];
+  readonly #mounts = new Map<number, ServedMount>();
+  readonly #log: (line: LogLine) => void;
+  #nextMount = 1;
+  #closing = false;
+
+  private constructor(engines: EngineThread[], log: (line: LogLine) => void) {
+    this.#engines = engines;
+    this.#log = log;
+  }
+
+  static async start(options: { engines?: number; log?: (line: LogLine) => void } = {}): Promise<MountHost> {
+    const count = Math.max(1, Math.min(options.engines ?? 1, availableParallelism()));
+    const engines: EngineThread[] = [];
+    const host = new MountHost(engines, options.log ?? (() => {}));
+    for (let i = 0; i < count; i++) engines.push(await host.#startEngine());
+    return host;
+  }
+
+  async mount(spec: WorkspaceSpec): Promise<WorkspaceMount> {
+    compileRules(spec.rules); // refuses bad ones here, with the error the caller can use
+    if (this.#closing) throw new Error("the mount host is closed");
+    const engine = await this.#leastBusyEngine();
+    const mountPoint = await mountPointPath(spec.mountPoint);
+    if (spec.delta !== undefined) await mkdir(spec.delta, { recursive: true, mode: 0o700 });
+    const id = this.#nextMount++;
+    const mount = new ServedMount({ id, engine, mountPoint, spec, log: this.#log, onGone: () => this.#mounts.delete(id) });
+    this.#mounts.set(id, mount);
+    try {
+      await mount.start();
+      return mount;
+    } catch (error) {
+      await mount.unmount().catch(() => {});
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    const results = await Promise.allSettled([...this.#mounts.values()].map((mount) => mount.unmount()));
+    await Promise.all(this.#engines.map((engine) => engine.stop()));
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed) throw failed.reason;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #startEngine(): Promise<EngineThread> {
+    const engine = await EngineThread.start({
+      onMessage: (message) => this.#dispatch(message),
+      onLost: (reason) => this.#engineLost(engine, reason),
+    });
+    return engine;
+  }
+
+  async #leastBusyEngine(): Promise<EngineThread> {
+    const load = (engine: EngineThread): number =>
+      [...this.#mounts.values()].filter((mount) => mount.engine === engine).length;
+    const alive = this.#engines.filter((engine) => engine.alive);
+    if (alive.length === 0) {
+      const engine = await this.#startEngine();
+      this.#engines.push(engine);
+      return engine;
+    }
+    return alive.reduce((best, engine) => (load(engine) < load(best) ? engine : best));
+  }
+
+  #dispatch(message: FromEngine): void {
+    if (message.kind === "log" && message.mount === undefined) this.#log({ level: "error", message: message.message });
+    else if ("mount" in message && message.mount !== undefined) this.#mounts.get(message.mount)?.receive(message);
+  }
+
+  #engineLost(engine: EngineThread, reason: string): void {
+    this.#log({ level: "error", message: `an engine thread died: ${reason}` });
+    for (const mount of this.#mounts.values()) {
+      if (mount.engine === engine) void mount.lost(reason);
+    }
+  }
+}
+
+interface ServedMountOptions {
+  readonly id: number;
+  readonly engine: EngineThread;
+  readonly mountPoint: string;
+  readonly spec: WorkspaceSpec;
+  readonly log: (line: LogLine) => void;
+  readonly onGone: () => void;
+}
+
+class ServedMount implements WorkspaceMount {
+  readonly mountPoint: string;
+  readonly engine: EngineThread;
+  readonly #id: number;
+  readonly #spec: WorkspaceSpec;
+  readonly #log: (line: LogLine) => void;
+  readonly #onGone: () => void;
+  readonly #privileged = process.geteuid?.() === 0;
+  readonly #steps = new Map<string, PromiseWithResolvers<FromEngine>>();
+  #passthrough = false;
+  #fd = -1;
+  #closed = false;
+  #unmounting: Promise<void> | undefined;
+  #calls = 0;
+
+  constructor(options: ServedMountOptions) {
+    this.mountPoint = options.mountPoint;
+    this.engine = options.engine;
+    this.#id = options.id;
+    this.#spec = options.spec;
+    this.#log = options.log;
+    this.#onGone = options.onGone;
+  }
+
+  get features(): { passthrough: boolean; privileged: boolean } {
+    return { passthrough: this.#passthrough, privileged: this.#privileged };
+  }
+
+  async start(): Promise<void> {
+    const spec = this.#spec;
+    const prepared = this.#expect("prepared");
+    this.engine.send({
+      kind: "prepare",
+      mount: this.#id,
+      spec: {
+        lowers: spec.lowers,
+        delta: spec.delta,
+        rules: spec.rules,
+        quota: spec.quota,
+        owner: spec.owner,
+        passthrough: (spec.passthrough ?? true) && this.#privileged && !spec.revocable,
+        xattrs: spec.xattrs ?? true,
+        revocable: spec.revocable ?? false,
+        privileged: this.#privileged,
+      },
+    });
+    await prepared;
+    const device = await mountFuse({
+      mountPoint: this.mountPoint,
+      name: MOUNT_NAME,
+      allowOther: spec.allowOther ?? this.#privileged,
+      privileged: this.#privileged,
+    });
+    this.#fd = device.fd;
+    const ready = this.#expect("ready");
+    this.engine.send({ kind: "serve", mount: this.#id, fd: device.fd });
+    const answer = await withTimeout(ready, READY_TIMEOUT_MS, "the kernel did not greet the mount");
+    this.#passthrough = answer.kind === "ready" && answer.passthrough;
+    if (this.#privileged) await raiseReadahead(this.mountPoint);
+  }
+
+  async updateRules(rules: readonly Rule[]): Promise<void> {
+    compileRules(rules);
+    if (this.#closed) throw new Error("the workspace is not mounted");
+    this.#calls += 1;
+    const call = this.#calls;
+    const set = this.#expect(`rules ${call}`);
+    this.engine.send({ kind: "rules", mount: this.#id, call, rules });
+    const answer = await set;
+    if (answer.kind === "rules-set") await this.#invalidate(answer.stale);
+  }
+
+  unmount(): Promise<void> {
+    this.#unmounting ??= this.#unmount();
+    return this.#unmounting;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unmount();
+  }
+
+  receive(message: FromEngine): void {
+    switch (message.kind) {
+      case "prepared":
+      case "ready":
+      case "closed":
+        this.#settle(message.kind, message);
+        if (message.kind === "closed") this.#forgetDescriptor();
+        break;
+      case "failed":
+        this.#reject("prepared", message.error);
+        break;
+      case "rules-set":
+        this.#settle(`rules ${message.call}`, message);
+        break;
+      case "rules-refused":
+        this.#reject(`rules ${message.call}`, message.error);
+        break;
+      case "stale":
+        this.#invalidate(message.stale).catch((error: unknown) => this.#error(`invalidation failed: ${String(error)}`));
+        break;
+      case "event":
+        this.#spec.onEvent?.(message.event);
+        break;
+      case "log":
+        this.#error(message.message);
+        break;
+    }
+  }
+
+  /** The engine is gone: fail what waits for it, abort the connection, take the mount away. */
+  async lost(reason: string): Promise<void> {
+    for (const step of this.#steps.values()) step.reject(new Error(`the engine thread died: ${reason}`));
+    this.#steps.clear();
+    this.#forgetDescriptor();
+    this.#unmounting ??= unmountFuse(this.mountPoint, { privileged: this.#privileged }).catch((error: unknown) =>
+      this.#error(`unmounting failed: ${String(error)}`),
+    );
+    await this.#unmounting;
+    this.#onGone();
+    this.#spec.onEvent?.({ kind: "engine_lost", reason });
+  }
+
+  async #unmount(): Promise<void> {
+    try {
+      if (this.#fd >= 0) await unmountFuse(this.mountPoint, { privileged: this.#privileged });
+    } finally {
+      await this.#drain();
+      this.#onGone();
+    }
+  }
+
+  // The connection ends by itself once nothing uses the detached mount; what still does is cut off.
+  async #drain(): Promise<void> {
+    if (this.#closed || !this.engine.alive) return;
+    const closed = this.#expect("closed");
+    const served = this.#fd >= 0;
+    const ended = served && (await settlesWithin(closed, LINGER_MS));
+    if (!ended) {
+      this.engine.send({ kind: "drop", mount: this.#id });
+      await settlesWithin(closed, LINGER_MS);
+    }
+    this.#forgetDescriptor();
+  }
+
+  // Closing the last descriptor of the connection aborts it: whoever still waits on the mount gets ENOTCONN.
+  #forgetDescriptor(): void {
+    this.#closed = true;
+    if (this.#fd >= 0) syscalls.close(this.#fd);
+    this.#fd = -1;
+  }
+
+  async #invalidate(stale: StaleReport): Promise<void> {
+    if (this.#fd < 0) return;
+    const notifier = new Notifier(this.#fd);
+    for (const { parent, name } of stale.entries) await notifier.send(invalidateEntryMessage(parent, name));
+    for (const inode of stale.inodes) await notifier.send(invalidateInodeMessage(inode, 0, 0));
+  }
+
+  #expect(step: string): Promise<FromEngine> {
+    const deferred = Promise.withResolvers<FromEngine>();
+    deferred.promise.catch(() => {}); // awaited by some callers only
+    this.#steps.set(step, deferred);
+    return deferred.promise;
+  }
+
+  #settle(step: string, message: FromEngine): void {
+    this.#steps.get(step)?.resolve(message);
+    this.#steps.delete(step);
+  }
+
+  #reject(step: string, error: Error): void {
+    this.#steps.get(step)?.reject(error);
+    this.#steps.delete(step);
+  }
+
+  #error(message: string): void {
+    this.#log({ level: "error", message, mountPoint: this.mountPoint });
+  }
+}
+
+async function withTimeout<T>(promise: Promise<T>, ms: number, message: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(message)), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  return withTimeout(promise, ms, "late").then(
+    () => true,
+    () => false,
+  );
+}

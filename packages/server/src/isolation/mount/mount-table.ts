@@ -1,0 +1,78 @@
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { realpath } from "node:fs/promises";
+import { unmountFuse } from "@agentfense/fuse";
+
+export const MOUNT_NAME = "agentfense";
+const MOUNT_TYPE = `fuse.${MOUNT_NAME}`;
+
+interface MountEntry {
+  /** Major and minor number of the mount's device, "0:57". */
+  readonly device: string;
+  readonly mountPoint: string;
+  readonly type: string;
+}
+
+/** The mounts of this process' namespace, in mount order; read without touching any of them. */
+async function readMountTable(): Promise<MountEntry[]> {
+  const table = await readFile("/proc/self/mountinfo", "utf8");
+  return table
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => {
+      const [fields = "", rest = ""] = line.split(" - ");
+      const columns = fields.split(" ");
+      return { device: columns[2] ?? "", mountPoint: unescape(columns[4] ?? ""), type: rest.split(" ")[0] ?? "" };
+    });
+}
+
+// The kernel writes blanks, tabs, line feeds and backslashes as octal.
+function unescape(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}
+
+/** The topmost of our mounts at a path. */
+async function findMount(mountPoint: string): Promise<MountEntry | undefined> {
+  return (await readMountTable()).findLast((entry) => entry.mountPoint === mountPoint && entry.type === MOUNT_TYPE);
+}
+
+/** An absolute path without symlinks whose last component may be a dead mount, which realpath cannot look at. */
+export async function mountPointPath(path: string): Promise<string> {
+  const absolute = resolve(path);
+  if (absolute === "/") return absolute;
+  return join(await realpath(dirname(absolute)), absolute.slice(dirname(absolute).length).replace(/^\//, ""));
+}
+
+/**
+ * Detaches mounts that a killed process left behind; nothing else is ever unmounted. True if there was one.
+ */
+export async function cleanStaleMount(mountPoint: string): Promise<boolean> {
+  const path = await mountPointPath(mountPoint);
+  let cleaned = false;
+  for (let i = 0; i < 16 && (await isDeadMount(path)); i++) {
+    await unmountFuse(path, { privileged: process.geteuid?.() === 0 });
+    cleaned = true;
+  }
+  return cleaned;
+}
+
+async function isDeadMount(path: string): Promise<boolean> {
+  if ((await findMount(path)) === undefined) return false;
+  try {
+    await stat(path);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOTCONN";
+  }
+}
+
+/** Lets the kernel read ahead a megabyte at a time, eight times its default; needs root and is only a matter of speed. */
+export async function raiseReadahead(mountPoint: string): Promise<void> {
+  const mount = await findMount(mountPoint);
+  if (mount === undefined) return;
+  try {
+    await writeFile(`/sys/class/bdi/${mount.device}/read_ahead_kb`, "1024");
+  } catch {
+    // /sys may be read-only, as in containers: reads are then split smaller.
+  }
+}
