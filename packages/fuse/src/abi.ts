@@ -57,9 +57,7 @@ export const Opcode = {
 
 export type OpcodeName = keyof typeof Opcode;
 
-const NAME_OF = new Map<number, OpcodeName>(
-  Object.entries(Opcode).map(([name, value]) => [value, name as OpcodeName]),
-);
+const NAME_OF = new Map<number, OpcodeName>(Object.entries(Opcode).map(([name, value]) => [value, name as OpcodeName]));
 
 export function opcodeName(opcode: number): string {
   return NAME_OF.get(opcode) ?? `opcode ${opcode}`;
@@ -167,9 +165,6 @@ export const SetattrField = {
   CTIME: 1 << 10,
   KILL_SUIDGID: 1 << 11,
 } as const;
-
-export const GETATTR_FH = 1;
-export const WRITE_KILL_SUIDGID = 4;
 
 /** Codes of the notifications a server may write; they stand in the error field of a header with unique 0. */
 export const NotifyCode = { INVAL_INODE: 2, INVAL_ENTRY: 3, STORE: 4, DELETE: 6, INC_EPOCH: 8 } as const;

@@ -52,14 +52,7 @@ export interface FileSystem {
   mkdir?(parent: number, name: string, mode: number, caller: Caller, reply: Reply): Result;
   unlink?(parent: number, name: string, caller: Caller): Result;
   rmdir?(parent: number, name: string, caller: Caller): Result;
-  rename?(
-    parent: number,
-    name: string,
-    newParent: number,
-    newName: string,
-    flags: number,
-    caller: Caller,
-  ): Result;
+  rename?(parent: number, name: string, newParent: number, newName: string, flags: number, caller: Caller): Result;
   link?(node: number, newParent: number, newName: string, caller: Caller, reply: Reply): Result;
 
   open?(node: number, flags: number, caller: Caller, reply: Reply): Result;

@@ -1,3 +1,5 @@
+import * as syscalls from "./native/syscalls.ts";
+
 export { EPOCH_MINOR, OpenFlag, opcodeName, ROOT_ID, SetattrField } from "./abi.ts";
 export { type AttributeChange, Attributes, type FileSystemStatistics } from "./attributes.ts";
 export { check, Errno, errnoName, SystemError } from "./errno.ts";
@@ -13,8 +15,8 @@ export {
 } from "./file-system.ts";
 export { type BackgroundJob, ring, ServeLoop } from "./loop.ts";
 export { type FuseDevice, type MountOptions, mountFuse, unmountFuse } from "./mount.ts";
-export * as syscalls from "./native/syscalls.ts";
 export { incrementEpoch, invalidateEntryMessage, invalidateInodeMessage, Notifier } from "./notify.ts";
 export type { Reply } from "./reply.ts";
 export type { Caller } from "./request.ts";
 export { MAX_WRITE, MessageBuffers, Session, Turn } from "./session.ts";
+export { syscalls };

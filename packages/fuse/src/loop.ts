@@ -1,6 +1,6 @@
-import { Errno, SystemError, check } from "./errno.ts";
+import { check, Errno, SystemError } from "./errno.ts";
 import * as sys from "./native/syscalls.ts";
-import { Turn, type Session } from "./session.ts";
+import { type Session, Turn } from "./session.ts";
 
 /** Work done in slices between requests: each call does a few milliseconds of it and says whether it is finished. */
 export type BackgroundJob = () => boolean;

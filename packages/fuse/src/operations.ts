@@ -184,8 +184,7 @@ const RUN: Record<Exclude<OpcodeName, SessionOpcode>, Run> = {
   Ioctl: () => ENOSYS,
   Poll: () => ENOSYS,
   Fallocate: (fs, request) =>
-    fs.fallocate?.(request.nodeId, request.u64(0), request.u64(8), request.u64(16), request.u32(24), request) ??
-    ENOSYS,
+    fs.fallocate?.(request.nodeId, request.u64(0), request.u64(8), request.u64(16), request.u32(24), request) ?? ENOSYS,
   Lseek: (fs, request, reply) =>
     fs.lseek?.(request.nodeId, request.u64(0), request.i64(8), request.u32(16), reply) ?? ENOSYS,
   CopyFileRange: (fs, request, reply) => {

@@ -20,7 +20,7 @@ import { Request } from "./request.ts";
 export const MAX_WRITE = 1 << 20;
 const MAX_PAGES = MAX_WRITE / 4096;
 /** The kernel refuses to hand out a request to a buffer smaller than the largest one it may send. */
-export const BUFFER_SIZE = MAX_WRITE + 8192;
+const BUFFER_SIZE = MAX_WRITE + 8192;
 
 /** Receive and send buffers; one pair serves all sessions of a thread, since requests are handled one at a time. */
 export class MessageBuffers {

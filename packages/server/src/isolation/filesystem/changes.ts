@@ -171,4 +171,3 @@ function describe(stat: syscalls.Stat): { type: Change["type"]; size: number } {
       return { type: "other", size: 0 };
   }
 }
-

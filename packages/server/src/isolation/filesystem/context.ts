@@ -33,13 +33,26 @@ export interface Context {
 }
 
 /** Refuses with an event: the rules do not give what the operation needs. */
-export function refuse(context: Context, node: Node, name: string | undefined, operation: string, scope: Scope, caller: Caller): number {
+export function refuse(
+  context: Context,
+  node: Node,
+  name: string | undefined,
+  operation: string,
+  scope: Scope,
+  caller: Caller,
+): number {
   context.events.denied(() => context.tree.pathOf(node, name), operation, scope, caller.pid);
   return Errno.EACCES;
 }
 
 /** 0 if a node's own level suffices, ENOENT if it is hidden, EACCES otherwise. */
-export function requireLevel(context: Context, node: Node, level: LevelValue, operation: string, caller: Caller): number {
+export function requireLevel(
+  context: Context,
+  node: Node,
+  level: LevelValue,
+  operation: string,
+  caller: Caller,
+): number {
   const { tree } = context;
   const scope = tree.scopeOf(node);
   if (scope.level >= level) return 0;
@@ -47,7 +60,13 @@ export function requireLevel(context: Context, node: Node, level: LevelValue, op
   return refuse(context, node, undefined, operation, scope, caller);
 }
 
-export function overQuota(context: Context, node: Node, name: string | undefined, operation: string, caller: Caller): number {
+export function overQuota(
+  context: Context,
+  node: Node,
+  name: string | undefined,
+  operation: string,
+  caller: Caller,
+): number {
   context.events.overQuota(() => context.tree.pathOf(node, name), operation, caller.pid);
   return Errno.EDQUOT;
 }

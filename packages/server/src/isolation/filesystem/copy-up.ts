@@ -1,4 +1,11 @@
-import { type BackgroundJob, Errno, PENDING, type RequestControl, type SuspendedRequest, syscalls } from "@agentfense/fuse";
+import {
+  type BackgroundJob,
+  Errno,
+  PENDING,
+  type RequestControl,
+  type SuspendedRequest,
+  syscalls,
+} from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import { DELTA, type Node } from "./node.ts";
 import type { Presentation } from "./presentation.ts";
@@ -87,7 +94,7 @@ export class CopyUp {
     const directory = this.directory(node.parent);
     if (directory < 0) return -directory;
     if (!node.isRegular) return -this.#special(node, directory);
-    return this.#regular(node, directory, options.empty);
+    return this.#regular(node, options.empty);
   }
 
   #directory(node: Node): number {
@@ -151,7 +158,7 @@ export class CopyUp {
     return code < 0 ? code : this.#switchOver(node, directory);
   }
 
-  #regular(node: Node, directory: number, empty: boolean): number {
+  #regular(node: Node, empty: boolean): number {
     const parent = this.#tree.descriptors.get(node.parent!, node.layer);
     if (parent < 0) return -parent;
     const source = syscalls.openat(parent, node.name, Open.RDONLY | Open.NONBLOCK);
@@ -163,12 +170,9 @@ export class CopyUp {
       return code < 0 ? -code : Errno.ESTALE;
     }
     const size = empty ? 0 : stat.size;
-    if (this.#quota) {
-      const fits = this.#quota.takeFiles(1) && (this.#quota.takeBytes(size) || (this.#quota.takeFiles(-1), false));
-      if (!fits) {
-        syscalls.close(source);
-        return Errno.EDQUOT;
-      }
+    if (!this.#take(size)) {
+      syscalls.close(source);
+      return Errno.EDQUOT;
     }
     const temporary = this.#delta.temporaryName();
     const copy = syscalls.openat(this.#delta.work, temporary, Open.RDWR | Open.CREAT | Open.EXCL, 0o600);
@@ -256,6 +260,15 @@ export class CopyUp {
     return -Errno.ESTALE;
   }
 
+  #take(size: number): boolean {
+    const quota = this.#quota;
+    if (quota === undefined) return true;
+    if (!quota.takeFiles(1)) return false;
+    if (quota.takeBytes(size)) return true;
+    quota.takeFiles(-1);
+    return false;
+  }
+
   #giveBack(size: number): void {
     this.#quota?.takeFiles(-1);
     this.#quota?.takeBytes(-size);
@@ -313,7 +326,8 @@ class Transfer {
       const copied = syscalls.copyFileRange(this.#from, this.#offset, this.#to, this.#offset, length);
       if (copied > 0) return copied;
       // Other file systems, or one that cannot: through memory.
-      if (copied < 0 && -copied !== Errno.EXDEV && -copied !== Errno.EINVAL && -copied !== Errno.EOPNOTSUPP) return copied;
+      if (copied < 0 && -copied !== Errno.EXDEV && -copied !== Errno.EINVAL && -copied !== Errno.EOPNOTSUPP)
+        return copied;
       this.#rangeCopyWorks = false;
     }
     const buffer = Buffer.allocUnsafe(Math.min(length, 1 << 20));

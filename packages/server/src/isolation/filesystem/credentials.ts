@@ -33,7 +33,7 @@ export class Credentials {
   may(caller: Caller, node: Node, access: number): boolean {
     if (this.bypasses(caller)) return true;
     const shift = node.uid === caller.uid ? 6 : this.inGroup(caller, node.gid) ? 3 : 0;
-    return (((node.mode >> shift) & 7) & access) === access;
+    return ((node.mode >> shift) & 7 & access) === access;
   }
 
   /** Every directory above can be searched. */

@@ -1,6 +1,6 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "./directory-reader.ts";
-import { OPAQUE_MARKER, readMarker, isReserved, whiteoutFor } from "./whiteouts.ts";
+import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
 
 const { Open, AT_REMOVEDIR } = syscalls;
 
@@ -164,7 +164,8 @@ export class Delta {
     const path = content.slice(newline + 1);
     const slash = path.lastIndexOf("/");
     const name = path.slice(slash + 1);
-    const parent = slash < 0 ? syscalls.dup(this.tree) : syscalls.openBeneath(this.tree, path.slice(0, slash), Open.PATH);
+    const parent =
+      slash < 0 ? syscalls.dup(this.tree) : syscalls.openBeneath(this.tree, path.slice(0, slash), Open.PATH);
     if (parent < 0) return;
     const stat = new syscalls.Stat();
     if (syscalls.statat(parent, name, stat) === 0 && stat.ino === inode) this.discardDirectory(parent, name);

@@ -87,7 +87,15 @@ export class Directories {
     return true;
   }
 
-  #emit(node: Node, listing: Listing, i: number, size: number, plus: boolean, detailed: boolean, reply: Reply): boolean {
+  #emit(
+    node: Node,
+    listing: Listing,
+    i: number,
+    size: number,
+    plus: boolean,
+    detailed: boolean,
+    reply: Reply,
+  ): boolean {
     const { tree, presentation } = this.#context;
     const name = listing.names[i]!;
     const type = listing.types[i]!;

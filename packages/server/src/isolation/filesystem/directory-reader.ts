@@ -3,7 +3,16 @@ import { syscalls } from "@agentfense/fuse";
 const { Open } = syscalls;
 
 /** d_type values of getdents64; they are the type bits of a mode, shifted. */
-export const DirentType = { UNKNOWN: 0, FIFO: 1, CHARACTER: 2, DIRECTORY: 4, BLOCK: 6, REGULAR: 8, SYMLINK: 10, SOCKET: 12 } as const;
+export const DirentType = {
+  UNKNOWN: 0,
+  FIFO: 1,
+  CHARACTER: 2,
+  DIRECTORY: 4,
+  BLOCK: 6,
+  REGULAR: 8,
+  SYMLINK: 10,
+  SOCKET: 12,
+} as const;
 
 const BUFFER_SIZE = 64 * 1024;
 const buffer = Buffer.alloc(BUFFER_SIZE);

@@ -1,4 +1,13 @@
-import { type Caller, type ConnectionInfo, type CopyRange, type CopyResult, Errno, OpenFlag, type Reply, syscalls } from "@agentfense/fuse";
+import {
+  type Caller,
+  type ConnectionInfo,
+  type CopyRange,
+  type CopyResult,
+  Errno,
+  OpenFlag,
+  type Reply,
+  syscalls,
+} from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
 import { type Context, overQuota, requireLevel } from "./context.ts";
 import { Access } from "./credentials.ts";
@@ -7,7 +16,7 @@ import type { Node } from "./node.ts";
 const { Open } = syscalls;
 
 /** A handle needs no table: it only says whether it may write. */
-export const Handle = { READ: 1, WRITE: 3 } as const;
+const Handle = { READ: 1, WRITE: 3 } as const;
 const HANDLE_WRITES = 2;
 
 /**
@@ -304,4 +313,3 @@ export class Files {
     if (syscalls.fstat(node.fd, stat) === 0 && stat.nlink === 0) quota.takeBytes(-stat.size);
   }
 }
-

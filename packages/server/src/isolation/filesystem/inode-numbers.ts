@@ -1,27 +1,20 @@
-import { randomBytes } from "node:crypto";
-
 // Inode numbers are made here and tell nothing about the host. They are 53-bit hashes: of the path for what comes from
 // the codebase (two hard links there are two files here), of the delta's inode for what was made in the sandbox (so that
-// a rename keeps it). A file that is copied up keeps the number it had.
+// a rename keeps it). A file that is copied up keeps the number it had. Nothing random goes in: after a remount the numbers
+// are the same, or git would read every file of the tree again.
 
 const LOW = 0x1_0000_0000;
 const TOP_BITS = 0x1f_ffff;
+const PATH_SEED = 0x3c6ef372;
+const DELTA_SEED = 0x1b873593;
 
 export class InodeNumbers {
-  readonly #key1: number;
-  readonly #key2: number;
   readonly #copiedUp = new Map<number, number>();
-
-  constructor() {
-    const key = randomBytes(8);
-    this.#key1 = key.readInt32LE(0);
-    this.#key2 = key.readInt32LE(4);
-  }
 
   /** Of a codebase entry, from its directory's number and its name. */
   ofPath(directory: number, name: string): number {
-    let a = this.#key1 ^ (directory % LOW);
-    let b = this.#key2 ^ Math.floor(directory / LOW);
+    let a = PATH_SEED ^ (directory % LOW);
+    let b = PATH_SEED ^ Math.floor(directory / LOW);
     for (let i = 0; i < name.length; i++) {
       const byte = name.charCodeAt(i);
       a = Math.imul(a ^ byte, 0x9e3779b1);
@@ -34,9 +27,9 @@ export class InodeNumbers {
   ofDelta(deltaInode: number): number {
     const kept = this.#copiedUp.get(deltaInode);
     if (kept !== undefined) return kept;
-    const low = deltaInode % LOW | 0;
+    const low = (deltaInode % LOW) | 0;
     const high = Math.floor(deltaInode / LOW);
-    return join(Math.imul(this.#key1 ^ low, 0x85ebca6b), Math.imul(this.#key2 ^ high ^ low, 0xc2b2ae35), 0x7f);
+    return join(Math.imul(DELTA_SEED ^ low, 0x85ebca6b), Math.imul(DELTA_SEED ^ high ^ low, 0xc2b2ae35), 0x7f);
   }
 
   /** The delta's file is the copy of an entry that was known under this number. */

@@ -108,7 +108,8 @@ export class Mutations {
     if (node.isDirectory) return Errno.EPERM;
     // Protected hard links, as Linux has them: only the owner, or who may read and write the file, can link it.
     const { credentials, tree, writing } = this.#context;
-    if (!credentials.owns(caller, node) && !credentials.may(caller, node, Access.READ | Access.WRITE)) return Errno.EPERM;
+    if (!credentials.owns(caller, node) && !credentials.may(caller, node, Access.READ | Access.WRITE))
+      return Errno.EPERM;
     const scope = tree.childScope(parent, name);
     if (scope.level < LEVEL.write) return refuse(this.#context, parent, name, "link", scope, caller);
     if (writing === undefined) return Errno.EROFS;
@@ -190,7 +191,8 @@ export class Mutations {
     const target = tree.visible(newParent, newName);
     if (typeof target === "number" && -target !== Errno.ENOENT) return -target;
     if (exchange && typeof target === "number") return Errno.ENOENT;
-    if (targetScope.level < LEVEL.write) return refuse(this.#context, newParent, newName, "rename", targetScope, caller);
+    if (targetScope.level < LEVEL.write)
+      return refuse(this.#context, newParent, newName, "rename", targetScope, caller);
     const sourceScope = tree.childScope(parent, name);
     if (sourceScope.level < LEVEL.write) return refuse(this.#context, parent, name, "rename", sourceScope, caller);
     if (writing === undefined) return Errno.EROFS;
@@ -204,7 +206,9 @@ export class Mutations {
     const moves: [Node, Scope, Scope][] = [[source, sourceScope, targetScope]];
     if (exchange && replaced) moves.push([replaced, targetScope, sourceScope]);
     for (const [node, from, to] of moves) {
-      const refused = node.isDirectory ? this.#mayMoveTree(node, from, to) : this.#copyUp(writing, node, "rename", caller);
+      const refused = node.isDirectory
+        ? this.#mayMoveTree(node, from, to)
+        : this.#copyUp(writing, node, "rename", caller);
       if (refused !== 0) return refused;
     }
     const from = writing.copyUp.directory(parent);
@@ -215,13 +219,21 @@ export class Mutations {
     return this.#move(writing, source, parent, name, from, replaced, newParent, newName, to);
   }
 
-  #mayRename(source: Node, parent: Node, target: Node | undefined, newParent: Node, flags: number, caller: Caller): number {
+  #mayRename(
+    source: Node,
+    parent: Node,
+    target: Node | undefined,
+    newParent: Node,
+    flags: number,
+    caller: Caller,
+  ): number {
     const { credentials } = this.#context;
     if (!this.#mayChange(parent, caller) || !this.#mayChange(newParent, caller)) return Errno.EACCES;
     if (!credentials.mayRemove(caller, parent, source)) return Errno.EPERM;
     if (target && !credentials.mayRemove(caller, newParent, target)) return Errno.EPERM;
     // A directory that moves elsewhere changes its "..", which needs the right to write it.
-    if (source.isDirectory && parent !== newParent && !credentials.may(caller, source, Access.WRITE)) return Errno.EACCES;
+    if (source.isDirectory && parent !== newParent && !credentials.may(caller, source, Access.WRITE))
+      return Errno.EACCES;
     if (target && (flags & Rename.NOREPLACE) !== 0) return Errno.EEXIST;
     // Any other answer would tell whether something hidden is inside.
     const exchanged = (flags & Rename.EXCHANGE) !== 0 && target?.isDirectory && target.hasLower;
@@ -449,9 +461,7 @@ export class Mutations {
 
   #mayChange(directory: Node, caller: Caller): boolean {
     const { credentials } = this.#context;
-    return (
-      credentials.may(caller, directory, Access.WRITE | Access.EXECUTE) && credentials.canReach(caller, directory)
-    );
+    return credentials.may(caller, directory, Access.WRITE | Access.EXECUTE) && credentials.canReach(caller, directory);
   }
 
   /** The visible entry of a name, provided that it may be taken away; else a positive errno. */
@@ -551,12 +561,14 @@ export class Mutations {
       }
     });
     if (code < 0) return code;
-    const leads = content !== Content.VISIBLE && ways.some((name) => {
-      const child = tree.visible(directory, name);
-      if (typeof child === "number") return false;
-      tree.release(child);
-      return true;
-    });
+    const leads =
+      content !== Content.VISIBLE &&
+      ways.some((name) => {
+        const child = tree.visible(directory, name);
+        if (typeof child === "number") return false;
+        tree.release(child);
+        return true;
+      });
     return leads ? Content.VISIBLE : content;
   }
 
@@ -571,4 +583,3 @@ export class Mutations {
 }
 
 const Content = { NOTHING: 0, HIDDEN_IN_DELTA: 1, VISIBLE: 2 } as const;
-

@@ -2,7 +2,6 @@
 // text. Valid UTF-8 becomes that text; every other byte becomes a lone surrogate (U+DC80 to U+DCFF), so that two
 // different names never look the same to a rule.
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the range is "every ASCII character"
 const ASCII = /^[\x00-\x7f]*$/;
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -15,21 +14,6 @@ export function textOf(bytes: string): string {
   } catch {
     return escapeInvalid(buffer);
   }
-}
-
-/** The byte string of a text, the inverse of textOf. */
-export function bytesOf(text: string): string {
-  if (ASCII.test(text)) return text;
-  let bytes = "";
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    bytes += code >= 0xdc80 && code <= 0xdcff ? String.fromCharCode(code - 0xdc00) : utf8Bytes(character);
-  }
-  return bytes;
-}
-
-function utf8Bytes(text: string): string {
-  return Buffer.from(text, "utf8").toString("latin1");
 }
 
 function escapeInvalid(buffer: Buffer): string {
@@ -51,7 +35,8 @@ function escapeInvalid(buffer: Buffer): string {
 function sequenceLength(buffer: Buffer, at: number): number {
   const first = buffer[at]!;
   if (first < 0x80) return 1;
-  const length = first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) === 0xe0 ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  const length =
+    first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) === 0xe0 ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
   if (length === 0 || at + length > buffer.length) return 0;
   try {
     strictUtf8.decode(buffer.subarray(at, at + length));

@@ -75,7 +75,14 @@ export class Node {
   /** Its name belongs to a newer node, the copy in the delta; this one lives on for the handles it has. */
   superseded = false;
 
-  constructor(id: number, ino: number, type: number, parent: Node | undefined, name: string, layers: readonly number[]) {
+  constructor(
+    id: number,
+    ino: number,
+    type: number,
+    parent: Node | undefined,
+    name: string,
+    layers: readonly number[],
+  ) {
     this.id = id;
     this.ino = ino;
     this.type = type;

@@ -307,7 +307,8 @@ export class Tree {
     for (const layer of layers) {
       const fd = this.descriptors.get(directory, layer);
       if (fd < 0) return fd;
-      const code = layer === DELTA ? this.#readDelta(directory, fd, seen, each) : this.#readLower(fd, layer, seen, each);
+      const code =
+        layer === DELTA ? this.#readDelta(directory, fd, seen, each) : this.#readLower(fd, layer, seen, each);
       if (code < 0) return code;
       if (layer === DELTA && directory.whiteouts !== undefined && seen !== undefined) {
         for (const name of directory.whiteouts) seen.add(name);
@@ -319,7 +320,8 @@ export class Tree {
   /** "/a/b" as text, for messages to the operator. */
   pathOf(node: Node, name?: string): string {
     const parts: string[] = name === undefined ? [] : [textOf(name)];
-    for (let each: Node | undefined = node; each?.parent !== undefined; each = each.parent) parts.push(textOf(each.name));
+    for (let each: Node | undefined = node; each?.parent !== undefined; each = each.parent)
+      parts.push(textOf(each.name));
     return `/${parts.reverse().join("/")}`;
   }
 

@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 // An entry of the delta always outranks a whiteout of the same name beside it. Every change relies on that to be atomic:
 // the whiteout is laid down first and takes effect when the entry goes.
 
-export const WHITEOUT_PREFIX = ".wh.";
+const WHITEOUT_PREFIX = ".wh.";
 export const OPAQUE_MARKER = ".wh..wh..opq";
 const LONG_PREFIX = ".wh..wh.long.";
 const NAME_MAX = 255;

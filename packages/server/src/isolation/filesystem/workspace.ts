@@ -6,8 +6,8 @@ import {
   type ConnectionInfo,
   type CopyRange,
   type CopyResult,
-  Errno,
   EPOCH_MINOR,
+  Errno,
   type FileSystem,
   incrementEpoch,
   type Reply,
@@ -348,7 +348,9 @@ export class Workspace implements FileSystem {
 
   symlink(parentId: number, name: string, target: string, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#made(this.#mutations.symlink(parent, name, target, caller), reply);
+    return typeof parent === "number"
+      ? parent
+      : this.#made(this.#mutations.symlink(parent, name, target, caller), reply);
   }
 
   link(nodeId: number, parentId: number, name: string, caller: Caller, reply: Reply): number {
@@ -401,7 +403,8 @@ export class Workspace implements FileSystem {
     const onlySize = (fields & (SetattrField.MODE | SetattrField.UID | SetattrField.GID)) === 0;
     if (!(byHandle && onlySize)) {
       const scope = this.#tree.scopeOf(node);
-      if (scope.level < LEVEL.write && !node.removed) return refuse(this.#context, node, undefined, "setattr", scope, caller);
+      if (scope.level < LEVEL.write && !node.removed)
+        return refuse(this.#context, node, undefined, "setattr", scope, caller);
     }
     const { writing } = this.#context;
     if (writing === undefined) return Errno.EROFS;
@@ -437,7 +440,8 @@ export class Workspace implements FileSystem {
       if (!bothNow) return Errno.EPERM;
       if (!credentials.may(caller, node, Access.WRITE)) return Errno.EACCES;
     }
-    if ((fields & SetattrField.SIZE) !== 0 && !byHandle && !credentials.may(caller, node, Access.WRITE)) return Errno.EACCES;
+    if ((fields & SetattrField.SIZE) !== 0 && !byHandle && !credentials.may(caller, node, Access.WRITE))
+      return Errno.EACCES;
     return 0;
   }
 
@@ -518,7 +522,9 @@ export class Workspace implements FileSystem {
     if (writing === undefined) return Errno.EROFS;
     if (!credentials.may(caller, node, Access.WRITE)) return Errno.EACCES;
     if (!node.isRegular && !node.isDirectory) return Errno.EPERM;
-    const copied = node.isDirectory ? Math.min(0, writing.copyUp.directory(node)) : writing.copyUp.file(node, { empty: false });
+    const copied = node.isDirectory
+      ? Math.min(0, writing.copyUp.directory(node))
+      : writing.copyUp.file(node, { empty: false });
     if (copied !== 0) return node.isDirectory ? -copied : copied;
     const at = this.#location(node);
     return typeof at === "number" ? -at : at;

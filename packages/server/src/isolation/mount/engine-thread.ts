@@ -39,10 +39,14 @@ export class EngineThread {
       });
       port1.on("message", (message: FromEngine) => {
         if (message.kind !== "started") return handlers.onMessage(message);
-        engine.#doorbell = message.doorbell;
+        engine.#hasStarted(message.doorbell);
         resolve(engine);
       });
     });
+  }
+
+  #hasStarted(doorbell: number): void {
+    this.#doorbell = doorbell;
   }
 
   send(message: ToEngine): void {

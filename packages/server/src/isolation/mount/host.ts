@@ -1,6 +1,13 @@
-import { availableParallelism } from "node:os";
 import { mkdir } from "node:fs/promises";
-import { invalidateEntryMessage, invalidateInodeMessage, mountFuse, Notifier, syscalls, unmountFuse } from "@agentfense/fuse";
+import { availableParallelism } from "node:os";
+import {
+  invalidateEntryMessage,
+  invalidateInodeMessage,
+  mountFuse,
+  Notifier,
+  syscalls,
+  unmountFuse,
+} from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
 import type { Owner } from "../filesystem/presentation.ts";
@@ -82,7 +89,14 @@ export class MountHost implements AsyncDisposable {
     const mountPoint = await mountPointPath(spec.mountPoint);
     if (spec.delta !== undefined) await mkdir(spec.delta, { recursive: true, mode: 0o700 });
     const id = this.#nextMount++;
-    const mount = new ServedMount({ id, engine, mountPoint, spec, log: this.#log, onGone: () => this.#mounts.delete(id) });
+    const mount = new ServedMount({
+      id,
+      engine,
+      mountPoint,
+      spec,
+      log: this.#log,
+      onGone: () => this.#mounts.delete(id),
+    });
     this.#mounts.set(id, mount);
     try {
       await mount.start();
@@ -234,7 +248,7 @@ class ServedMount implements WorkspaceMount {
       case "ready":
       case "closed":
         this.#settle(message.kind, message);
-        if (message.kind === "closed") this.#forgetDescriptor();
+        if (message.kind === "closed") this.#ended();
         break;
       case "failed":
         this.#reject("prepared", message.error);
@@ -268,6 +282,15 @@ class ServedMount implements WorkspaceMount {
     await this.#unmounting;
     this.#onGone();
     this.#spec.onEvent?.({ kind: "engine_lost", reason });
+  }
+
+  // The connection is over; if nobody asked for that, somebody unmounted it behind our back.
+  #ended(): void {
+    this.#forgetDescriptor();
+    if (this.#unmounting !== undefined) return;
+    this.#unmounting = Promise.resolve();
+    this.#onGone();
+    this.#spec.onEvent?.({ kind: "engine_lost", reason: "the workspace was unmounted from outside" });
   }
 
   async #unmount(): Promise<void> {

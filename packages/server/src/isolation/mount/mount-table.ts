@@ -1,6 +1,5 @@
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { realpath } from "node:fs/promises";
 import { unmountFuse } from "@agentfense/fuse";
 
 export const MOUNT_NAME = "agentfense";
@@ -22,12 +21,12 @@ async function readMountTable(): Promise<MountEntry[]> {
     .map((line) => {
       const [fields = "", rest = ""] = line.split(" - ");
       const columns = fields.split(" ");
-      return { device: columns[2] ?? "", mountPoint: unescape(columns[4] ?? ""), type: rest.split(" ")[0] ?? "" };
+      return { device: columns[2] ?? "", mountPoint: unescapeOctal(columns[4] ?? ""), type: rest.split(" ")[0] ?? "" };
     });
 }
 
 // The kernel writes blanks, tabs, line feeds and backslashes as octal.
-function unescape(text: string): string {
+function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }
 

@@ -1,0 +1,4 @@
+/** Events arrive in any order; the latest is the one with the greatest time. */
+export function latestEvent(events) {
+  return events.reduce((latest, event) => (latest === undefined || event.time > latest.time ? event : latest), undefined);
+}

@@ -1,0 +1,31 @@
+import { type ParseArgsConfig, parseArgs } from "node:util";
+import { printable } from "./terminal.ts";
+
+/** One command of the command line: what its help says and what it does with the arguments after its name. */
+export interface Command {
+  readonly help: string;
+  run(args: readonly string[]): Promise<ExitCode>;
+}
+
+/** 0: done; 1: it did not work, or the answer is no; 2: the command was given wrongly and nothing was done. */
+export type ExitCode = 0 | 1 | 2;
+
+/** The command was given wrongly: an option, an argument, a file of rules. Exit code 2. */
+export class UsageError extends Error {}
+
+/** The command was right but cannot be carried out here. Exit code 1, the message is the whole story. */
+export class CommandFailure extends Error {}
+
+/** `parseArgs`, strict, with positionals, whose complaints are usage errors. */
+export function parseArguments<const Options extends NonNullable<ParseArgsConfig["options"]>>(
+  args: readonly string[],
+  options: Options,
+) {
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true, allowNegative: true });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    // Node adds a second sentence about positionals that begin with a dash; the first says what is wrong.
+    throw new UsageError(printable(error.message.split(". To specify")[0]!));
+  }
+}

@@ -1,0 +1,63 @@
+import { type LintFinding, lint, type TreeEntry } from "@agentfense/permission";
+import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
+import { print } from "../output.ts";
+import { rootEntry, tryEntriesOf, type ViewEntry } from "../policy/workspace-view.ts";
+import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
+import { paintFor, printable, printableSentence } from "../terminal.ts";
+import { resolveDirectory } from "../workspace-directory.ts";
+
+const HELP = `Usage: agentfense policy lint [OPTIONS] DIR
+
+Walks all of DIR (no link is followed) and says what looks wrong with the rules for it: secrets that can be read, rules
+that match nothing, rules of the same rank that contradict each other. Exits 1 if a secret can be read, or if a part of
+DIR could not be looked at.
+
+${RULES_HELP}
+  --all             remarks too, not only warnings
+  --json            one JSON array instead, of warnings and remarks
+  -h, --help        this text
+`;
+
+const OPTIONS = { ...RULES_OPTIONS, all: { type: "boolean" }, json: { type: "boolean" } } as const;
+
+export const policyLint: Command = { help: HELP, run };
+
+async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [directory, ...surplus] = positionals;
+  if (directory === undefined || surplus.length > 0) throw new UsageError("policy lint takes one directory");
+  const { policy } = await chooseRules(values);
+  const root = rootEntry(await resolveDirectory(directory), policy.root);
+
+  const unseen: string[] = [];
+  const findings = lint(policy.rules, walk(root, unseen));
+  for (const reason of unseen) process.stderr.write(`agentfense: not checked: ${reason}\n`);
+  await (values.json ? print(`${JSON.stringify(findings, undefined, 2)}\n`) : printText(findings, values.all === true));
+  return findings.some(isReadableSecret) || unseen.length > 0 ? 1 : 0;
+}
+
+function isReadableSecret({ kind, severity }: LintFinding): boolean {
+  return kind === "secret-visible" && severity === "warning";
+}
+
+/** Everything below a directory, parents before children; what cannot be read is noted in `unseen`. */
+function* walk(directory: ViewEntry, unseen: string[]): Generator<TreeEntry> {
+  const { entries, error } = tryEntriesOf(directory);
+  if (error !== undefined) unseen.push(`${printable(directory.path)} (${error})`);
+  for (const entry of entries) {
+    yield { path: entry.path, type: entry.type };
+    if (entry.type === "directory") yield* walk(entry, unseen);
+  }
+}
+
+async function printText(findings: readonly LintFinding[], all: boolean): Promise<void> {
+  const paint = paintFor(process.stdout, process.env);
+  const shown = all ? findings : findings.filter(({ severity }) => severity === "warning");
+  for (const { severity, kind, message } of shown) {
+    const label = `${severity === "warning" ? "warning" : "remark"}: ${kind}`;
+    await print(`${paint(severity === "warning" ? "view" : "faint", label)}: ${printableSentence(message)}\n`);
+  }
+  const hidden = findings.length - shown.length;
+  const count = shown.length === 0 ? "nothing wrong" : `${shown.length} found`;
+  await print(`${count}${hidden === 0 ? "" : `; ${hidden} remarks with --all`}\n`);
+}

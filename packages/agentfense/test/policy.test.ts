@@ -1,0 +1,219 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { agentfense, scratch } from "./run-cli.ts";
+
+const RULES = `
+- { pattern: "**/*", permission: read }
+- { pattern: /output/, permission: write }
+- { pattern: /media/, permission: view }
+- { pattern: "**/.env*", permission: none, priority: 100 }
+- { pattern: "/secrets/**", permission: none }
+- { pattern: /secrets/public.key, permission: read }
+`;
+
+/** A directory `project` and a file of rules `rules.yaml`, in a new place. */
+async function project(): Promise<string> {
+  const place = await scratch();
+  const files = {
+    "project/.env": "TOKEN=1",
+    "project/README.md": "hello",
+    "project/media/film.mp4": "…",
+    "project/output/report.txt": "",
+    "project/secrets/private.key": "private",
+    "project/secrets/public.key": "public",
+    "project/secrets/deep/other.key": "other",
+    "rules.yaml": RULES,
+  };
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(join(place, path, ".."), { recursive: true });
+    await writeFile(join(place, path), content);
+  }
+  await symlink("/etc", join(place, "project/link"));
+  return place;
+}
+
+describe("policy tree", () => {
+  test("shows what an agent would see, with the level of each path", async () => {
+    const cwd = await project();
+    expect(await agentfense(["policy", "tree", "--rules", "rules.yaml", "project"], { cwd })).toEqual({
+      code: 0,
+      stdout: [
+        "read  /",
+        "read  ├── README.md",
+        "read  ├── link -> /etc",
+        "view  ├── media/",
+        "view  │   └── film.mp4",
+        "write ├── output/",
+        "write │   └── report.txt",
+        "pass  └── secrets/",
+        "read      └── public.key",
+        "",
+      ].join("\n"),
+      stderr: "",
+    });
+  });
+
+  test("--all shows the hidden entries too, and --depth cuts", async () => {
+    const cwd = await project();
+    const { stdout } = await agentfense(
+      ["policy", "tree", "--rules", "rules.yaml", "--all", "--depth", "1", "project"],
+      { cwd },
+    );
+    expect(stdout.split("\n")).toEqual([
+      "read  /",
+      "none  ├── .env",
+      "read  ├── README.md",
+      "read  ├── link -> /etc",
+      "view  ├── media/",
+      "      │   └── … 1 more, see --depth",
+      "write ├── output/",
+      "      │   └── … 1 more, see --depth",
+      "pass  └── secrets/",
+      "          └── … 3 more, see --depth",
+      "",
+    ]);
+  });
+
+  test("--json has one object per path", async () => {
+    const cwd = await project();
+    const { stdout } = await agentfense(["policy", "tree", "--rules", "rules.yaml", "--all", "--json", "project"], {
+      cwd,
+    });
+    const rows = JSON.parse(stdout) as { path: string }[];
+    expect(rows.filter(({ path }) => path.startsWith("/secrets") || path === "/link")).toEqual([
+      { path: "/link", type: "symlink", level: "read", rule: 0, visible: true },
+      { path: "/secrets", type: "directory", level: "none", rule: 4, visible: true },
+      { path: "/secrets/deep", type: "directory", level: "none", rule: 4, visible: false },
+      { path: "/secrets/deep/other.key", type: "file", level: "none", rule: 4, visible: false },
+      { path: "/secrets/private.key", type: "file", level: "none", rule: 4, visible: false },
+      { path: "/secrets/public.key", type: "file", level: "read", rule: 5, visible: true },
+    ]);
+  });
+
+  test("colours only when asked for", async () => {
+    const cwd = await project();
+    const args = ["policy", "tree", "--all", "--depth", "1", "project"];
+    const coloured = await agentfense(args, { cwd, env: { FORCE_COLOR: "1" } });
+    expect(coloured.stdout).toContain("\u001b[9;31m.env\u001b[0m");
+    expect((await agentfense(args, { cwd, env: { FORCE_COLOR: "1", NO_COLOR: "1" } })).stdout).not.toContain("\u001b");
+  });
+
+  test("a name of any bytes neither moves the cursor nor gets lost", async () => {
+    const cwd = await scratch();
+    await mkdir(join(cwd, "project"));
+    const odd = Buffer.concat([Buffer.from(`${cwd}/project/`), Buffer.from([0x1b, 0x5b, 0x32, 0x4a, 0xff, 0x0a])]);
+    await writeFile(odd, "");
+    const { stdout } = await agentfense(["policy", "tree", "project"], { cwd });
+    expect(stdout).toBe("read  /\nread  └── \\x1b[2J\\xff\\n\n");
+    const { stdout: json } = await agentfense(["policy", "tree", "--json", "project"], { cwd });
+    expect((JSON.parse(json) as { path: string }[]).at(-1)?.path).toBe("/\u001b[2J\udcff\n");
+  });
+
+  test("a reader that stops early is no error", async () => {
+    const cwd = await scratch();
+    for (let index = 0; index < 2000; index++)
+      await mkdir(join(cwd, `project/a-rather-long-name-${index}`), { recursive: true });
+    const command = `NO_COLOR=1 "${process.execPath}" "${join(import.meta.dirname, "../src/cli.ts")}" policy tree project | head -n 1`;
+    expect(execFileSync("bash", ["-o", "pipefail", "-c", command], { cwd, encoding: "utf8" })).toBe("read  /\n");
+  });
+});
+
+describe("policy explain", () => {
+  test("names the rule that decides and those that lost", async () => {
+    const cwd = await project();
+    const args = [
+      "policy",
+      "explain",
+      "--rules",
+      "rules.yaml",
+      "project",
+      "/secrets/public.key",
+      "secrets/deep/",
+      "absent",
+    ];
+    const { code, stdout } = await agentfense(args, { cwd });
+    expect(code).toBe(0);
+    expect(stdout.split("\n")).toEqual([
+      "/secrets/public.key  read  (a file)",
+      "  decides  rule 5: /secrets/public.key read (file, priority 0)",
+      expect.stringMatching(/^ {2}loses {4}rule 4: \/secrets\/\*\* none \(glob, priority 0\): /),
+      expect.stringMatching(/^ {2}loses {4}rule 0: \*\*\/\* read \(glob, priority 0\): /),
+      "",
+      "/secrets/deep  none  (a directory is there; an agent does not see it)",
+      "  decides  rule 4: /secrets/** none (glob, priority 0)",
+      expect.stringMatching(/^ {2}loses {4}rule 0: /),
+      "",
+      "/absent  read  (nothing is there)",
+      "  decides  rule 0: **/* read (glob, priority 0)",
+      "",
+    ]);
+  });
+
+  test("--json adds what is on disk", async () => {
+    const cwd = await project();
+    const { stdout } = await agentfense(
+      ["policy", "explain", "--rules", "rules.yaml", "--json", "project", "secrets"],
+      { cwd },
+    );
+    expect(JSON.parse(stdout)).toEqual([
+      expect.objectContaining({ path: "/secrets", level: "none", rule: 4, type: "directory", visible: true }),
+    ]);
+  });
+
+  test("does not follow a link out of the directory", async () => {
+    const cwd = await project();
+    const { stdout } = await agentfense(["policy", "explain", "project", "link/passwd"], { cwd });
+    expect(stdout).toContain("/link/passwd  read  (nothing is there)");
+  });
+
+  test("refuses ..", async () => {
+    const cwd = await project();
+    const { code, stderr } = await agentfense(["policy", "explain", "project", "src/../.env"], { cwd });
+    expect({ code, reason: stderr.split("\n")[0] }).toEqual({
+      code: 2,
+      reason: "agentfense: a path of the workspace has no ..: src/../.env",
+    });
+  });
+});
+
+describe("policy lint", () => {
+  test("is content with agent-safe for the example project", async () => {
+    const example = join(import.meta.dirname, "../../../examples/project");
+    const { code, stdout } = await agentfense(["policy", "lint", example]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^nothing wrong/) });
+  });
+
+  test("ends with 1 when a secret can be read", async () => {
+    const cwd = await project();
+    const { code, stdout } = await agentfense(["policy", "lint", "--preset", "read-only", "project"], { cwd });
+    expect(code).toBe(1);
+    for (const path of ["/.env", "/secrets/private.key", "/secrets/deep/other.key"]) expect(stdout).toContain(path);
+  });
+
+  test("reports a typo in the place of a rule", async () => {
+    const cwd = await project();
+    const rules = (await readFile(join(cwd, "rules.yaml"), "utf8")).replace("/secrets/**", "/sercets/**");
+    await writeFile(join(cwd, "typo.yaml"), rules);
+    const { code, stdout } = await agentfense(["policy", "lint", "--rules", "typo.yaml", "--json", "project"], { cwd });
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toContainEqual(
+      expect.objectContaining({ kind: "matches-nothing", severity: "warning", rule: 4, pattern: "/sercets/**" }),
+    );
+  });
+
+  test("ends with 1 when a part cannot be looked at", async () => {
+    const cwd = await scratch();
+    // Deeper than a path can be long, which stops even root; only a shell that goes down step by step gets there.
+    const name = "d".repeat(200);
+    const dig = `mkdir project && cd -P project && for i in $(seq 25); do mkdir ${name} && cd -P ${name} || exit 1; done`;
+    execFileSync("bash", ["-c", dig], { cwd });
+    onTestFinished(() => void execFileSync("rm", ["-rf", join(cwd, "project")]));
+
+    const { code, stderr } = await agentfense(["policy", "lint", "project"], { cwd });
+
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^agentfense: not checked: \/d+(\/d+)* \(ENAMETOOLONG\)\n$/);
+  });
+});

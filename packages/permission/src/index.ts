@@ -1,0 +1,15 @@
+export type { Scope } from "./automaton.ts";
+export type { Candidate, Explanation, LostBy } from "./explain.ts";
+export { LEVEL, type Level, type LevelValue, levelName } from "./level.ts";
+export { type LintFinding, lint, type TreeEntry } from "./lint.ts";
+export { parseRules } from "./parse-rules.ts";
+export { compileRules, type Policy } from "./policy.ts";
+export {
+  extendPreset,
+  getPreset,
+  listPresets,
+  PresetError,
+  type PresetSummary,
+  registerPreset,
+} from "./presets.ts";
+export { LIMITS, type Rule, RuleError, type RuleType } from "./rule.ts";

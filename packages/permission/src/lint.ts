@@ -1,0 +1,136 @@
+import { type Level, levelName } from "./level.ts";
+import { pathNames } from "./path.ts";
+import { growTree } from "./pattern-tree.ts";
+import { compileRules, type Policy } from "./policy.ts";
+import { getPreset } from "./presets.ts";
+import { type Contender, type ResolvedRules, rankDifference, resolveRules } from "./resolve.ts";
+import type { Rule } from "./rule.ts";
+import { type Matches, TreeWalk } from "./tree-walk.ts";
+
+/** One entry of the workspace the rules are meant for; the caller lists them, in any order. */
+export interface TreeEntry {
+  /** From the root of the workspace: `/src/main.ts`. */
+  readonly path: string;
+  readonly type: "file" | "directory" | "symlink" | "other";
+}
+
+/**
+ * What looks wrong with a rule set. `rule` is the index of the rule it is about.
+ *
+ * | kind            | meaning                                                                                   |
+ * | --------------- | ----------------------------------------------------------------------------------------- |
+ * | matches-nothing | no entry of the tree matches; a warning when the rule protects one fixed place: a typo?   |
+ * | secret-visible  | something that looks like a secret is not hidden; a warning when it can be read           |
+ * | tie             | two rules of one rank and different levels match an entry; `rule` is the stricter, it won |
+ * | replaced        | a later rule has the same pattern, type and priority                                      |
+ */
+export type LintFinding = {
+  readonly severity: "warning" | "info";
+  readonly rule: number;
+  readonly message: string;
+} & (
+  | { readonly kind: "matches-nothing"; readonly pattern: string }
+  | { readonly kind: "secret-visible"; readonly path: string; readonly level: Level }
+  | { readonly kind: "tie"; readonly other: number; readonly path: string }
+  | { readonly kind: "replaced"; readonly by: number }
+);
+
+/** Checks rules against a workspace. Throws a `RuleError` when they do not even compile. */
+export function lint(rules: readonly Rule[], tree: Iterable<TreeEntry>): LintFinding[] {
+  const policy = compileRules(rules);
+  const secrets = secretLooking();
+  const resolved = resolveRules(rules);
+  const { contenders } = resolved;
+  const walk = new TreeWalk(growTree(contenders), contenders);
+  const visible: LintFinding[] = [];
+  const ties = new Map<string, LintFinding>();
+  const matched = new Set<number>();
+
+  const note = (path: string, { own, counting }: Matches) => {
+    for (const order of own) matched.add(contenders[order]!.rule.index);
+    for (const tie of tiesAt(path, counting, contenders)) {
+      const key = `${tie.rule} ${tie.other}`;
+      if (!ties.has(key)) ties.set(key, tie);
+    }
+  };
+  note("/", walk.root);
+  for (const { path, type } of tree) {
+    const names = pathNames(path);
+    for (const place of walk.to(names)) note(`/${names.slice(0, place.depth).join("/")}`, place);
+    if (type === "directory" || secrets.decide(path).level > 0) continue;
+    const finding = visibleSecret(policy, path);
+    if (finding !== undefined) visible.push(finding);
+  }
+  return [...visible, ...unmatched(resolved, matched), ...ties.values(), ...replaced(resolved)];
+}
+
+/** Hides exactly what looks like a secret: what `agent-safe` hides, and of a repository what may hold a token. */
+function secretLooking(): Policy {
+  const hidden = getPreset("agent-safe").filter(
+    ({ permission, pattern }) => permission === "none" && pattern !== "**/.git/**",
+  );
+  return compileRules([
+    { pattern: "**/*", permission: "read" },
+    { pattern: "**/.git/{config,credentials}", permission: "none", priority: 100 },
+    ...hidden,
+  ]);
+}
+
+function visibleSecret(policy: Policy, path: string): LintFinding | undefined {
+  const scope = policy.decide(path);
+  if (scope.level === 0) return undefined;
+  const level = levelName(scope.level);
+  return {
+    kind: "secret-visible",
+    severity: level === "view" ? "info" : "warning",
+    rule: scope.rule,
+    path,
+    level,
+    message: `${path} looks like a secret, and rule ${scope.rule} gives it the level ${level}`,
+  };
+}
+
+/** The rules whose rank is that of the deciding one and whose level is not. */
+function tiesAt(path: string, counting: readonly number[], contenders: readonly Contender[]) {
+  const winner = contenders[counting.reduce((a, b) => Math.min(a, b), contenders.length)];
+  if (winner === undefined) return [];
+  return counting
+    .map((order) => contenders[order]!)
+    .filter((other) => other.rule.level !== winner.rule.level && rankDifference(other, winner) === undefined)
+    .map(({ rule }): LintFinding & { kind: "tie" } => ({
+      kind: "tie",
+      severity: "warning",
+      rule: winner.rule.index,
+      other: rule.index,
+      path,
+      message:
+        `rules ${winner.rule.index} and ${rule.index} have the same rank for ${path}; ` +
+        `the stricter, ${levelName(winner.rule.level)}, wins. A priority would say which is meant`,
+    }));
+}
+
+function unmatched({ rules, replacedBy }: ResolvedRules, matched: ReadonlySet<number>): LintFinding[] {
+  return rules
+    .filter(({ index }) => !matched.has(index) && !replacedBy.has(index))
+    .map(({ index, rule, level, alternatives }) => {
+      // A rule for any depth is a precaution, and a place to write may not exist yet.
+      const fixedPlace = alternatives.some(({ segments }) => segments[0]?.kind !== "globstar");
+      return {
+        kind: "matches-nothing",
+        severity: fixedPlace && level < 2 ? "warning" : "info",
+        rule: index,
+        pattern: rule.pattern,
+        message: `rule ${index} (${JSON.stringify(rule.pattern)}) matches nothing`,
+      };
+    });
+}
+
+function replaced({ replacedBy }: ResolvedRules): LintFinding[] {
+  return [...replacedBy].map(([rule, by]) => ({
+    kind: "replaced",
+    severity: "warning",
+    rule,
+    by,
+    message: `rule ${rule} has no effect: rule ${by} is the same pattern at the same priority`,
+  }));
+}

@@ -1,0 +1,170 @@
+// Brings a machine from a plain clone to one that can run `npm start`, `npm test` or `npm run bench`: the Node packages of
+// the lock file, then the Debian packages that are missing. Plain JavaScript for an old Node, because the Node that runs
+// TypeScript is itself one of the packages to install. Does nothing, quickly, when all is there.
+//
+//   node scripts/set-up.mjs [--test] [--bench]
+//
+// It asks npm and apt for packages and uses the network for nothing else.
+
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { accessSync, constants, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const repository = fileURLToPath(new URL("..", import.meta.url));
+const TEST_USER = "agentfense-test";
+
+/** What each purpose needs: a command on the PATH or a file, and the Debian package that brings it. */
+const NEEDS = [
+  { for: "start", command: "fusermount3", package: "fuse3" },
+  { for: "test", command: "bwrap", package: "bubblewrap" },
+  { for: "test", command: "git", package: "git" },
+  { for: "test", command: "python3", package: "python3" },
+  { for: "test", command: "rsync", package: "rsync" },
+  { for: "test", command: "gcc", package: "gcc" },
+  { for: "test", file: "/usr/include/stdio.h", package: "libc6-dev" },
+  { for: "test", command: "make", package: "make" },
+  { for: "test", command: "sqlite3", package: "sqlite3" },
+  { for: "test", command: "getfattr", package: "attr" },
+  { for: "test", command: "ps", package: "procps" },
+  { for: "test", command: "strace", package: "strace" },
+  { for: "test", command: "setpriv", package: "util-linux" },
+  { for: "test", command: "useradd", package: "passwd" },
+  { for: "bench", command: "fuse-overlayfs", package: "fuse-overlayfs" },
+  { for: "bench", command: "bindfs", package: "bindfs" },
+];
+
+class SetUpError extends Error {}
+
+try {
+  const { values } = parseArgs({ options: { test: { type: "boolean" }, bench: { type: "boolean" } } });
+  const purposes = ["start", ...(values.test ? ["test"] : []), ...(values.bench ? ["bench"] : [])];
+  installNodePackages();
+  installDebianPackages(NEEDS.filter((need) => purposes.includes(need.for)));
+  if (values.test) {
+    openFuseDevice();
+    createTestUser();
+  }
+  requireFuseDevice();
+} catch (error) {
+  if (!(error instanceof SetUpError || error.code?.startsWith("ERR_PARSE_ARGS"))) throw error;
+  process.stderr.write(`set-up: ${error.message}\n`);
+  process.exitCode = 1;
+}
+
+/** node_modules carries the hash of the lock file it was installed from; another hash, or none, means `npm ci`. */
+function installNodePackages() {
+  const stamp = join(repository, "node_modules/.installed-from");
+  const lock = createHash("sha256")
+    .update(readFileSync(join(repository, "package-lock.json")))
+    .digest("hex");
+  if (!existsSync(stamp) || readFileSync(stamp, "utf8").trim() !== lock) {
+    say("installing the Node packages of package-lock.json (npm ci)");
+    const npm = run("npm", ["ci", "--include=dev", "--include=optional", "--loglevel=error"], { show: true });
+    if (npm.status !== 0) {
+      throw new SetUpError("npm ci failed (see above). It needs the network once; then run this again.");
+    }
+    writeFileSync(stamp, `${lock}\n`);
+  }
+  const pinned = join(repository, "node_modules/.bin/node");
+  if (!existsSync(pinned) && Number.parseInt(process.versions.node, 10) < 24) {
+    throw new SetUpError(
+      `no Node for ${process.platform}-${process.arch} comes with the packages, and this one (${process.version}) is too old.\n` +
+        "Install Node 24 or newer and run this again.",
+    );
+  }
+}
+
+function installDebianPackages(needs) {
+  const missing = needs.filter((need) => !(need.command ? findCommand(need.command) : existsSync(need.file)));
+  if (missing.length === 0) return;
+  const packages = [...new Set(missing.map((need) => need.package))];
+  const byHand = `Install by hand what gives you: ${missing.map((need) => need.command ?? need.file).join(", ")}\n  on Debian: apt-get install ${packages.join(" ")}`;
+
+  if (!findCommand("apt-get")) throw new SetUpError(`this is not a Debian system (no apt-get).\n${byHand}`);
+  const asRoot = rootPrefix();
+  if (!asRoot) throw new SetUpError(`Debian packages are missing, and there is neither root nor sudo.\n${byHand}`);
+
+  say(`installing Debian packages: ${packages.join(", ")}`);
+  const apt = (args) => run(...asRoot("apt-get", ["-y", "-o", "DPkg::Lock::Timeout=120", ...args]));
+  const install = ["install", "--no-install-recommends", ...packages];
+  if (apt(install).status === 0) return;
+  // The package lists are absent or older than the mirror: the usual reason, and the only one worth a second try.
+  say("refreshing the package lists (apt-get update)");
+  const update = apt(["update"]);
+  const second = apt(install);
+  if (second.status !== 0) {
+    process.stderr.write(update.status === 0 ? second.output : update.output + second.output);
+    throw new SetUpError(`apt-get could not install ${packages.join(", ")} (see above).\n${byHand}`);
+  }
+}
+
+/** Tests mount as an ordinary user too; a container's /dev/fuse often belongs to root alone. */
+function openFuseDevice() {
+  if (!existsSync("/dev/fuse") || (statSync("/dev/fuse").mode & 0o666) === 0o666) return;
+  const asRoot = rootPrefix();
+  if (!asRoot) throw new SetUpError("/dev/fuse is not open to ordinary users. As root: chmod 0666 /dev/fuse");
+  say("opening /dev/fuse to ordinary users, for the tests (chmod 0666)");
+  must(run(...asRoot("chmod", ["0666", "/dev/fuse"])), "chmod 0666 /dev/fuse");
+}
+
+function createTestUser() {
+  if (readFileSync("/etc/passwd", "utf8").includes(`\n${TEST_USER}:`)) return;
+  const asRoot = rootPrefix();
+  if (!asRoot) throw new SetUpError(`the tests need the user ${TEST_USER}, and there is neither root nor sudo.`);
+  say(`creating the ordinary user ${TEST_USER}, for the tests`);
+  const args = ["--system", "--user-group", "--create-home", "--shell", "/bin/sh", TEST_USER];
+  must(run(...asRoot(findCommand("useradd"), args)), `useradd ${TEST_USER}`);
+}
+
+function requireFuseDevice() {
+  if (!existsSync("/dev/fuse")) {
+    throw new SetUpError(
+      "there is no /dev/fuse. Load the module (modprobe fuse), or give the container the device (--device /dev/fuse).",
+    );
+  }
+  try {
+    accessSync("/dev/fuse", constants.R_OK | constants.W_OK);
+  } catch {
+    throw new SetUpError("/dev/fuse is not open to this user. Run as root, or once: sudo chmod 0666 /dev/fuse");
+  }
+}
+
+/** How to run a command as root: directly, through sudo, or not at all. */
+function rootPrefix() {
+  if (process.getuid() === 0) return (command, args) => [command, args];
+  if (findCommand("sudo"))
+    return (command, args) => ["sudo", ["--", "env", "DEBIAN_FRONTEND=noninteractive", command, ...args]];
+  return undefined;
+}
+
+/** System directories count even when they are not on an ordinary user's PATH. */
+function findCommand(name) {
+  const folders = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+  return folders
+    .filter((folder) => folder !== "")
+    .map((folder) => join(folder, name))
+    .find((path) => existsSync(path));
+}
+
+function run(command, args, { show = false } = {}) {
+  const result = spawnSync(command, args, {
+    cwd: repository,
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    stdio: show ? ["ignore", "inherit", "inherit"] : ["ignore", "pipe", "pipe"],
+    maxBuffer: 64 * 1024 * 1024,
+    encoding: "utf8",
+  });
+  if (result.error) throw new SetUpError(`cannot run ${command}: ${result.error.message}`);
+  return { status: result.status, output: `${result.stdout ?? ""}${result.stderr ?? ""}` };
+}
+
+function must(result, what) {
+  if (result.status !== 0) throw new SetUpError(`${what} failed:\n${result.output}`);
+}
+
+function say(line) {
+  process.stdout.write(`set-up: ${line}\n`);
+}
