@@ -13,10 +13,13 @@ export {
   type Result,
   type SuspendedRequest,
 } from "./file-system.ts";
+export { HandleTable } from "./handle-table.ts";
 export { type BackgroundJob, ring, ServeLoop } from "./loop.ts";
 export { type FuseDevice, type MountOptions, mountFuse, unmountFuse } from "./mount.ts";
+export { NodeTable } from "./node-table.ts";
 export { incrementEpoch, invalidateEntryMessage, invalidateInodeMessage, Notifier } from "./notify.ts";
 export type { Reply } from "./reply.ts";
 export type { Caller } from "./request.ts";
+export { type ServedMount, type ServeOptions, serveFuse } from "./serve.ts";
 export { MAX_WRITE, MessageBuffers, Session, Turn } from "./session.ts";
 export { syscalls };

@@ -149,7 +149,7 @@ export class Session implements RequestControl {
   /** Takes the request being handled out of the buffer, so that it can run again later. */
   suspend(): SuspendedRequest {
     const original = this.#current;
-    const kept = new Request(original.length + 8);
+    const kept = new Request((original.length + 8) & ~7);
     original.bytes.copy(kept.bytes, 0, 0, original.length);
     kept.length = original.length;
     const key = uniqueKey(original.uniqueLow, original.uniqueHigh);

@@ -27,55 +27,59 @@ export async function* listChanges(spec: { delta: string; lowers: readonly strin
   try {
     for (const path of [`${spec.delta}/tree`, ...spec.lowers]) opened.push(open(path));
     const [tree = -1, ...lowers] = opened;
-    yield* changesIn(tree, lowers, "");
+    yield* changesIn(tree, lowers, "", { opaque: false });
   } finally {
     for (const fd of opened) syscalls.close(fd);
   }
 }
 
-async function* changesIn(delta: number, lowers: readonly number[], path: string): AsyncGenerator<Change> {
+/** `opaque`: a directory above is shut against the codebase, so nothing of it shows here either. */
+async function* changesIn(
+  delta: number,
+  lowers: readonly number[],
+  path: string,
+  above: { opaque: boolean },
+): AsyncGenerator<Change> {
   // Between directories others get their turn: a delta can be large.
   await new Promise((resolve) => setImmediate(resolve));
   const entries = deltaEntries(delta);
-  const shown = entries.opaque ? [] : lowers;
-  const all = [...entries.names, ...entries.whiteouts, ...(entries.opaque ? namesOf(lowers) : [])];
-  for (const name of [...new Set(all)].sort()) {
+  const opaque = above.opaque || entries.opaque;
+  const names = new Set([...entries.names, ...entries.whiteouts, ...(opaque ? namesOf(lowers) : [])]);
+  for (const name of [...names].sort()) {
     const childPath = `${path}/${textOf(name)}`;
-    if (!entries.names.has(name)) {
-      const old = statIn(lowers, name);
-      if (old) yield { kind: "deleted", path: childPath, ...describe(old) };
-    } else yield* changesAt(delta, shown, lowers, name, childPath);
+    const old = statIn(lowers, name);
+    if (entries.names.has(name)) yield* changesAt(delta, lowers, name, childPath, old, { opaque });
+    else if (old) yield { kind: "deleted", path: childPath, ...describe(old) };
   }
 }
 
 async function* changesAt(
   delta: number,
-  shown: readonly number[],
   lowers: readonly number[],
   name: string,
   path: string,
+  old: syscalls.Stat | undefined,
+  above: { opaque: boolean },
 ): AsyncGenerator<Change> {
   const stat = new Stat();
   if (syscalls.statat(delta, name, stat) < 0) return;
-  const old = statIn(lowers, name);
-  if (stat.type === FileType.DIRECTORY) {
-    const merged = old?.type === FileType.DIRECTORY;
-    if (!merged) yield { kind: old ? "modified" : "added", path, ...describe(stat) };
-    else if ((old.mode & 0o1777) !== (stat.mode & 0o1777)) yield { kind: "modified", path, ...describe(stat) };
-    const directory = syscalls.openat(delta, name, Open.PATH | Open.DIRECTORY);
-    if (directory < 0) return;
-    const beneath = (merged ? lowers : [])
-      .map((lower) => syscalls.openat(lower, name, Open.PATH | Open.DIRECTORY))
-      .filter((fd) => fd >= 0);
-    try {
-      yield* changesIn(directory, beneath, path);
-    } finally {
-      for (const fd of [directory, ...beneath]) syscalls.close(fd);
-    }
+  if (stat.type !== FileType.DIRECTORY) {
+    if (old === undefined) yield { kind: "added", path, ...describe(stat) };
+    else if (!(await isUnchanged(delta, lowers, name, stat, old))) yield { kind: "modified", path, ...describe(stat) };
     return;
   }
-  if (old === undefined) yield { kind: "added", path, ...describe(stat) };
-  else if (!(await isUnchanged(delta, lowers, name, stat, old))) yield { kind: "modified", path, ...describe(stat) };
+  const merged = old?.type === FileType.DIRECTORY;
+  const sameMode = merged && (old.mode & 0o1777) === (stat.mode & 0o1777);
+  if (!sameMode) yield { kind: old ? "modified" : "added", path, ...describe(stat) };
+  const opened = [delta, ...(merged ? lowers : [])]
+    .map((parent) => syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY))
+    .filter((fd) => fd >= 0);
+  const [directory, ...beneath] = opened;
+  try {
+    if (directory !== undefined) yield* changesIn(directory, beneath, path, above);
+  } finally {
+    for (const fd of opened) syscalls.close(fd);
+  }
 }
 
 interface DeltaEntries {

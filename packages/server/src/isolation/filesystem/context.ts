@@ -27,8 +27,8 @@ export interface Context {
   readonly mapsOwner: boolean;
   /** The server itself is root and can create files for others. */
   readonly privileged: boolean;
-  /** Tells the kernel, from another thread, to drop its cached listing of a directory. */
-  readonly staleListing: (directory: number) => void;
+  /** Has another thread tell the kernel to drop what it caches of a node: a directory's listing, a file's pages. */
+  readonly staleInode: (node: number) => void;
   control: RequestControl | undefined;
 }
 

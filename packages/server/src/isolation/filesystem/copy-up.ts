@@ -118,10 +118,12 @@ export class CopyUp {
     const seconds = hidesTimes && stat.btime ? stat.btime : stat.mtime;
     const nanoseconds = hidesTimes && stat.btime ? stat.btimeNs : stat.mtimeNs;
     syscalls.utimensat(fd, "", seconds, nanoseconds, seconds, nanoseconds);
+    code = syscalls.fstat(fd, stat);
     syscalls.close(fd);
-    code = this.#install(temporary, parent, node.name);
+    if (code === 0) code = this.#install(temporary, parent, node.name);
     if (code < 0) return code;
     node.layers = [DELTA, ...node.layers];
+    node.deltaInode = stat.ino;
     node.whiteouts = new Set();
     return 0;
   }
@@ -183,7 +185,7 @@ export class CopyUp {
     }
     const transfer = new Transfer(source, copy, size);
     const finish = (errno: number): number => {
-      const result = errno === 0 ? this.#complete(node, stat, source, copy, temporary) : errno;
+      const result = errno === 0 ? this.#complete(node, stat, source, copy, temporary, empty) : errno;
       syscalls.close(source);
       syscalls.close(copy);
       if (result !== 0 && !node.superseded) {
@@ -216,7 +218,7 @@ export class CopyUp {
     return PENDING;
   }
 
-  #complete(node: Node, stat: syscalls.Stat, source: number, copy: number, temporary: string): number {
+  #complete(node: Node, stat: syscalls.Stat, source: number, copy: number, temporary: string, empty: boolean): number {
     // The world may have moved on while a large file was copied.
     if (node.parent === undefined || node.inDelta) return node.inDelta ? 0 : Errno.ESTALE;
     const directory = this.directory(node.parent);
@@ -224,7 +226,8 @@ export class CopyUp {
     syscalls.fchownat(copy, "", stat.uid, stat.gid);
     copyUserXattrs(source, copy);
     syscalls.fchmod(copy, this.#copiedMode(node, stat.mode));
-    syscalls.utimensat(copy, "", stat.atime, stat.atimeNs, stat.mtime, stat.mtimeNs);
+    const mtimeNs = empty ? syscalls.UTIME_NOW : stat.mtimeNs;
+    syscalls.utimensat(copy, "", stat.atime, stat.atimeNs, stat.mtime, mtimeNs);
     const code = this.#install(temporary, directory, node.name);
     if (code < 0) return -code;
     return -this.#switchOver(node, directory);

@@ -21,13 +21,9 @@ export class Credentials {
     this.#checkedBeneath = options.checkedBeneath;
   }
 
-  get trusting(): boolean {
-    return this.#everythingIsOwned || this.#checkedBeneath;
-  }
-
   /** Nobody's bits need a look for this caller. */
   bypasses(caller: Caller): boolean {
-    return caller.uid === 0 || this.trusting;
+    return caller.uid === 0 || this.#everythingIsOwned || this.#checkedBeneath;
   }
 
   may(caller: Caller, node: Node, access: number): boolean {
@@ -54,6 +50,16 @@ export class Credentials {
     if (this.bypasses(caller)) return true;
     if ((directory.mode & STICKY) === 0) return true;
     return directory.uid === caller.uid || entry.uid === caller.uid;
+  }
+
+  /**
+   * Somebody who uses the mount may not search this directory. What the kernel remembers of the names in it would let them
+   * pass, so it must ask each time.
+   */
+  keepsOut(directory: Node): boolean {
+    if (this.#everythingIsOwned) return false;
+    const everyone = this.#checkedBeneath ? 0o100 : 0o111;
+    return (directory.mode & everyone) !== everyone;
   }
 
   inGroup(caller: Caller, gid: number): boolean {

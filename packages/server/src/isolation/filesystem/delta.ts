@@ -23,12 +23,17 @@ export class Delta {
     this.work = work;
   }
 
-  /** Opens the delta in a directory, makes it if need be, and finishes what a killed process had begun. */
-  static open(path: string): Delta {
+  /**
+   * Opens the delta in a directory, makes it if need be, and finishes what a killed process had begun. A new tree takes
+   * over owner, mode and times of the codebase's root, as if that had been copied up.
+   */
+  static open(path: string, codebase: number | undefined): Delta {
     const root = check(`open the delta ${path}`, syscalls.open(path, Open.PATH | Open.DIRECTORY));
     try {
+      const isNew = syscalls.statat(root, "tree", new syscalls.Stat()) < 0;
       const tree = openOrCreate(root, "tree", 0o755);
       const work = openOrCreate(root, "work", 0o700);
+      if (isNew && codebase !== undefined) takeOver(codebase, tree);
       const delta = new Delta(tree, work);
       delta.#recover();
       return delta;
@@ -171,6 +176,14 @@ export class Delta {
     if (syscalls.statat(parent, name, stat) === 0 && stat.ino === inode) this.discardDirectory(parent, name);
     syscalls.close(parent);
   }
+}
+
+function takeOver(codebase: number, tree: number): void {
+  const stat = new syscalls.Stat();
+  if (syscalls.fstat(codebase, stat) < 0) return;
+  syscalls.fchownat(tree, "", stat.uid, stat.gid);
+  syscalls.chmodHeld(tree, stat.mode & 0o1777);
+  syscalls.utimensat(tree, "", stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs);
 }
 
 function openOrCreate(root: number, name: string, mode: number): number {

@@ -23,7 +23,7 @@ const HANDLE_WRITES = 2;
  * From this size on, read-only opens of codebase files use passthrough even where the sandbox may write the file: a
  * reader that opened it before its first write then keeps reading the old content, as on overlayfs.
  */
-const LARGE = 16 << 20;
+const LARGE = 64 << 20;
 
 /** Files open at once per workspace; the process has a limit for all of them together. */
 const MAX_OPEN_FILES = 4096;
@@ -120,7 +120,11 @@ export class Files {
   }
 
   write(node: Node, offset: number, data: Buffer, openFlags: number, caller: Caller, reply: Reply): number {
-    if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.write) return Errno.EACCES;
+    if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.write) {
+      // It may be a page that was dirtied through a mapping: the kernel must not go on showing it.
+      this.#context.staleInode(node.id);
+      return Errno.EACCES;
+    }
     const fd = this.descriptor(node, true);
     if (fd < 0) return -fd;
     const errno = this.#reserve(node, offset + data.length, "write", caller);
@@ -189,7 +193,6 @@ export class Files {
     if (errno !== 0) return errno;
     const code = syscalls.ftruncate(fd, size);
     this.#remeasure(node, fd, size);
-    if (node.openCount === 0) this.closeIdle(node);
     return -code;
   }
 
@@ -239,8 +242,9 @@ export class Files {
     if (errno !== 0) return errno;
     if (writes && writing === undefined) return Errno.EROFS;
     if (!credentials.bypasses(caller)) {
-      const reads = (flags & Open.ACCMODE) !== Open.WRONLY && (flags & Open.EXEC) === 0;
-      const access = (reads ? Access.READ : 0) | (writes ? Access.WRITE : 0);
+      const runs = (flags & Open.EXEC) !== 0;
+      const reads = (flags & Open.ACCMODE) !== Open.WRONLY && !runs;
+      const access = (reads ? Access.READ : 0) | (writes ? Access.WRITE : 0) | (runs ? Access.EXECUTE : 0);
       if (!credentials.canReach(caller, node) || !credentials.may(caller, node, access)) return Errno.EACCES;
     }
     return 0;
@@ -262,7 +266,11 @@ export class Files {
       if (fd < 0) return -fd;
       if (syscalls.fstat(fd, tree.stat) === 0) node.size = tree.stat.size;
     }
-    return truncates ? this.truncate(node, 0, caller) : 0;
+    if (!truncates) return 0;
+    const errno = this.truncate(node, 0, caller);
+    // Truncating an empty file moves its time all the same.
+    if (errno === 0 && node.fd >= 0) syscalls.utimensat(node.fd, "", 0, syscalls.UTIME_OMIT, 0, syscalls.UTIME_NOW);
+    return errno;
   }
 
   #wantsPassthrough(node: Node, writes: boolean): boolean {
@@ -310,6 +318,9 @@ export class Files {
     const quota = this.#context.writing?.quota;
     if (quota === undefined || node.fd < 0) return;
     const { stat } = this.#context.tree;
-    if (syscalls.fstat(node.fd, stat) === 0 && stat.nlink === 0) quota.takeBytes(-stat.size);
+    if (syscalls.fstat(node.fd, stat) < 0 || stat.nlink > 0) return;
+    quota.takeBytes(-stat.size);
+    if (node.countedNameless) quota.takeFiles(-1);
+    node.countedNameless = false;
   }
 }

@@ -1,14 +1,17 @@
+import { randomBytes } from "node:crypto";
+
 // Inode numbers are made here and tell nothing about the host. They are 53-bit hashes: of the path for what comes from
 // the codebase (two hard links there are two files here), of the delta's inode for what was made in the sandbox (so that
-// a rename keeps it). A file that is copied up keeps the number it had. Nothing random goes in: after a remount the numbers
-// are the same, or git would read every file of the tree again.
+// a rename keeps it). A file that is copied up keeps the number it had. Nothing random goes into the numbers of the
+// codebase: after a remount they are the same, or git would read every file of the tree again. Those of the delta are keyed,
+// since they would otherwise give the host's away.
 
 const LOW = 0x1_0000_0000;
 const TOP_BITS = 0x1f_ffff;
 const PATH_SEED = 0x3c6ef372;
-const DELTA_SEED = 0x1b873593;
 
 export class InodeNumbers {
+  readonly #key = randomBytes(8);
   readonly #copiedUp = new Map<number, number>();
 
   /** Of a codebase entry, from its directory's number and its name. */
@@ -27,9 +30,9 @@ export class InodeNumbers {
   ofDelta(deltaInode: number): number {
     const kept = this.#copiedUp.get(deltaInode);
     if (kept !== undefined) return kept;
-    const low = (deltaInode % LOW) | 0;
-    const high = Math.floor(deltaInode / LOW);
-    return join(Math.imul(DELTA_SEED ^ low, 0x85ebca6b), Math.imul(DELTA_SEED ^ high ^ low, 0xc2b2ae35), 0x7f);
+    const low = (deltaInode % LOW) ^ this.#key.readInt32LE(0);
+    const high = Math.floor(deltaInode / LOW) ^ this.#key.readInt32LE(4);
+    return join(Math.imul(low, 0x85ebca6b), Math.imul(high ^ low, 0xc2b2ae35), 0x7f);
   }
 
   /** The delta's file is the copy of an entry that was known under this number. */

@@ -86,8 +86,13 @@ export class Mutations {
     if (writing === undefined) return -Errno.EROFS;
     if (parent.removed) return -Errno.ENOENT;
     if (!this.#mayChange(parent, caller)) return -Errno.EACCES;
+    if (writing.quota && !writing.quota.takeFiles(1))
+      return -overQuota(this.#context, parent, undefined, "tmpfile", caller);
     const fd = syscalls.openat(writing.delta.work, ".", Open.TMPFILE | Open.RDWR, mode & ALLOWED_MODE);
-    if (fd < 0) return fd;
+    if (fd < 0) {
+      writing.quota?.takeFiles(-1);
+      return fd;
+    }
     this.#giveTo(caller, fd, "");
     const code = syscalls.fstat(fd, tree.stat);
     if (code < 0) {
@@ -96,6 +101,7 @@ export class Mutations {
     }
     const node = tree.bindNameless();
     node.scope = tree.scopeOf(parent);
+    node.countedNameless = true;
     node.fd = fd;
     node.fdWritable = true;
     node.orphan = syscalls.dup(fd);
@@ -120,6 +126,8 @@ export class Mutations {
     const code = this.#linkTo(node, place);
     if (code < 0) return -this.#undoPlace(place, code);
     this.#lift(place);
+    if (node.countedNameless) writing.quota?.takeFiles(-1);
+    node.countedNameless = false;
     node.addName(parent, name);
     parent.children?.set(name, node);
     tree.noteLink(node);
@@ -161,6 +169,7 @@ export class Mutations {
     const content = this.#contentOf(node);
     if (content < 0) return -content;
     if (content === Content.VISIBLE) return Errno.ENOTEMPTY;
+    this.#keepReachable(node);
     const directory = writing.copyUp.directory(parent);
     if (directory < 0) return this.#failed(directory, parent, name, "rmdir", caller);
     if (tree.lowerHolds(parent, name)) {
@@ -397,7 +406,7 @@ export class Mutations {
     if (-existing !== Errno.ENOENT) return existing;
     const directory = writing.copyUp.directory(parent);
     if (directory < 0) return -this.#failed(directory, parent, name, operation, caller);
-    if (operation !== "link" && writing.quota && !writing.quota.takeFiles(1)) {
+    if (writing.quota && !writing.quota.takeFiles(1)) {
       return -overQuota(this.#context, parent, name, operation, caller);
     }
     return { writing, parent, name, directory, coversLower: tree.lowerHolds(parent, name) };
@@ -496,9 +505,9 @@ export class Mutations {
     return source < 0 ? source : syscalls.linkat(source, node.name, place.directory, place.name);
   }
 
-  /** A file the kernel still knows stays reachable when its name goes. */
+  /** What the kernel still knows stays reachable when its name goes: an open file, somebody's working directory. */
   #keepReachable(node: Node): void {
-    if (node.isDirectory || node.orphan >= 0 || node.lookups === 0) return;
+    if (node.orphan >= 0 || node.lookups === 0) return;
     if ((node.moreNames?.length ?? 0) > 0 || node.parent === undefined) return;
     const directory = this.#context.tree.descriptors.get(node.parent, node.layer);
     if (directory >= 0) node.orphan = Math.max(-1, syscalls.openat(directory, node.name, Open.PATH));
@@ -508,9 +517,9 @@ export class Mutations {
   #settleUnlink(writing: Writing, node: Node, directory: number, name: string): void {
     const { tree } = this.#context;
     if (syscalls.statat(directory, name, tree.stat) < 0) return;
+    writing.quota?.takeFiles(-1);
     if (tree.stat.nlink === 1) {
       tree.inodes.release(tree.stat.ino);
-      writing.quota?.takeFiles(-1);
       if (node.openCount === 0 && node.isRegular) writing.quota?.takeBytes(-tree.stat.size);
     }
   }
@@ -540,7 +549,7 @@ export class Mutations {
     tree.somethingRemoved();
     while (wasPassage && each.parent !== undefined && tree.levelOf(each) === LEVEL.none && !tree.isPassage(each)) {
       this.#directories.removed(each.parent, each.name);
-      this.#context.staleListing(each.parent.id);
+      this.#context.staleInode(each.parent.id);
       each = each.parent;
     }
   }

@@ -32,6 +32,8 @@ export class Node {
   layers: readonly number[];
   /** Lookups the kernel holds. */
   lookups = 0;
+  /** Uses within the engine, for the time of a walk below it. */
+  pins = 0;
   /** As of the last stat; the kernel asks anew when it matters. */
   mode = 0;
   uid = 0;
@@ -65,7 +67,9 @@ export class Node {
   fdWritable = false;
   /** Inode in the delta, when that is where it is. */
   deltaInode = 0;
-  /** Apparent size, kept only while a quota needs it. */
+  /** Counted against the quota although it has no name (O_TMPFILE). */
+  countedNameless = false;
+  /** Apparent size as of the last stat; exact while a quota needs it. */
   size = 0;
 
   /** O_PATH descriptor that keeps a file reachable after its last name is gone. */

@@ -79,7 +79,8 @@ export class Presentation {
     const { stat } = this.#tree;
     out.size = stat.size;
     out.blocks = stat.blocks;
-    out.nlink = node.inDelta ? stat.nlink : node.removed && !node.superseded ? 0 : 1;
+    if (node.inDelta) out.nlink = stat.nlink - this.#tree.hiddenNames(node);
+    else out.nlink = node.removed && !node.superseded ? 0 : 1;
     if (node.inDelta) this.#ownTimes(out);
     else this.#oneTime(out);
   }

@@ -3,6 +3,7 @@ import { LEVEL, type LevelValue, type Policy, type Scope } from "@agentfense/per
 import type { Delta } from "./delta.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { DirentType, readDirectory } from "./directory-reader.ts";
+import { countHiddenLinks } from "./hidden-links.ts";
 import { InodeNumbers } from "./inode-numbers.ts";
 import { textOf } from "./names.ts";
 import { DELTA, Node } from "./node.ts";
@@ -42,6 +43,7 @@ export class Tree {
   readonly #linked = new Map<number, Node>();
   readonly #otherStat = new syscalls.Stat();
   readonly #single: readonly (readonly number[])[];
+  #hiddenLinks = new Map<number, number>();
   #nextId = ROOT_ID + 1;
   /** Counts changes of rules and moves of directories: what nodes remember of the rules is good for one epoch. */
   #epoch = 0;
@@ -62,6 +64,8 @@ export class Tree {
     options.lowers.forEach((fd, index) => {
       options.descriptors.put(this.root, index + 1, syscalls.dup(fd));
     });
+    if (options.delta) this.#hiddenLinks = countHiddenLinks(options.delta.tree, options.policy);
+    if (syscalls.fstat(this.descriptors.get(this.root, this.root.layer), this.stat) === 0) this.remember(this.root);
   }
 
   // --- nodes ---------------------------------------------------------------------------------------------------------
@@ -78,7 +82,8 @@ export class Tree {
   release(node: Node): void {
     let candidate: Node | undefined = node;
     while (candidate !== undefined && candidate !== this.root) {
-      const busy = candidate.lookups > 0 || candidate.openCount > 0 || (candidate.children?.size ?? 0) > 0;
+      const inUse = candidate.lookups > 0 || candidate.openCount > 0 || candidate.pins > 0;
+      const busy = inUse || (candidate.children?.size ?? 0) > 0;
       if (busy || !this.#nodes.delete(candidate.id)) return;
       for (const { parent, name } of candidate.names()) {
         if (parent.children?.get(name) === candidate) parent.children.delete(name);
@@ -109,6 +114,8 @@ export class Tree {
   setPolicy(policy: Policy): void {
     this.policy = policy;
     this.#epoch += 1;
+    this.#removals += 1;
+    if (this.delta) this.#hiddenLinks = countHiddenLinks(this.delta.tree, policy);
     for (const node of this.#nodes.values()) node.listing = undefined;
   }
 
@@ -150,21 +157,30 @@ export class Tree {
     const scope = this.scopeOf(directory);
     if (!scope.mayShowBelow) return false;
     if (directory.passageAsOf !== this.#removals) {
+      directory.pins += 1;
       directory.passage = this.#leadsSomewhere(directory, scope);
+      directory.pins -= 1;
       directory.passageAsOf = this.#removals;
     }
     return directory.passage;
   }
 
-  // A name that vanished from the table still had its path; one that has several is as protected as the strictest.
+  // An open comes without a name: of the names it can have come through, the strictest decides. A hidden one leads nowhere.
   #strictestScope(node: Node): Scope {
     let strictest: Scope | undefined;
     for (const { parent, name } of node.names()) {
       const scope = this.childScope(parent, name);
-      if (strictest === undefined || scope.level < strictest.level) strictest = scope;
+      const stricter = strictest === undefined || scope.level < strictest.level;
+      if (strictest?.level === LEVEL.none || (stricter && scope.level > LEVEL.none)) strictest = scope;
+      strictest ??= scope;
     }
     // Nameless: keeps what it had, or was made by the sandbox itself.
     return strictest ?? node.scope ?? this.policy.root;
+  }
+
+  /** How many names of a file in the delta are hidden. */
+  hiddenNames(node: Node): number {
+    return this.#hiddenLinks.get(node.deltaInode) ?? 0;
   }
 
   #leadsSomewhere(directory: Node, scope: Scope): boolean {
@@ -278,9 +294,14 @@ export class Tree {
     if (code < 0) return code;
     if (scope.level === LEVEL.none && this.stat.type !== FileType.DIRECTORY) return -Errno.ENOENT;
     const node = this.bind(parent, name);
-    if (this.shows(node)) return node;
-    this.release(node);
-    return -Errno.ENOENT;
+    if (scope.level > LEVEL.none) return node;
+    if (!this.isPassage(node)) {
+      this.release(node);
+      return -Errno.ENOENT;
+    }
+    // The search went through other entries.
+    const again = this.resolve(parent, name);
+    return again < 0 ? again : node;
   }
 
   /** True if one of the layers beneath the delta has this name, shown or not: deleting it then needs a whiteout. */

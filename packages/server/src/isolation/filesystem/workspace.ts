@@ -56,8 +56,8 @@ export interface WorkspaceOptions {
   readonly descriptors: DescriptorCache;
   readonly background: (job: BackgroundJob) => void;
   readonly onEvent: (event: FileSystemEvent) => void;
-  /** Have the kernel's cached listing of a directory dropped, from another thread. */
-  readonly staleListing: (directory: number) => void;
+  /** Have the kernel drop what it caches of a node (a directory's listing, a file's pages), from another thread. */
+  readonly staleInode: (node: number) => void;
 }
 
 /** What the kernel must be told after the rules changed, by a thread that does not serve. */
@@ -91,7 +91,7 @@ export class Workspace implements FileSystem {
     const { policy, descriptors } = options;
     this.#descriptors = descriptors;
     this.#revocable = options.revocable;
-    this.#delta = options.deltaPath === undefined ? undefined : Delta.open(options.deltaPath);
+    this.#delta = options.deltaPath === undefined ? undefined : Delta.open(options.deltaPath, options.lowers[0]);
     this.#tree = new Tree({ lowers: options.lowers, delta: this.#delta, descriptors, policy });
     for (const fd of options.lowers) syscalls.close(fd);
     const tree = this.#tree;
@@ -123,7 +123,7 @@ export class Workspace implements FileSystem {
       writing,
       mapsOwner: options.owner !== undefined,
       privileged: options.privileged,
-      staleListing: options.staleListing,
+      staleInode: options.staleInode,
       control: undefined,
     };
     this.#files = new Files(this.#context, { revocable: options.revocable, passthrough: options.passthrough });
@@ -186,7 +186,7 @@ export class Workspace implements FileSystem {
       if (scope.level === LEVEL.none && scope.rule >= 0) {
         events.denied(() => tree.pathOf(parent, name), "lookup", scope, caller.pid);
       }
-      reply.absent(REMEMBER_MS);
+      reply.absent(credentials.keepsOut(parent) ? 0 : REMEMBER_MS);
       return 0;
     }
     this.#grantEntry(found, reply);
@@ -388,11 +388,19 @@ export class Workspace implements FileSystem {
     if (typeof node === "number") return node;
     const errno = this.#change(node, change, caller);
     if (errno !== 0) return errno;
+    const wasOpen = node.isDirectory && !this.#context.credentials.keepsOut(node);
     const code = this.#stat(node);
     if (code < 0) return -code;
+    if (wasOpen && this.#context.credentials.keepsOut(node)) this.#forgetNames();
     this.#presentation.show(node, this.#attributes);
     reply.attributes(this.#attributes, REMEMBER_MS);
     return 0;
+  }
+
+  // Names below a directory that has just been closed to somebody. Older kernels remember them for their time.
+  #forgetNames(): void {
+    const connection = this.#connection;
+    if (connection !== undefined && connection.minor >= EPOCH_MINOR) incrementEpoch(connection.fd);
   }
 
   #change(node: Node, change: AttributeChange, caller: Caller): number {
@@ -450,6 +458,7 @@ export class Workspace implements FileSystem {
     if ((fields & SetattrField.SIZE) !== 0) {
       if (!node.isRegular) return Errno.EINVAL;
       const errno = this.#files.truncate(node, change.size, caller);
+      this.#files.closeIdle(node);
       if (errno !== 0) return errno;
     }
     const at = this.#location(node);
@@ -487,7 +496,7 @@ export class Workspace implements FileSystem {
     const node = this.#known(nodeId);
     if (typeof node === "number") return node;
     if (!isUserXattr(name)) return name.startsWith("system.") ? Errno.EOPNOTSUPP : Errno.ENODATA;
-    const errno = node.isDirectory ? 0 : requireLevel(this.#context, node, LEVEL.read, "getxattr", caller);
+    const errno = requireLevel(this.#context, node, node.isDirectory ? LEVEL.view : LEVEL.read, "getxattr", caller);
     if (errno !== 0) return errno;
     const at = this.#location(node);
     return typeof at === "number" ? -at : getXattr(at, name, size, reply);
@@ -496,7 +505,7 @@ export class Workspace implements FileSystem {
   #listxattr(nodeId: number, size: number, caller: Caller, reply: Reply): number {
     const node = this.#known(nodeId);
     if (typeof node === "number") return node;
-    const errno = node.isDirectory ? 0 : requireLevel(this.#context, node, LEVEL.read, "listxattr", caller);
+    const errno = requireLevel(this.#context, node, node.isDirectory ? LEVEL.view : LEVEL.read, "listxattr", caller);
     if (errno !== 0) return errno;
     const at = this.#location(node);
     return typeof at === "number" ? -at : listXattrs(at, size, reply);
@@ -584,7 +593,8 @@ export class Workspace implements FileSystem {
   // A directory that is only a way to something visible goes when that goes: the kernel asks every time.
   #entryMs(node: Node): number {
     const mayVanish = node.isDirectory && this.#tree.policy.grantsWrite && this.#tree.levelOf(node) === LEVEL.none;
-    return mayVanish ? 0 : REMEMBER_MS;
+    const guarded = node.parent !== undefined && this.#context.credentials.keepsOut(node.parent);
+    return mayVanish || guarded ? 0 : REMEMBER_MS;
   }
 
   #stat(node: Node): number {

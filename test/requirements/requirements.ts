@@ -1,0 +1,15 @@
+import { DISCOVERY } from "./discovery.ts";
+import { LAYERS } from "./layers.ts";
+import { PERMISSIONS } from "./permissions.ts";
+import { PROTECTION } from "./protection.ts";
+import type { Requirement } from "./requirement.ts";
+import { VIEWING } from "./viewing.ts";
+
+/** Everything that has to have a proof. */
+export const REQUIREMENTS: readonly Requirement[] = [
+  ...PERMISSIONS,
+  ...LAYERS,
+  ...DISCOVERY,
+  ...VIEWING,
+  ...PROTECTION,
+];

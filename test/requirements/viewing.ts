@@ -1,0 +1,37 @@
+import { requirements } from "./requirement.ts";
+
+/** VIEW: what may only be listed cannot be read. */
+export const VIEWING = requirements([
+  ["VIEW-01", "What may only be listed is listed, with its true size."],
+  ["VIEW-02", "Reading is refused with every flag."],
+  ["VIEW-03", "Writing, appending, creating and truncating are refused and change nothing."],
+  ["VIEW-04", "A path descriptor reads nothing and cannot be opened again."],
+  ["VIEW-05", "openat2 refuses with every way to resolve."],
+  ["VIEW-06", "Nothing of it runs, by itself or through an interpreter."],
+  ["VIEW-07", "A path descriptor cannot be executed."],
+  ["VIEW-08", "A path descriptor cannot be mapped, sent, spliced or copied."],
+  ["VIEW-09", "A hard link to a readable name is refused."],
+  ["VIEW-10", "A link made from a descriptor is refused."],
+  ["VIEW-11", "Renaming to a readable name is refused."],
+  ["VIEW-12", "Renaming its directory, or one above, does not carry the content away."],
+  ["VIEW-13", "Exchanging with an own file is refused."],
+  ["VIEW-14", "A symbolic link from elsewhere opens nothing."],
+  ["VIEW-15", "Its attributes cannot be changed, and no attempt copies it up."],
+  ["VIEW-16", "It cannot be removed."],
+  ["VIEW-17", "It cannot be replaced."],
+  ["VIEW-18", "Nothing can be created in a directory that may only be listed."],
+  ["VIEW-19", "No file handle opens anything."],
+  ["VIEW-20", "io_uring answers like the system calls."],
+  ["VIEW-21", "access says no where open says no."],
+  ["VIEW-22", "Tools that copy, link, move or pack get no content."],
+  ["VIEW-23", "Concurrent opens never mix up their answers."],
+  [
+    "VIEW-24",
+    "With revocation, descriptors, mappings and working directories end with the right they were opened with.",
+  ],
+  ["VIEW-25", "Cached pages serve no other mount and no later rule."],
+  ["VIEW-26", "Passthrough is only for what may be read now."],
+  ["VIEW-27", "No refused operation copies anything into the delta."],
+  ["VIEW-28", "Lists of changes hold nothing the sandbox may not read."],
+  ["VIEW-29", "After every attack no readable byte holds protected content."],
+]);

@@ -1,0 +1,69 @@
+import { fileURLToPath } from "node:url";
+import type { Rule } from "@agentfense/permission";
+import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server";
+import { type As, identityOf } from "./identity.ts";
+import { Peer } from "./peer.ts";
+
+export type DaemonRequest =
+  | { readonly method: "mount"; readonly spec: WorkspaceSpec }
+  | { readonly method: "updateRules"; readonly mountPoint: string; readonly rules: readonly Rule[] }
+  | { readonly method: "unmount"; readonly mountPoint: string }
+  | { readonly method: "cleanStaleMount"; readonly mountPoint: string };
+
+/** The test's side of a daemon process; one daemon can serve many workspaces. */
+export class Daemon implements AsyncDisposable {
+  readonly as: As;
+  readonly #peer: Peer;
+  readonly #listeners = new Map<string, (event: WorkspaceEvent) => void>();
+
+  private constructor(as: As) {
+    this.as = as;
+    const script = fileURLToPath(new URL("./daemon.ts", import.meta.url));
+    this.#peer = new Peer(script, {
+      identity: identityOf(as),
+      onNotice: (notice) => {
+        const { mountPoint, event } = notice as { mountPoint: string; event: WorkspaceEvent };
+        this.#listeners.get(mountPoint)?.(event);
+      },
+    });
+  }
+
+  static start(as: As): Daemon {
+    return new Daemon(as);
+  }
+
+  get pid(): number {
+    return this.#peer.pid;
+  }
+
+  get alive(): boolean {
+    return this.#peer.alive;
+  }
+
+  async mount(spec: WorkspaceSpec, onEvent: (event: WorkspaceEvent) => void): Promise<WorkspaceMount["features"]> {
+    this.#listeners.set(spec.mountPoint, onEvent);
+    return (await this.#peer.ask({ method: "mount", spec } satisfies DaemonRequest)) as WorkspaceMount["features"];
+  }
+
+  async updateRules(mountPoint: string, rules: readonly Rule[]): Promise<void> {
+    await this.#peer.ask({ method: "updateRules", mountPoint, rules } satisfies DaemonRequest);
+  }
+
+  async unmount(mountPoint: string): Promise<void> {
+    await this.#peer.ask({ method: "unmount", mountPoint } satisfies DaemonRequest);
+  }
+
+  /** Asks this daemon to take away the dead mount of another; true when there was one. */
+  async cleanStaleMount(mountPoint: string): Promise<boolean> {
+    return (await this.#peer.ask({ method: "cleanStaleMount", mountPoint } satisfies DaemonRequest)) as boolean;
+  }
+
+  /** Ends the process as a crash would. */
+  async kill(): Promise<void> {
+    await this.#peer.kill("SIGKILL");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+  }
+}

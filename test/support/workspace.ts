@@ -1,0 +1,237 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Rule } from "@agentfense/permission";
+import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server";
+import { expect } from "vitest";
+import { Daemon } from "./daemon-link.ts";
+import { type As, type Identity, identityOf } from "./identity.ts";
+import { joinBytes } from "./names.ts";
+import { type Tree, treeState, writeTree } from "./tree.ts";
+
+export interface WorkspaceOptions {
+  /** The codebase; empty when absent. */
+  readonly lower?: Tree;
+  /** Further codebase layers below `lower`, upper ones first. */
+  readonly lowers?: readonly Tree[];
+  readonly rules: readonly Rule[];
+  /** Who runs the daemon; root when absent. Ignored when `daemon` is given. */
+  readonly as?: As;
+  /** Serves the mount in this daemon instead of one of its own. */
+  readonly daemon?: Daemon;
+  /** false: no delta, the mount is read-only. */
+  readonly delta?: boolean;
+  readonly quota?: { readonly bytes?: number; readonly files?: number };
+  readonly owner?: Identity;
+  readonly passthrough?: boolean;
+  readonly xattrs?: boolean;
+  readonly revocable?: boolean;
+}
+
+/**
+ * A guarded mount of a fresh codebase on the real kernel, with everything it needs in one temporary directory.
+ * Disposing of it unmounts, removes the directory, and fails when the codebase is not what it was.
+ */
+export class TestWorkspace implements AsyncDisposable {
+  readonly root: string;
+  readonly mountPoint: string;
+  /** The topmost codebase layer. */
+  readonly lower: string;
+  readonly delta: string;
+  #daemon: Daemon;
+  #ownsDaemon: boolean;
+  readonly #spec: WorkspaceSpec;
+  readonly #events: WorkspaceEvent[] = [];
+  #features: WorkspaceMount["features"] | undefined;
+  #expected: Record<string, string>[];
+
+  private constructor(root: string, daemon: Daemon, ownsDaemon: boolean, spec: WorkspaceSpec, delta: string) {
+    this.root = root;
+    this.mountPoint = spec.mountPoint;
+    this.lower = spec.lowers[0] ?? "";
+    this.delta = delta;
+    this.#daemon = daemon;
+    this.#ownsDaemon = ownsDaemon;
+    this.#spec = spec;
+    this.#expected = this.#lowerState();
+  }
+
+  static async open(options: WorkspaceOptions): Promise<TestWorkspace> {
+    const as = options.daemon?.as ?? options.as ?? "root";
+    const root = mkdtempSync(join(tmpdir(), "agentfense-workspace-"));
+    const spec = prepare(root, options);
+    if (as === "user") giveTo(identityOf("user"), root);
+    const daemon = options.daemon ?? Daemon.start(as);
+    const owned = options.daemon === undefined;
+    const workspace = new TestWorkspace(root, daemon, owned, spec, join(root, "delta"));
+    try {
+      await workspace.#mount();
+    } catch (error) {
+      await workspace[Symbol.asyncDispose]();
+      throw error;
+    }
+    return workspace;
+  }
+
+  get daemonPid(): number {
+    return this.#daemon.pid;
+  }
+
+  get features(): WorkspaceMount["features"] {
+    if (this.#features === undefined) throw new Error("the workspace is not mounted");
+    return this.#features;
+  }
+
+  /** What the daemon reported so far, in order. */
+  events(): WorkspaceEvent[] {
+    return [...this.#events];
+  }
+
+  /** The path of an entry, given as the rules write it: "/src/app.ts". */
+  at(path: string): string {
+    return this.mountPoint + path;
+  }
+
+  async updateRules(rules: readonly Rule[]): Promise<void> {
+    await this.#daemon.updateRules(this.mountPoint, rules);
+  }
+
+  /** Unmounts and mounts again over the same layers, optionally with other rules. */
+  async remount(rules: readonly Rule[] = this.#spec.rules): Promise<void> {
+    await this.#daemon.unmount(this.mountPoint);
+    await this.#mount(rules);
+  }
+
+  /** Ends the daemon as a crash would: the mount point answers ENOTCONN from then on. */
+  async kill(): Promise<void> {
+    await this.#daemon.kill();
+  }
+
+  /**
+   * What an operator does after a crash: a new daemon cleans up the dead mount and mounts the same layers. Returns
+   * whether there was a dead mount.
+   */
+  async recover(): Promise<boolean> {
+    await this.kill();
+    this.#daemon = Daemon.start(this.#daemon.as);
+    this.#ownsDaemon = true;
+    const cleaned = await this.#daemon.cleanStaleMount(this.mountPoint);
+    await this.#mount();
+    return cleaned;
+  }
+
+  /** Lets the host change the codebase under the mount; what it leaves is what disposal will compare with. */
+  onHost(change: (lower: string) => void): void {
+    this.assertLowerUntouched();
+    change(this.lower);
+    this.#expected = this.#lowerState();
+  }
+
+  /** Fails when names, content, modes, owners or times of a codebase layer are not what they were. */
+  assertLowerUntouched(): void {
+    expect(this.#lowerState(), "the codebase must not change").toEqual(this.#expected);
+  }
+
+  /** Every path in the delta's tree and work directories. */
+  deltaPaths(): string[] {
+    return Object.keys(treeState(this.delta)).sort();
+  }
+
+  /** Paths of the delta whose content holds the text. */
+  deltaPathsHolding(text: string): string[] {
+    return this.deltaPaths().filter((path) => {
+      const entry = join(this.delta, path);
+      return lstatSync(entry).isFile() && readFileSync(entry).includes(text);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#unmount();
+    if (this.#ownsDaemon) await this.#daemon.kill();
+    detach(this.mountPoint);
+    try {
+      this.assertLowerUntouched();
+    } finally {
+      rmSync(this.root, { recursive: true, force: true });
+    }
+  }
+
+  async #mount(rules: readonly Rule[] = this.#spec.rules): Promise<void> {
+    this.#features = await this.#daemon.mount({ ...this.#spec, rules }, (event) => this.#events.push(event));
+  }
+
+  async #unmount(): Promise<void> {
+    if (this.#features === undefined) return;
+    this.#features = undefined;
+    const patience = new Promise((resolve) => setTimeout(resolve, 5000).unref());
+    // A daemon that was killed on purpose cannot unmount; detach() below takes over.
+    await Promise.race([this.#daemon.unmount(this.mountPoint).catch(() => {}), patience]);
+  }
+
+  #lowerState(): Record<string, string>[] {
+    return this.#spec.lowers.map(treeState);
+  }
+}
+
+export function openWorkspace(options: WorkspaceOptions): Promise<TestWorkspace> {
+  return TestWorkspace.open(options);
+}
+
+function prepare(root: string, options: WorkspaceOptions): WorkspaceSpec {
+  chmodSync(root, 0o755);
+  const layers = [options.lower ?? {}, ...(options.lowers ?? [])];
+  const lowers = layers.map((tree, index) => {
+    const path = join(root, index === 0 ? "lower" : `lower-${index}`);
+    mkdirSync(path, { mode: 0o755 });
+    writeTree(path, tree);
+    return path;
+  });
+  const mountPoint = join(root, "mnt");
+  mkdirSync(mountPoint);
+  if (options.delta !== false) mkdirSync(join(root, "delta"));
+  return {
+    mountPoint,
+    lowers,
+    rules: options.rules,
+    ...(options.delta === false ? {} : { delta: join(root, "delta") }),
+    ...(options.quota === undefined ? {} : { quota: options.quota }),
+    ...(options.owner === undefined ? {} : { owner: options.owner }),
+    ...(options.passthrough === undefined ? {} : { passthrough: options.passthrough }),
+    ...(options.xattrs === undefined ? {} : { xattrs: options.xattrs }),
+    ...(options.revocable === undefined ? {} : { revocable: options.revocable }),
+  };
+}
+
+function giveTo({ uid, gid }: Identity, root: string): void {
+  const visit = (path: Buffer): void => {
+    const status = lstatSync(path);
+    if (status.isSymbolicLink()) {
+      lchownSync(path, uid, gid);
+      return;
+    }
+    chownSync(path, uid, gid);
+    // chown drops setuid bits; a codebase may have them, and what becomes of them is tested.
+    if ((status.mode & 0o6000) !== 0) chmodSync(path, status.mode & 0o7777);
+    if (!status.isDirectory()) return;
+    for (const name of readdirSync(path, { encoding: "buffer" })) visit(joinBytes(path, name));
+  };
+  visit(Buffer.from(root));
+}
+
+/** The last resort: takes away whatever is still mounted at the path, so that removing the directory is safe. */
+function detach(mountPoint: string): void {
+  const mounted = () => readFileSync("/proc/self/mountinfo", "utf8").includes(` ${mountPoint} `);
+  if (mounted()) execFileSync("umount", ["--lazy", mountPoint], { stdio: "pipe" });
+  if (mounted()) throw new Error(`${mountPoint} is still mounted; its directory is left in place`);
+}
