@@ -17,7 +17,13 @@ export { HandleTable } from "./handle-table.ts";
 export { type BackgroundJob, ring, ServeLoop } from "./loop.ts";
 export { type FuseDevice, type MountOptions, mountFuse, unmountFuse } from "./mount.ts";
 export { NodeTable } from "./node-table.ts";
-export { incrementEpoch, invalidateEntryMessage, invalidateInodeMessage, Notifier } from "./notify.ts";
+export {
+  incrementEpoch,
+  invalidateEntryMessage,
+  invalidateInodeMessage,
+  invalidateListing,
+  Notifier,
+} from "./notify.ts";
 export type { Reply } from "./reply.ts";
 export type { Caller } from "./request.ts";
 export { type ServedMount, type ServeOptions, serveFuse } from "./serve.ts";

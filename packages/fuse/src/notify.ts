@@ -28,6 +28,15 @@ export function invalidateInodeMessage(node: number, offset: number, length: num
   return bytes;
 }
 
+/**
+ * Drops the kernel's cached listing of a directory, from the serving thread: pages of a directory are never locked by
+ * somebody who waits for an answer of ours, so this cannot block. The same for a file could.
+ */
+export function invalidateListing(fd: number, directory: number): number {
+  const bytes = invalidateInodeMessage(directory, 0, 0);
+  return sys.write(fd, bytes, bytes.length);
+}
+
 /** Makes every cached name stale at once (protocol 7.44). Does not block, so the serving thread may send it. */
 export function incrementEpoch(fd: number): number {
   const { bytes } = message(NotifyCode.INC_EPOCH, 0);

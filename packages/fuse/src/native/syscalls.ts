@@ -317,9 +317,18 @@ export function fchmod(fd: number, mode: number): number {
   return result(c.fchmod(fd, mode));
 }
 
-/** chmod of one name in a directory that does not follow a symlink (ENOSYS before Linux 6.6). */
+const ENOSYS = 38;
+
+/** chmod of one name in a directory that does not follow a symlink. */
 export function chmodat(directory: number, name: string, mode: number): number {
-  return result(c.fchmodat2(NR.fchmodat2, directory, put(firstName, name), mode, AT_SYMLINK_NOFOLLOW));
+  const code = result(c.fchmodat2(NR.fchmodat2, directory, put(firstName, name), mode, AT_SYMLINK_NOFOLLOW));
+  if (-code !== ENOSYS) return code;
+  // Before Linux 6.6: through a descriptor of the thing itself.
+  const fd = openat(directory, name, Open.PATH);
+  if (fd < 0) return fd;
+  const held = chmodHeld(fd, mode);
+  close(fd);
+  return held;
 }
 
 /** chmod through an O_PATH descriptor, which fchmod refuses; the magic link names the very file that is held. */

@@ -27,8 +27,10 @@ export interface Context {
   readonly mapsOwner: boolean;
   /** The server itself is root and can create files for others. */
   readonly privileged: boolean;
-  /** Has another thread tell the kernel to drop what it caches of a node: a directory's listing, a file's pages. */
-  readonly staleInode: (node: number) => void;
+  /** The kernel is to forget a directory's listing before this request is answered. */
+  readonly staleListing: (directory: number) => void;
+  /** Has another thread tell the kernel to drop the pages it caches of a file. */
+  readonly stalePages: (node: number) => void;
   control: RequestControl | undefined;
 }
 

@@ -101,9 +101,10 @@ export class CopyUp {
     if (isReserved(node.name)) return -Errno.EPERM;
     const { descriptors } = this.#tree;
     const parent = descriptors.get(node.parent!, DELTA);
-    if (parent < 0) return parent;
+    const source = descriptors.get(node, node.layer);
+    if (parent < 0 || source < 0) return Math.min(parent, source);
     const stat = this.#stat;
-    let code = syscalls.fstat(descriptors.get(node, node.layer), stat);
+    let code = syscalls.fstat(source, stat);
     if (code < 0) return code;
     if (this.#quota && !this.#quota.takeFiles(1)) return -Errno.EDQUOT;
     const temporary = this.#delta.temporaryName();
@@ -112,30 +113,36 @@ export class CopyUp {
     const fd = syscalls.openat(this.#delta.work, temporary, Open.PATH | Open.DIRECTORY);
     if (fd < 0) return fd;
     syscalls.fchownat(fd, "", stat.uid, stat.gid);
-    copyUserXattrs(descriptors.get(node, node.layer), fd);
-    syscalls.chmodHeld(fd, stat.mode & 0o1777);
-    const hidesTimes = this.#tree.scopeOf(node).mayHideBelow;
-    const seconds = hidesTimes && stat.btime ? stat.btime : stat.mtime;
-    const nanoseconds = hidesTimes && stat.btime ? stat.btimeNs : stat.mtimeNs;
+    copyUserXattrs(source, fd);
+    const hidesTimes = this.#tree.scopeOf(node).mayHideBelow && stat.btime !== 0;
+    const seconds = hidesTimes ? stat.btime : stat.mtime;
+    const nanoseconds = hidesTimes ? stat.btimeNs : stat.mtimeNs;
     syscalls.utimensat(fd, "", seconds, nanoseconds, seconds, nanoseconds);
-    code = syscalls.fstat(fd, stat);
+    const copy = new syscalls.Stat();
+    code = syscalls.fstat(fd, copy);
     syscalls.close(fd);
-    if (code === 0) code = this.#install(temporary, parent, node.name);
+    if (code < 0) return code;
+    const mode = stat.mode & 0o1777;
+    code = this.#unnoticed(parent, () => this.#delta.installDirectory(temporary, parent, node.name, mode));
     if (code < 0) return code;
     node.layers = [DELTA, ...node.layers];
-    node.deltaInode = stat.ino;
+    node.deltaInode = copy.ino;
     node.whiteouts = new Set();
     return 0;
   }
 
-  // Moves what is complete in `work` to its place; the directory's own times stay as they were.
+  // Moves what is complete in `work` to its place.
   #install(temporary: string, directory: number, name: string): number {
+    return this.#unnoticed(directory, () => syscalls.renameat2(this.#delta.work, temporary, directory, name));
+  }
+
+  // The directory's own times stay as they were.
+  #unnoticed(directory: number, change: () => number): number {
     const before = new syscalls.Stat();
     syscalls.fstat(directory, before);
-    const code = syscalls.renameat2(this.#delta.work, temporary, directory, name);
-    if (code < 0) return code;
-    syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
-    return 0;
+    const code = change();
+    if (code === 0) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
+    return code;
   }
 
   #special(node: Node, directory: number): number {

@@ -13,17 +13,17 @@ const STICKY = 0o1000;
 export class Credentials {
   /** Everything belongs to one user as far as the sandbox can see: the rules alone decide. */
   readonly #everythingIsOwned: boolean;
-  /** An unprivileged server acts with the mount owner's rights, and the kernel checks those beneath it. */
-  readonly #checkedBeneath: boolean;
+  /** Only the user who mounted gets in. */
+  readonly #oneUser: boolean;
 
-  constructor(options: { everythingIsOwned: boolean; checkedBeneath: boolean }) {
+  constructor(options: { everythingIsOwned: boolean; oneUser: boolean }) {
     this.#everythingIsOwned = options.everythingIsOwned;
-    this.#checkedBeneath = options.checkedBeneath;
+    this.#oneUser = options.oneUser;
   }
 
   /** Nobody's bits need a look for this caller. */
   bypasses(caller: Caller): boolean {
-    return caller.uid === 0 || this.#everythingIsOwned || this.#checkedBeneath;
+    return caller.uid === 0 || this.#everythingIsOwned;
   }
 
   may(caller: Caller, node: Node, access: number): boolean {
@@ -58,7 +58,7 @@ export class Credentials {
    */
   keepsOut(directory: Node): boolean {
     if (this.#everythingIsOwned) return false;
-    const everyone = this.#checkedBeneath ? 0o100 : 0o111;
+    const everyone = this.#oneUser ? 0o100 : 0o111;
     return (directory.mode & everyone) !== everyone;
   }
 

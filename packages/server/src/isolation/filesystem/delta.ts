@@ -103,10 +103,25 @@ export class Delta {
     }
   }
 
+  /**
+   * Puts a finished directory of `work` in its place, with this mode. Moving a directory needs the right to write it, so a
+   * mode without that comes last.
+   */
+  installDirectory(temporary: string, parent: number, name: string, mode: number): number {
+    const writable = mode | 0o700;
+    let code = syscalls.chmodat(this.work, temporary, writable);
+    if (code === 0) code = syscalls.renameat2(this.work, temporary, parent, name);
+    if (code === 0 && mode !== writable) code = syscalls.chmodat(parent, name, mode);
+    return code;
+  }
+
   /** Takes a directory out of the tree in one step and then removes it with the whiteouts that are left in it. */
   discardDirectory(parent: number, name: string): number {
     const temporary = this.temporaryName();
-    const code = syscalls.renameat2(parent, name, this.work, temporary);
+    let code = syscalls.renameat2(parent, name, this.work, temporary);
+    if (-code === Errno.EACCES && syscalls.chmodat(parent, name, 0o700) === 0) {
+      code = syscalls.renameat2(parent, name, this.work, temporary);
+    }
     if (code < 0) return code;
     this.#removeFromWork(temporary);
     return 0;

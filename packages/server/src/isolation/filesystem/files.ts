@@ -122,7 +122,7 @@ export class Files {
   write(node: Node, offset: number, data: Buffer, openFlags: number, caller: Caller, reply: Reply): number {
     if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.write) {
       // It may be a page that was dirtied through a mapping: the kernel must not go on showing it.
-      this.#context.staleInode(node.id);
+      this.#context.stalePages(node.id);
       return Errno.EACCES;
     }
     const fd = this.descriptor(node, true);

@@ -375,6 +375,8 @@ export class Mutations {
     this.#directories.removed(newParent, newName);
     this.#directories.added(newParent, newName, source);
     this.#directories.added(parent, name, target);
+    this.#afterRemoval(parent);
+    this.#afterRemoval(newParent);
     return 0;
   }
 
@@ -432,9 +434,8 @@ export class Mutations {
     if (fd < 0) return fd;
     const marked = delta.markOpaque(fd);
     this.#giveTo(caller, fd, "");
-    syscalls.chmodHeld(fd, mode & ALLOWED_MODE);
     syscalls.close(fd);
-    return marked < 0 ? marked : syscalls.renameat2(delta.work, temporary, place.directory, place.name);
+    return marked < 0 ? marked : delta.installDirectory(temporary, place.directory, place.name, mode & ALLOWED_MODE);
   }
 
   #finish(place: Place, code: number): Node | number {
@@ -540,16 +541,11 @@ export class Mutations {
   // such directories up every time, but their names stand in listings that it keeps.
   #afterRemoval(directory: Node): void {
     const { tree } = this.#context;
-    let each = directory;
-    if (tree.levelOf(each) > LEVEL.none || each === tree.root) {
-      tree.somethingRemoved();
-      return;
-    }
-    const wasPassage = tree.isPassage(each);
     tree.somethingRemoved();
-    while (wasPassage && each.parent !== undefined && tree.levelOf(each) === LEVEL.none && !tree.isPassage(each)) {
+    let each = directory;
+    while (each.parent !== undefined && tree.levelOf(each) === LEVEL.none && !tree.isPassage(each)) {
       this.#directories.removed(each.parent, each.name);
-      this.#context.staleInode(each.parent.id);
+      this.#context.staleListing(each.parent.id);
       each = each.parent;
     }
   }
@@ -569,6 +565,8 @@ export class Mutations {
         if (child.mayShowBelow) ways.push(name);
       }
     });
+    // Its owner has shut the directory against reading, and an unprivileged server cannot look either.
+    if (-code === Errno.EACCES) return directory.hasLower ? Content.VISIBLE : Content.UNKNOWN;
     if (code < 0) return code;
     const leads =
       content !== Content.VISIBLE &&
@@ -587,8 +585,10 @@ export class Mutations {
       return syscalls.renameat2(parent, name, parent, `.wh..wh.kept.${writing.delta.temporaryName()}`);
     }
     const code = syscalls.unlinkat(parent, name, AT_REMOVEDIR);
-    return code < 0 && -code === Errno.ENOTEMPTY ? writing.delta.discardDirectory(parent, name) : code;
+    return -code === Errno.ENOTEMPTY && content === Content.NOTHING
+      ? writing.delta.discardDirectory(parent, name)
+      : code;
   }
 }
 
-const Content = { NOTHING: 0, HIDDEN_IN_DELTA: 1, VISIBLE: 2 } as const;
+const Content = { NOTHING: 0, HIDDEN_IN_DELTA: 1, VISIBLE: 2, UNKNOWN: 3 } as const;

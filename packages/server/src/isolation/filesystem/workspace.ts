@@ -10,6 +10,7 @@ import {
   Errno,
   type FileSystem,
   incrementEpoch,
+  invalidateListing,
   type Reply,
   type RequestControl,
   SetattrField,
@@ -56,8 +57,8 @@ export interface WorkspaceOptions {
   readonly descriptors: DescriptorCache;
   readonly background: (job: BackgroundJob) => void;
   readonly onEvent: (event: FileSystemEvent) => void;
-  /** Have the kernel drop what it caches of a node (a directory's listing, a file's pages), from another thread. */
-  readonly staleInode: (node: number) => void;
+  /** Have the kernel drop the pages it caches of a file, from another thread. */
+  readonly stalePages: (node: number) => void;
 }
 
 /** What the kernel must be told after the rules changed, by a thread that does not serve. */
@@ -117,13 +118,16 @@ export class Workspace implements FileSystem {
       presentation: this.#presentation,
       credentials: new Credentials({
         everythingIsOwned: options.owner !== undefined,
-        checkedBeneath: !options.privileged,
+        oneUser: !options.privileged,
       }),
       events: new EventGate(options.onEvent),
       writing,
       mapsOwner: options.owner !== undefined,
       privileged: options.privileged,
-      staleInode: options.staleInode,
+      staleListing: (directory) => {
+        if (this.#connection) invalidateListing(this.#connection.fd, directory);
+      },
+      stalePages: options.stalePages,
       control: undefined,
     };
     this.#files = new Files(this.#context, { revocable: options.revocable, passthrough: options.passthrough });
@@ -418,8 +422,10 @@ export class Workspace implements FileSystem {
     if (writing === undefined) return Errno.EROFS;
     const denied = this.#mayChange(node, change, caller, byHandle);
     if (denied !== 0) return denied;
-    if (node.isDirectory) {
-      if (node.removed) return Errno.ENOENT;
+    if (node.isDirectory && node.removed) {
+      // Somebody still has it open; what never was in the delta cannot change any more.
+      if (!node.inDelta || node.orphan < 0) return Errno.ENOENT;
+    } else if (node.isDirectory) {
       const fd = writing.copyUp.directory(node);
       if (fd < 0) return -fd;
     } else {
@@ -469,7 +475,8 @@ export class Workspace implements FileSystem {
     }
     if ((fields & SetattrField.MODE) !== 0) {
       if (node.type === FileType.SYMLINK) return Errno.EOPNOTSUPP;
-      const code = chmod(at, change.mode & 0o1777);
+      const mode = change.mode & 0o1777;
+      const code = at.name === "" ? syscalls.chmodHeld(at.fd, mode) : syscalls.chmodat(at.fd, at.name, mode);
       if (code < 0) return -code;
     }
     if ((fields & (SetattrField.ATIME | SetattrField.MTIME)) === 0) return 0;
@@ -629,17 +636,6 @@ export class Workspace implements FileSystem {
 interface Location {
   readonly fd: number;
   readonly name: string;
-}
-
-function chmod(at: Location, mode: number): number {
-  if (at.name === "") return syscalls.chmodHeld(at.fd, mode);
-  const code = syscalls.chmodat(at.fd, at.name, mode);
-  if (-code !== Errno.ENOSYS) return code;
-  const fd = syscalls.openat(at.fd, at.name, syscalls.Open.PATH);
-  if (fd < 0) return fd;
-  const held = syscalls.chmodHeld(fd, mode);
-  syscalls.close(fd);
-  return held;
 }
 
 function nanoseconds(fields: number, set: number, now: number, value: number): number {

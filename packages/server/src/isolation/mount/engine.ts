@@ -96,7 +96,7 @@ class Engine {
         descriptors: this.#descriptors,
         background: (job) => this.#loop.background(job),
         onEvent: (event) => this.#send({ kind: "event", mount: id, event }),
-        staleInode: (node) => this.#send({ kind: "stale", mount: id, stale: { inodes: [node], entries: [] } }),
+        stalePages: (node) => this.#send({ kind: "stale", mount: id, stale: { inodes: [node], entries: [] } }),
       });
       this.#mounts.set(id, { id, workspace, passthrough, session: undefined });
       this.#send({ kind: "prepared", mount: id });
