@@ -1,0 +1,25 @@
+import type { IdleMemory } from "./idle-memory.ts";
+import type { Machine } from "./machine.ts";
+import type { RuleCost } from "./rules.ts";
+import type { Cell } from "./sample.ts";
+import type { RequestCount } from "./trace.ts";
+import type { TreeCost } from "./tree-size.ts";
+
+/** All that a run found out: written as it is to bench/results, and what the tables are made from. */
+export interface Results {
+  readonly startedAt: string;
+  readonly machine: Machine;
+  readonly runs: number;
+  readonly quick: boolean;
+  readonly freshProcess: boolean;
+  /** Names of the targets, in the order of the columns. */
+  readonly targets: string[];
+  /** Targets that were wanted and could not be measured. */
+  readonly leftOut: { target: string; reason: string }[];
+  readonly timings: { id: string; label: string; cells: Cell[] }[];
+  readonly requests: { id: string; label: string; counts: RequestCount[] }[];
+  rules?: readonly RuleCost[];
+  trees?: readonly TreeCost[];
+  idleMemory?: IdleMemory;
+  readonly failures: { benchmark: string; reason: string }[];
+}

@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import { type As, identityOf, reasonAgainst } from "../../support/identity.ts";
+import { rounds } from "../../support/rounds.ts";
+import { openWorkspace } from "../../support/workspace.ts";
+import { startCaller } from "../posix/caller.ts";
+import { listingDifferences } from "../posix/listing.ts";
+import { LONG_NAME, randomTree } from "./lower-tree.ts";
+import { OperationSource, type Step } from "./operations.ts";
+import { plainCopyOf } from "./plain-copy.ts";
+import { Random } from "./random.ts";
+import { TwinRun } from "./twin-run.ts";
+
+const STEPS = 1200;
+
+describe("random operations on a mount and in a plain directory have equal results", () => {
+  for (const as of ["root", "user"] as const) {
+    const reason = reasonAgainst(as);
+    const seeds = seedsFor(as);
+    const title = `as ${as}${reason ? ` (skipped: ${reason})` : ""}, seed %i`;
+    test.skipIf(reason !== undefined).for(seeds)(title, { timeout: 120_000 }, (seed) => compareRun(as, seed));
+  }
+});
+
+/** One seed that was asked for, or fresh ones: a test that always takes the same steps finds nothing new. */
+function seedsFor(as: As): number[] {
+  const asked = Number(process.env.AGENTFENSE_SEED);
+  if (Number.isInteger(asked) && asked > 0) return [asked];
+  return Array.from({ length: rounds(as === "root" ? 3 : 1) }, () => 1 + Math.floor(Math.random() * 1e9));
+}
+
+async function compareRun(as: As, seed: number): Promise<void> {
+  console.log(`model of ${STEPS} operations as ${as}: repeat with AGENTFENSE_SEED=${seed}`);
+  const random = new Random(seed);
+  const tree = randomTree(random);
+  await using workspace = await openWorkspace({ lower: tree, rules: [{ pattern: "/**", permission: "write" }], as });
+  await using plain = plainCopyOf(workspace.lower);
+  const identity = as === "user" ? identityOf("user") : {};
+  await using onMount = await startCaller(identity);
+  await using onPlain = await startCaller(identity);
+
+  // Times up to here came with the codebase and must be kept to the nanosecond. The kernel's clock for time stamps
+  // may be a tick late.
+  const recentFromNs = String(BigInt(Date.now()) * 1_000_000n);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const sides = {
+    mount: { root: workspace.mountPoint, caller: onMount },
+    plain: { root: plain.path, caller: onPlain },
+  };
+  const codebase = await onPlain.listing(plain.path, recentFromNs);
+  expect(listingDifferences(codebase, await onMount.listing(workspace.mountPoint, recentFromNs))).toEqual([]);
+
+  const directories = Object.keys(codebase).filter((path) => codebase[path]?.type === "directory");
+  const run = new TwinRun(sides, directories, recentFromNs);
+  const source = new OperationSource(random, Object.keys(codebase));
+  const taken: Step[] = [];
+  for (let count = 0; count < STEPS; count++) {
+    for (const step of source.next()) {
+      const result = await run.take(step);
+      if ("result" in result) {
+        if (result.result !== "skipped") taken.push(step);
+        if (result.result === "succeeded") source.succeeded(step);
+        continue;
+      }
+      expect.fail(
+        `seed ${seed}, operation ${count}: ${shown(step)}\nexpected ${JSON.stringify(result.expected)}\ngot      ${JSON.stringify(result.got)}\nbefore it:\n${taken.slice(-40).map(shown).join("\n")}`,
+      );
+    }
+  }
+  await run.closeAll();
+
+  const live = await onMount.listing(workspace.mountPoint, recentFromNs);
+  expect(listingDifferences(await onPlain.listing(plain.path, recentFromNs), live)).toEqual([]);
+  await workspace.remount();
+  expect(listingDifferences(live, await onMount.listing(workspace.mountPoint, recentFromNs))).toEqual([]);
+}
+
+function shown(step: Step): string {
+  const args = step.args.map((argument) => {
+    if (typeof argument === "object") return "path" in argument ? argument.path : `slot ${argument.slot}`;
+    return typeof argument === "string" && argument.length > 40 ? `${argument.length} bytes` : String(argument);
+  });
+  const shownArgs = args.join(", ").replaceAll(LONG_NAME, "n…n");
+  return `${step.name}(${shownArgs})${step.opens === undefined ? "" : ` as slot ${step.opens}`}`;
+}
