@@ -20,8 +20,12 @@ export interface FuseDevice {
 
 const DEVICE = "/dev/fuse";
 
+// It stands in an option list, where a comma would begin another option.
+const PLAIN_NAME = /^[A-Za-z0-9._-]+$/;
+
 /** Mounts and returns the connection's descriptor; requests can be read from it at once. */
 export async function mountFuse(options: MountOptions): Promise<FuseDevice> {
+  if (!PLAIN_NAME.test(options.name)) throw new TypeError(`not a name for a mount: ${options.name}`);
   const privileged = options.privileged ?? process.geteuid?.() === 0;
   const fd = privileged ? mountDirectly(options) : await mountWithHelper(options);
   check("fcntl", sys.setNonblocking(fd));

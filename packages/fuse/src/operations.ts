@@ -52,6 +52,7 @@ function rename(fs: FileSystem, request: Request, namesAt: number, flags: number
   const newName = name === undefined ? undefined : request.name(namesAt + name.length + 1);
   if (name === undefined || newName === undefined) return EINVAL;
   if (name.length > NAME_MAX || newName.length > NAME_MAX) return ENAMETOOLONG;
+  if (name.includes("/") || newName.includes("/")) return EINVAL;
   return fs.rename(request.nodeId, name, request.u64(0), newName, flags, request);
 }
 
@@ -73,12 +74,7 @@ function body(request: Request, offset: number, length: number): Buffer | undefi
 }
 
 const RUN: Record<Exclude<OpcodeName, SessionOpcode>, Run> = {
-  Lookup: (fs, request, reply) => {
-    const name = request.name(0);
-    if (name === undefined) return EINVAL;
-    if (name.length > NAME_MAX) return ENAMETOOLONG;
-    return fs.lookup(request.nodeId, name, request, reply);
-  },
+  Lookup: (fs, request, reply) => withName(request, 0, (name) => fs.lookup(request.nodeId, name, request, reply)),
   Getattr: (fs, request, reply) => fs.getattr(request.nodeId, request, reply),
   Setattr: (fs, request, reply) => {
     if (!fs.setattr) return ENOSYS;

@@ -51,7 +51,10 @@ export const Turn = {
   CLOSED: 3,
 } as const;
 
-/** Flags we ask for; fuse-notes: no writeback cache, no ACLs, no remote locks, READDIRPLUS at all times. */
+/**
+ * Flags we ask for. Not the writeback cache (a SETATTR per changed file, late errors, no passthrough), not ACLs (they force
+ * the kernel's permission checks), not remote locks (the kernel's own are right for a single mount).
+ */
 const WANTED =
   InitFlag.ASYNC_READ |
   InitFlag.ATOMIC_O_TRUNC |
@@ -131,6 +134,7 @@ export class Session implements RequestControl {
         this.#interrupt(request);
         return Turn.HANDLED;
       case Opcode.Destroy:
+        this.#reply.reset();
         this.#send(request, Errno.OK);
         return Turn.ANSWERED;
       case Opcode.Init:
@@ -160,8 +164,7 @@ export class Session implements RequestControl {
         return state.interrupted;
       },
       resume: () => {
-        this.#suspended.delete(key);
-        if (this.#closed) return;
+        if (!this.#suspended.delete(key) || this.#closed) return;
         if (state.interrupted) {
           this.#reply.reset();
           this.#send(kept, Errno.EINTR);
@@ -186,7 +189,7 @@ export class Session implements RequestControl {
       return operation.run(this.#fs, request, reply);
     } catch (error) {
       // One request fails; the mount lives on.
-      this.#log(`${operation.name} failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      this.#log(`${operation.name} failed: ${describe(error)}`);
       return Errno.EIO;
     }
   }
@@ -197,10 +200,10 @@ export class Session implements RequestControl {
     const length = reply.seal(request.uniqueLow, request.uniqueHigh, errno);
     const written = sys.write(this.fd, reply.bytes, length);
     if (written >= 0) return;
-    if (-written === Errno.ENOENT) this.#undo(errno);
+    if (-written === Errno.ENOENT) this.#undo(request.opcode, errno);
     else if (-written !== Errno.ENODEV) {
       this.#log(`reply to ${opcodeName(request.opcode)} refused: ${errnoName(-written)}`);
-      this.#undo(errno);
+      this.#undo(request.opcode, errno);
       if (-written === Errno.EINVAL) this.#sendBareError(request);
     }
   }
@@ -212,18 +215,30 @@ export class Session implements RequestControl {
   }
 
   // The client was killed before it saw the reply: what the reply granted will never be given back by it.
-  #undo(errno: number): void {
+  #undo(opcode: number, errno: number): void {
     if (errno !== Errno.OK) return;
-    const reply = this.#reply;
-    if (reply.openedNode !== 0) this.#fs.release?.(reply.openedNode, reply.openedHandle, 0);
-    for (const node of reply.granted) this.#forget(node, 1);
+    const { granted, openedHandle, openedNode } = this.#reply;
+    if (openedNode !== 0) {
+      this.#guarded("undoing an open", () => {
+        if (opcode === Opcode.Opendir) this.#fs.releasedir?.(openedNode, openedHandle);
+        else this.#fs.release?.(openedNode, openedHandle, 0);
+      });
+    }
+    for (const node of granted) this.#forget(node, 1);
   }
 
   #forget(node: number, count: number): void {
+    this.#guarded("FORGET", () => this.#fs.forget(node, count));
+  }
+
+  // What the file system throws where no reply can carry it.
+  #guarded(what: string, run: () => void): boolean {
     try {
-      this.#fs.forget(node, count);
+      run();
+      return true;
     } catch (error) {
-      this.#log(`FORGET failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      this.#log(`${what} failed: ${describe(error)}`);
+      return false;
     }
   }
 
@@ -267,7 +282,7 @@ export class Session implements RequestControl {
     const fields = {
       minor: KERNEL_MINOR,
       maxReadahead: Math.max(request.u32(8), MAX_WRITE),
-      flags: WANTED & offered,
+      flags: this.#wantedFlags() & offered,
       flags2,
       maxBackground: 64,
       congestionThreshold: 48,
@@ -281,22 +296,35 @@ export class Session implements RequestControl {
       this.#send(request, Errno.OK);
       return;
     }
-    this.#connection = { minor: Math.min(minor, KERNEL_MINOR), passthrough, fd: this.fd };
-    this.#fs.init?.(this.#connection, this);
+    const connection = { minor: Math.min(minor, KERNEL_MINOR), passthrough, fd: this.fd };
+    if (!this.#guarded("INIT", () => this.#fs.init?.(connection, this))) {
+      this.#send(request, Errno.EIO);
+      return;
+    }
+    this.#connection = connection;
     reply.init(fields);
     this.#send(request, Errno.OK);
-    this.#options.onReady?.(this.#connection);
+    this.#options.onReady?.(connection);
+  }
+
+  // The kernel has no way back from READDIRPLUS to READDIR.
+  #wantedFlags(): number {
+    return this.#fs.readdirplus ? WANTED : WANTED & ~InitFlag.DO_READDIRPLUS;
   }
 
   #close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#fs.destroy?.();
+    this.#guarded("destroy", () => this.#fs.destroy?.());
   }
 
   #log(message: string): void {
     this.#options.log?.(message);
   }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 function uniqueKey(low: number, high: number): string {

@@ -51,7 +51,7 @@ export class TwinRun {
     }
     const expected = await this.#run(this.#plain, step);
     if (JSON.stringify(got) !== JSON.stringify(expected)) return { step, expected, got };
-    if (typeof got === "string" && /^E[A-Z0-9]+$/.test(got)) return { result: "failed" };
+    if (isErrno(got)) return { result: "failed" };
 
     if (step.name === "rmdir") this.#lowerDirectories.delete(await this.#inTree(step.args[0]));
     // An empty directory of the codebase that something was moved onto is gone; nothing from below shows through.
@@ -132,4 +132,8 @@ function comparableAttributes(found: Attributes, recentFromNs: string): unknown 
   const recent = type === "fifo" || BigInt(found.mtime) >= BigInt(recentFromNs);
   const mtime = recent ? "recent" : found.mtime;
   return type === "directory" ? { type, mode, uid, gid, mtime } : { type, mode, uid, gid, mtime, size, nlink };
+}
+
+function isErrno(result: unknown): boolean {
+  return typeof result === "string" && /^E[A-Z0-9]+$/.test(result);
 }

@@ -79,7 +79,9 @@ export class Delta {
 
   /** Shuts a directory of the delta against the layers below. */
   markOpaque(directory: number): number {
-    const fd = syscalls.openat(directory, OPAQUE_MARKER, Open.WRONLY | Open.CREAT, 0o600);
+    const create = (): number => syscalls.openat(directory, OPAQUE_MARKER, Open.WRONLY | Open.CREAT, 0o600);
+    let fd = create();
+    if (-fd === Errno.EACCES) fd = withOwnRights(directory, create);
     if (fd < 0) return fd;
     syscalls.close(fd);
     return 0;
@@ -152,21 +154,36 @@ export class Delta {
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const code = syscalls.unlinkat(this.work, next);
       if (code === 0 || -code === Errno.ENOENT) continue;
-      // A directory may have been made unwritable by its owner, who is us.
-      syscalls.chmodat(this.work, next, 0o700);
+      if (syscalls.unlinkat(this.work, next, AT_REMOVEDIR) === 0) continue;
       const directory = syscalls.openat(this.work, next, Open.PATH | Open.DIRECTORY);
       if (directory < 0) continue;
       const children: string[] = [];
-      readDirectory(directory, (child) => children.push(child));
+      if (readDirectory(directory, (child) => children.push(child)) < 0) {
+        // Shut by its owner, who is us.
+        syscalls.chmodat(this.work, next, 0o700);
+        readDirectory(directory, (child) => children.push(child));
+      }
       for (const child of children) {
-        if (syscalls.unlinkat(directory, child) === 0) continue;
-        syscalls.chmodat(directory, child, 0o700);
         const temporary = this.temporaryName();
-        if (syscalls.renameat2(directory, child, this.work, temporary) === 0) queue.push(temporary);
+        if (this.#takeOut(directory, next, child, temporary)) queue.push(temporary);
       }
       syscalls.close(directory);
       syscalls.unlinkat(this.work, next, AT_REMOVEDIR);
     }
+  }
+
+  // Removes a file, or moves a directory up into `work`, which is then true. Modes stand in the way only of an ordinary user,
+  // and are changed only then: somebody may still look at a removed directory through a descriptor.
+  #takeOut(directory: number, name: string, child: string, temporary: string): boolean {
+    for (const makeWay of [false, true]) {
+      if (makeWay) {
+        syscalls.chmodat(this.work, name, 0o700);
+        syscalls.chmodat(directory, child, 0o700);
+      }
+      if (syscalls.unlinkat(directory, child) === 0) return false;
+      if (syscalls.renameat2(directory, child, this.work, temporary) === 0) return true;
+    }
+    return false;
   }
 
   #recover(): void {
@@ -191,6 +208,17 @@ export class Delta {
     if (syscalls.statat(parent, name, stat) === 0 && stat.ino === inode) this.discardDirectory(parent, name);
     syscalls.close(parent);
   }
+}
+
+// An ordinary user's own mode bits stand in the way of his server too.
+function withOwnRights(directory: number, run: () => number): number {
+  const stat = new syscalls.Stat();
+  const code = syscalls.fstat(directory, stat);
+  if (code < 0) return code;
+  syscalls.chmodHeld(directory, 0o700);
+  const result = run();
+  syscalls.chmodHeld(directory, stat.mode & 0o1777);
+  return result;
 }
 
 function takeOver(codebase: number, tree: number): void {
