@@ -2,7 +2,12 @@ import { Errno, syscalls } from "@agentfense/fuse";
 import type { Node } from "./node.ts";
 
 const { Open } = syscalls;
-const DIRECTORY = Open.PATH | Open.DIRECTORY;
+
+/** Opened for reading, so that listing needs no second descriptor; as a mere handle where reading is not allowed. */
+function openDirectory(parent: number, name: string): number {
+  const fd = syscalls.openat(parent, name, Open.RDONLY | Open.DIRECTORY);
+  return -fd === Errno.EACCES ? syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY) : fd;
+}
 
 /**
  * Keeps directories open, so that names are resolved from descriptors and most operations cost one system call. One
@@ -36,7 +41,7 @@ export class DescriptorCache {
     let fd = base.descriptors![layer]!;
     for (let i = missing.length - 1; i >= 0; i--) {
       const next = missing[i]!;
-      fd = syscalls.openat(fd, next.name, DIRECTORY);
+      fd = openDirectory(fd, next.name);
       if (fd < 0) return fd;
       this.put(next, layer, fd);
     }

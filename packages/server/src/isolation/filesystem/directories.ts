@@ -57,7 +57,10 @@ export class Directories {
     return 0;
   }
 
-  /** A caller looked a name up: if it did so in the directory it has just listed, it will want attributes next time. */
+  /**
+   * A caller looked up a file: if it did so in the directory it has just listed, it will want attributes next time. Probing
+   * for a file that is not there, as git does for .gitignore, is no such sign.
+   */
   noteLookup(pid: number, directory: number): void {
     if (this.#readers.get(pid) === directory) this.#readers.set(pid, true);
   }
@@ -153,7 +156,7 @@ export class Directories {
     const ways: string[] = [];
     const code = tree.readNames(node, (name, type, layer, inode) => {
       if (type === DirentType.CHARACTER || type === DirentType.BLOCK) return;
-      const child = scope.child(textOf(name));
+      const child = scope.uniform ? scope : scope.child(textOf(name));
       if (child.level > LEVEL.none) {
         const needsLook = type === DirentType.DIRECTORY || type === DirentType.UNKNOWN;
         const ino = needsLook ? 0 : layer === DELTA ? tree.inodes.ofDelta(inode) : tree.inodes.ofPath(node.ino, name);

@@ -183,7 +183,6 @@ export class Workspace implements FileSystem {
     if (!credentials.may(caller, parent, Access.EXECUTE)) return Errno.EACCES;
     if (!tree.shows(parent)) return Errno.ENOENT;
     const scope = tree.childScope(parent, name);
-    this.#directories.noteLookup(caller.pid, parentId);
     const found = tree.visible(parent, name);
     if (typeof found === "number") {
       if (-found !== Errno.ENOENT) return -found;
@@ -193,6 +192,7 @@ export class Workspace implements FileSystem {
       reply.absent(credentials.keepsOut(parent) ? 0 : REMEMBER_MS);
       return 0;
     }
+    if (!found.isDirectory) this.#directories.noteLookup(caller.pid, parentId);
     this.#grantEntry(found, reply);
     return 0;
   }

@@ -20,7 +20,7 @@ export class EngineThread {
     onLost: (reason: string) => void;
   }): Promise<EngineThread> {
     const { port1, port2 } = new MessageChannel();
-    const worker = new Worker(new URL("./engine.ts", import.meta.url), {
+    const worker = new Worker(new URL("./engine-main.ts", import.meta.url), {
       name: "agentfense-engine",
       workerData: { port: port2 },
       transferList: [port2],
