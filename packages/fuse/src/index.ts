@@ -15,7 +15,7 @@ export {
 } from "./file-system.ts";
 export { HandleTable } from "./handle-table.ts";
 export { type BackgroundJob, ring, ServeLoop } from "./loop.ts";
-export { type FuseDevice, type MountOptions, mountFuse, unmountFuse } from "./mount.ts";
+export { type FuseDevice, type MountOptions, mountFuse, unmountFuse, unmountNow } from "./mount.ts";
 export { NodeTable } from "./node-table.ts";
 export {
   incrementEpoch,

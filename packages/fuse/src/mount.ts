@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { check, Errno, SystemError } from "./errno.ts";
 import * as sys from "./native/syscalls.ts";
 
@@ -44,6 +44,12 @@ export async function unmountFuse(mountPoint: string, options: { privileged: boo
   if (code !== 0 && !/not found|not mounted|Invalid argument/i.test(stderr)) {
     throw new Error(`fusermount3 -u failed: ${stderr.trim() || `exit code ${code}`}`);
   }
+}
+
+/** unmountFuse for a process that is about to exit and has no time to wait; what goes wrong is left to the next start. */
+export function unmountNow(mountPoint: string, options: { privileged: boolean }): void {
+  if (options.privileged) sys.umount(bytesOf(mountPoint), sys.Mount.DETACH);
+  else spawnSync("fusermount3", ["-u", "-z", "--", mountPoint], { stdio: "ignore" });
 }
 
 // Paths of the host come as JavaScript strings; system calls take byte strings.

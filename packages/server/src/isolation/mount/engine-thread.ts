@@ -55,6 +55,12 @@ export class EngineThread {
     ring(this.#doorbell);
   }
 
+  /** Tells the thread to end, without waiting. */
+  abandon(): void {
+    this.#stopping = true;
+    if (this.alive) this.send({ kind: "stop" });
+  }
+
   async stop(): Promise<void> {
     if (!this.alive) return;
     this.#stopping = true;

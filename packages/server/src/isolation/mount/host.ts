@@ -7,6 +7,7 @@ import {
   Notifier,
   syscalls,
   unmountFuse,
+  unmountNow,
 } from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
@@ -72,7 +73,15 @@ export class MountHost implements AsyncDisposable {
   private constructor(engines: EngineThread[], log: (line: LogLine) => void) {
     this.#engines = engines;
     this.#log = log;
+    process.on("exit", this.#onExit);
   }
+
+  // Whoever ends the process without closing the host first must not leave dead mounts behind, nor wait for threads that
+  // sleep in the kernel.
+  readonly #onExit = (): void => {
+    for (const mount of this.#mounts.values()) mount.abandon();
+    for (const engine of this.#engines) engine.abandon();
+  };
 
   static async start(options: { engines?: number; log?: (line: LogLine) => void } = {}): Promise<MountHost> {
     const count = Math.max(1, Math.min(options.engines ?? 1, availableParallelism()));
@@ -111,6 +120,7 @@ export class MountHost implements AsyncDisposable {
     this.#closing = true;
     const results = await Promise.allSettled([...this.#mounts.values()].map((mount) => mount.unmount()));
     await Promise.all(this.#engines.map((engine) => engine.stop()));
+    process.off("exit", this.#onExit);
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
   }
@@ -282,6 +292,11 @@ class ServedMount implements WorkspaceMount {
     await this.#unmounting;
     this.#onGone();
     this.#spec.onEvent?.({ kind: "engine_lost", reason });
+  }
+
+  /** Detaches the mount at once, while the process exits. */
+  abandon(): void {
+    if (this.#fd >= 0) unmountNow(this.mountPoint, { privileged: this.#privileged });
   }
 
   // The connection is over; if nobody asked for that, somebody unmounted it behind our back.
