@@ -1,0 +1,134 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { syscalls } from "@agentfense/fuse";
+import { afterEach, describe, expect, test } from "vitest";
+import { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "../src/index.ts";
+
+const isRoot = process.geteuid?.() === 0;
+const reason = isRoot ? undefined : "mounting several workspaces in this process needs root";
+
+const places: string[] = [];
+
+afterEach(async () => {
+  for (const place of places.splice(0)) await rm(place, { recursive: true, force: true });
+});
+
+/** A codebase with one file, and where to mount it. */
+async function workspace(content: string): Promise<WorkspaceSpec & { events: WorkspaceEvent[] }> {
+  const place = await mkdtemp(join(tmpdir(), "agentfense-host-"));
+  places.push(place);
+  await mkdir(join(place, "code"));
+  await mkdir(join(place, "mount"));
+  await writeFile(join(place, "code/file"), content);
+  const events: WorkspaceEvent[] = [];
+  return {
+    mountPoint: join(place, "mount"),
+    lowers: [join(place, "code")],
+    delta: join(place, "delta"),
+    rules: [{ pattern: "**/*", permission: "write" }],
+    onEvent: (event) => events.push(event),
+    events,
+  };
+}
+
+function isMounted(mountPoint: string): boolean {
+  return readFileSync("/proc/self/mountinfo", "utf8").includes(` ${mountPoint} `);
+}
+
+/** The epoll descriptors of this process that watch a connection to FUSE: one per engine with a mount. */
+function engineEpolls(): number[] {
+  const fds = readdirSync("/proc/self/fd").filter((fd) => link(fd).includes("[eventpoll]"));
+  return fds.filter((fd) => watched(fd).some((target) => link(target) === "/dev/fuse")).map(Number);
+}
+
+function watched(epoll: string): string[] {
+  const info = readFileSync(`/proc/self/fdinfo/${epoll}`, "utf8");
+  return [...info.matchAll(/^tfd:\s*(\d+)/gm)].map((match) => match[1] ?? "");
+}
+
+function link(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return "";
+  }
+}
+
+describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${reason})` : ""}`, () => {
+  test("spreads mounts over its engines, and each mount ends on its own", async () => {
+    await using host = await MountHost.start({ engines: 2 });
+    const specs = await Promise.all(["a", "b", "c"].map(workspace));
+    const mounts: WorkspaceMount[] = [];
+    for (const spec of specs) mounts.push(await host.mount(spec));
+    expect(engineEpolls()).toHaveLength(2);
+    await mounts[1]?.unmount();
+    const read = (at: number) => readFile(join(specs[at]!.mountPoint, "file"), "utf8").catch(() => "gone");
+    expect([await read(0), await read(1), await read(2)]).toEqual(["a", "gone", "c"]);
+  });
+
+  test("survives the death of an engine: its mounts are detached and reported, the others go on", async () => {
+    await using host = await MountHost.start({ engines: 2 });
+    const [doomed, other] = [await workspace("doomed"), await workspace("other")];
+    await host.mount(doomed);
+    const [epoll] = engineEpolls();
+    await host.mount(other);
+    expect(await readFile(join(doomed.mountPoint, "file"), "utf8")).toBe("doomed");
+
+    // Without its epoll descriptor the engine's next wait fails, and the thread with it.
+    syscalls.close(epoll!);
+    await readFile(join(doomed.mountPoint, "other-file")).catch(() => {});
+    await expect.poll(() => doomed.events.map((event) => event.kind)).toContain("engine_lost");
+    expect(isMounted(doomed.mountPoint)).toBe(false);
+    expect(await readFile(join(other.mountPoint, "file"), "utf8")).toBe("other");
+
+    const again = await host.mount(doomed);
+    expect(await readFile(join(doomed.mountPoint, "file"), "utf8")).toBe("doomed");
+    await again.unmount();
+  });
+
+  test("tells when a workspace was unmounted from outside", async () => {
+    await using host = await MountHost.start();
+    const spec = await workspace("content");
+    const mount = await host.mount(spec);
+    syscalls.umount(spec.mountPoint, syscalls.Mount.DETACH);
+    await expect
+      .poll(() => spec.events)
+      .toEqual([{ kind: "engine_lost", reason: "the workspace was unmounted from outside" }]);
+    await expect(mount.updateRules(spec.rules)).rejects.toThrow("not mounted");
+    await mount.unmount();
+  });
+
+  test("refuses bad rules and bad directories, and leaves nothing mounted", async () => {
+    await using host = await MountHost.start();
+    const spec = await workspace("content");
+    await expect(host.mount({ ...spec, rules: [{ pattern: "", permission: "read" }] })).rejects.toMatchObject({
+      index: 0,
+    });
+    await expect(host.mount({ ...spec, lowers: [`${spec.lowers[0]}/missing`] })).rejects.toThrow("ENOENT");
+    await expect(host.mount({ ...spec, mountPoint: `${spec.mountPoint}/missing` })).rejects.toThrow("ENOENT");
+    expect(isMounted(spec.mountPoint)).toBe(false);
+  });
+
+  test("cuts off who still uses a workspace that is unmounted", async () => {
+    await using host = await MountHost.start();
+    const spec = await workspace("content");
+    const mount = await host.mount(spec);
+    const fd = syscalls.open(join(spec.mountPoint, "file"), syscalls.Open.RDONLY);
+    expect(fd).toBeGreaterThanOrEqual(0);
+    await mount.unmount();
+    expect(isMounted(spec.mountPoint)).toBe(false);
+    syscalls.close(fd);
+  });
+
+  test("keeps an idle mount small", async () => {
+    await using host = await MountHost.start();
+    const specs = await Promise.all(Array.from({ length: 30 }, (_, index) => workspace(`${index}`)));
+    await host.mount(specs[0]!);
+    const before = process.memoryUsage().rss;
+    for (const spec of specs.slice(1)) await host.mount(spec);
+    const each = (process.memoryUsage().rss - before) / (specs.length - 1);
+    expect(each).toBeLessThan(1024 * 1024);
+  });
+});
