@@ -14,6 +14,12 @@ const { FileType, Open } = syscalls;
 /** Receives each name of a merged directory: its d_type, the layer it shows from, and its inode there. */
 type EachName = (name: string, type: number, layer: number, inode: number) => void;
 
+/** A descriptor of a directory and a name in it; with an empty name, the descriptor of the thing itself. */
+export interface Location {
+  readonly fd: number;
+  readonly name: string;
+}
+
 const DELTA_ONLY: readonly number[] = [DELTA];
 
 export interface TreeOptions {
@@ -336,6 +342,25 @@ export class Tree {
       }
     }
     return 0;
+  }
+
+  /** Where the node is on disk now: a descriptor and a name in it, or the descriptor of the thing itself. */
+  locate(node: Node): Location | number {
+    if (node.orphan >= 0) return { fd: node.orphan, name: "" };
+    if (node.fd >= 0) return { fd: node.fd, name: "" };
+    const isHeld = node === this.root || (node.isDirectory && !node.removed);
+    if (!isHeld && node.parent === undefined) return -Errno.ENOENT;
+    const fd = this.descriptors.get(isHeld ? node : node.parent!, node.layer);
+    return fd < 0 ? fd : { fd, name: isHeld ? "" : node.name };
+  }
+
+  /** Fills `stat` with what the disk says about a node now. */
+  statNode(node: Node): number {
+    const at = this.locate(node);
+    if (typeof at === "number") return at;
+    const code = at.name === "" ? syscalls.fstat(at.fd, this.stat) : syscalls.statat(at.fd, at.name, this.stat);
+    if (code === 0) this.remember(node);
+    return code;
   }
 
   /** "/a/b" as text, for messages to the operator. */

@@ -13,26 +13,29 @@ import {
   invalidateListing,
   type Reply,
   type RequestControl,
-  SetattrField,
   syscalls,
 } from "@agentfense/fuse";
 import { LEVEL, type Policy } from "@agentfense/permission";
-import { type Context, overQuota, refuse, requireLevel } from "./context.ts";
+import { AttributeChanges } from "./attribute-changes.ts";
+import type { Context } from "./context.ts";
 import { CopyUp } from "./copy-up.ts";
+import { Creation } from "./creation.ts";
 import { Access, Credentials } from "./credentials.ts";
 import { Delta } from "./delta.ts";
 import { EventGate, type FileSystemEvent } from "./denials.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { Directories } from "./directories.ts";
+import { EntryChanges } from "./entry-changes.ts";
+import { ExtendedAttributes } from "./extended-attributes.ts";
 import { Files } from "./files.ts";
-import { Mutations } from "./mutations.ts";
 import type { Node } from "./node.ts";
 import { type Owner, Presentation } from "./presentation.ts";
 import { Quota, type QuotaLimits } from "./quota.ts";
+import { Removal } from "./removal.ts";
+import { Renaming } from "./renaming.ts";
 import { Tree } from "./tree.ts";
-import { getXattr, isUserXattr, listXattrs, removeXattr, setXattr } from "./xattrs.ts";
 
-const { FileType, UTIME_NOW, UTIME_OMIT } = syscalls;
+const { FileType } = syscalls;
 
 /** Only we change what the mount shows, and we tell the kernel when we do: it may remember for a day. */
 const REMEMBER_MS = 86_400_000;
@@ -74,7 +77,10 @@ export class Workspace implements FileSystem {
   readonly #tree: Tree;
   readonly #files: Files;
   readonly #directories: Directories;
-  readonly #mutations: Mutations;
+  readonly #attributeChanges: AttributeChanges;
+  readonly #creation: Creation;
+  readonly #removal: Removal;
+  readonly #renaming: Renaming;
   readonly #presentation: Presentation;
   readonly #delta: Delta | undefined;
   readonly #descriptors: DescriptorCache;
@@ -135,12 +141,20 @@ export class Workspace implements FileSystem {
       entryMs: (node) => this.#entryMs(node),
       attributesMs: REMEMBER_MS,
     });
-    this.#mutations = new Mutations(this.#context, this.#directories);
+    this.#attributeChanges = new AttributeChanges(this.#context, this.#files, { revocable: options.revocable });
+    const entries = new EntryChanges(this.#context, this.#directories);
+    this.#creation = new Creation(this.#context, entries, this.#directories);
+    this.#removal = new Removal(this.#context, entries);
+    this.#renaming = new Renaming(this.#context, entries, this.#directories);
     if (options.xattrs) {
-      this.getxattr = this.#getxattr;
-      this.listxattr = this.#listxattr;
-      this.setxattr = this.#setxattr;
-      this.removexattr = this.#removexattr;
+      const attributes = new ExtendedAttributes(this.#context);
+      this.getxattr = (id, name, size, caller, reply) =>
+        this.#with(id, (node) => attributes.get(node, name, size, caller, reply));
+      this.listxattr = (id, size, caller, reply) =>
+        this.#with(id, (node) => attributes.list(node, size, caller, reply));
+      this.setxattr = (id, name, value, flags, caller) =>
+        this.#with(id, (node) => attributes.set(node, name, value, flags, caller));
+      this.removexattr = (id, name, caller) => this.#with(id, (node) => attributes.remove(node, name, caller));
     }
   }
 
@@ -207,7 +221,7 @@ export class Workspace implements FileSystem {
   getattr(nodeId: number, _caller: Caller, reply: Reply): number {
     const node = this.#known(nodeId);
     if (typeof node === "number") return node;
-    const code = this.#stat(node);
+    const code = this.#tree.statNode(node);
     if (code < 0) return -code;
     this.#presentation.show(node, this.#attributes);
     reply.attributes(this.#attributes, REMEMBER_MS);
@@ -219,7 +233,8 @@ export class Workspace implements FileSystem {
     if (typeof node === "number") return node;
     if (node.type !== FileType.SYMLINK) return Errno.EINVAL;
     const into = reply.bytes.subarray(reply.dataOffset, reply.dataOffset + 4096);
-    const length = node.orphan >= 0 ? syscalls.readlinkat(node.orphan, "", into) : this.#readlink(node, into);
+    const at = this.#tree.locate(node);
+    const length = typeof at === "number" ? at : syscalls.readlinkat(at.fd, at.name, into);
     if (length < 0) return -length;
     reply.setDataLength(length);
     return 0;
@@ -324,7 +339,7 @@ export class Workspace implements FileSystem {
   create(parentId: number, name: string, flags: number, mode: number, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
     if (typeof parent === "number") return parent;
-    const node = this.#mutations.createFile(parent, name, mode, caller);
+    const node = this.#creation.createFile(parent, name, mode, caller);
     if (typeof node === "number") {
       // Somebody was quicker, or a lookup was remembered wrongly: without O_EXCL that is an open.
       const mayOpen = -node === Errno.EEXIST && (flags & syscalls.Open.EXCL) === 0;
@@ -336,34 +351,34 @@ export class Workspace implements FileSystem {
   tmpfile(parentId: number, flags: number, mode: number, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
     if (typeof parent === "number") return parent;
-    const node = this.#mutations.createNameless(parent, mode, caller);
+    const node = this.#creation.createNameless(parent, mode, caller);
     return typeof node === "number" ? -node : this.#grantOpen(node, (flags & syscalls.Open.ACCMODE) !== 0, reply);
   }
 
   mkdir(parentId: number, name: string, mode: number, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#made(this.#mutations.mkdir(parent, name, mode, caller), reply);
+    return typeof parent === "number" ? parent : this.#made(this.#creation.mkdir(parent, name, mode, caller), reply);
   }
 
   mknod(parentId: number, name: string, mode: number, _rdev: number, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#made(this.#mutations.mknod(parent, name, mode, caller), reply);
+    return typeof parent === "number" ? parent : this.#made(this.#creation.mknod(parent, name, mode, caller), reply);
   }
 
   symlink(parentId: number, name: string, target: string, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
     return typeof parent === "number"
       ? parent
-      : this.#made(this.#mutations.symlink(parent, name, target, caller), reply);
+      : this.#made(this.#creation.symlink(parent, name, target, caller), reply);
   }
 
   link(nodeId: number, parentId: number, name: string, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
     const node = this.#known(nodeId);
     if (typeof parent === "number" || typeof node === "number") return typeof node === "number" ? node : Errno.ENOENT;
-    const errno = this.#mutations.link(node, parent, name, caller);
+    const errno = this.#creation.link(node, parent, name, caller);
     if (errno !== 0) return errno;
-    const code = this.#stat(node);
+    const code = this.#tree.statNode(node);
     if (code < 0) return -code;
     this.#grantEntry(node, reply);
     return 0;
@@ -371,12 +386,12 @@ export class Workspace implements FileSystem {
 
   unlink(parentId: number, name: string, caller: Caller): number {
     const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#mutations.unlink(parent, name, caller);
+    return typeof parent === "number" ? parent : this.#removal.unlink(parent, name, caller);
   }
 
   rmdir(parentId: number, name: string, caller: Caller): number {
     const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#mutations.rmdir(parent, name, caller);
+    return typeof parent === "number" ? parent : this.#removal.rmdir(parent, name, caller);
   }
 
   rename(parentId: number, name: string, newParentId: number, newName: string, flags: number, caller: Caller): number {
@@ -384,16 +399,16 @@ export class Workspace implements FileSystem {
     const newParent = this.#parent(newParentId);
     if (typeof parent === "number") return parent;
     if (typeof newParent === "number") return newParent;
-    return this.#mutations.rename(parent, name, newParent, newName, flags, caller);
+    return this.#renaming.rename(parent, name, newParent, newName, flags, caller);
   }
 
   setattr(nodeId: number, change: AttributeChange, caller: Caller, reply: Reply): number {
     const node = this.#known(nodeId);
     if (typeof node === "number") return node;
-    const errno = this.#change(node, change, caller);
+    const errno = this.#attributeChanges.change(node, change, caller);
     if (errno !== 0) return errno;
     const wasOpen = node.isDirectory && !this.#context.credentials.keepsOut(node);
-    const code = this.#stat(node);
+    const code = this.#tree.statNode(node);
     if (code < 0) return -code;
     if (wasOpen && this.#context.credentials.keepsOut(node)) this.#forgetNames();
     this.#presentation.show(node, this.#attributes);
@@ -407,145 +422,6 @@ export class Workspace implements FileSystem {
     if (connection !== undefined && connection.minor >= EPOCH_MINOR) incrementEpoch(connection.fd);
   }
 
-  #change(node: Node, change: AttributeChange, caller: Caller): number {
-    const { fields } = change;
-    const resizes = (fields & SetattrField.SIZE) !== 0;
-    // A handle opened for writing keeps the right to change the size, whatever the rules have become.
-    const byHandle = resizes && (change.handle & 2) !== 0 && !this.#revocable;
-    const onlySize = (fields & (SetattrField.MODE | SetattrField.UID | SetattrField.GID)) === 0;
-    if (!(byHandle && onlySize)) {
-      const scope = this.#tree.scopeOf(node);
-      if (scope.level < LEVEL.write && !node.removed)
-        return refuse(this.#context, node, undefined, "setattr", scope, caller);
-    }
-    const { writing } = this.#context;
-    if (writing === undefined) return Errno.EROFS;
-    const denied = this.#mayChange(node, change, caller, byHandle);
-    if (denied !== 0) return denied;
-    if (node.isDirectory && node.removed) {
-      // Somebody still has it open; what never was in the delta cannot change any more.
-      if (!node.inDelta || node.orphan < 0) return Errno.ENOENT;
-    } else if (node.isDirectory) {
-      const fd = writing.copyUp.directory(node);
-      if (fd < 0) return -fd;
-    } else {
-      const empty = resizes && change.size === 0;
-      const errno = writing.copyUp.file(node, { empty });
-      if (errno === Errno.EDQUOT) return overQuota(this.#context, node, undefined, "setattr", caller);
-      if (errno !== 0) return errno;
-    }
-    return this.#apply(node, change, caller);
-  }
-
-  #mayChange(node: Node, change: AttributeChange, caller: Caller, byHandle: boolean): number {
-    const { credentials } = this.#context;
-    if (credentials.bypasses(caller)) return 0;
-    if (!byHandle && !credentials.canReach(caller, node)) return Errno.EACCES;
-    const { fields } = change;
-    const owns = credentials.owns(caller, node);
-    if ((fields & SetattrField.MODE) !== 0 && !owns) return Errno.EPERM;
-    if ((fields & SetattrField.UID) !== 0 && !(owns && change.uid === node.uid)) return Errno.EPERM;
-    const ownGroup = change.gid === node.gid || credentials.inGroup(caller, change.gid);
-    if ((fields & SetattrField.GID) !== 0 && !(owns && ownGroup)) return Errno.EPERM;
-    const times = fields & (SetattrField.ATIME | SetattrField.MTIME);
-    if (times !== 0 && !owns) {
-      const now = fields & (SetattrField.ATIME_NOW | SetattrField.MTIME_NOW);
-      const bothNow = now === (SetattrField.ATIME_NOW | SetattrField.MTIME_NOW);
-      if (!bothNow) return Errno.EPERM;
-      if (!credentials.may(caller, node, Access.WRITE)) return Errno.EACCES;
-    }
-    if ((fields & SetattrField.SIZE) !== 0 && !byHandle && !credentials.may(caller, node, Access.WRITE))
-      return Errno.EACCES;
-    return 0;
-  }
-
-  #apply(node: Node, change: AttributeChange, caller: Caller): number {
-    const { fields } = change;
-    if ((fields & SetattrField.SIZE) !== 0) {
-      if (!node.isRegular) return Errno.EINVAL;
-      const errno = this.#files.truncate(node, change.size, caller);
-      this.#files.closeIdle(node);
-      if (errno !== 0) return errno;
-    }
-    const at = this.#location(node);
-    if (typeof at === "number") return -at;
-    if ((fields & (SetattrField.UID | SetattrField.GID)) !== 0) {
-      const code = this.#chown(at, node, change);
-      if (code < 0) return -code;
-    }
-    if ((fields & SetattrField.MODE) !== 0) {
-      if (node.type === FileType.SYMLINK) return Errno.EOPNOTSUPP;
-      const mode = change.mode & 0o1777;
-      const code = at.name === "" ? syscalls.chmodHeld(at.fd, mode) : syscalls.chmodat(at.fd, at.name, mode);
-      if (code < 0) return -code;
-    }
-    if ((fields & (SetattrField.ATIME | SetattrField.MTIME)) === 0) return 0;
-    const atimeNs = nanoseconds(fields, SetattrField.ATIME, SetattrField.ATIME_NOW, change.atimeNs);
-    const mtimeNs = nanoseconds(fields, SetattrField.MTIME, SetattrField.MTIME_NOW, change.mtimeNs);
-    return -syscalls.utimensat(at.fd, at.name, change.atime, atimeNs, change.mtime, mtimeNs);
-  }
-
-  // As far as the mount's owner may: an owner shown to the sandbox is a fiction that only it itself fits into.
-  #chown(at: Location, node: Node, change: AttributeChange): number {
-    const uid = (change.fields & SetattrField.UID) !== 0 ? change.uid : -1;
-    const gid = (change.fields & SetattrField.GID) !== 0 ? change.gid : -1;
-    if (this.#context.mapsOwner) {
-      this.#presentation.show(node, this.#attributes);
-      const same = (uid === -1 || uid === this.#attributes.uid) && (gid === -1 || gid === this.#attributes.gid);
-      return same ? 0 : -Errno.EPERM;
-    }
-    return syscalls.fchownat(at.fd, at.name, uid, gid);
-  }
-
-  // --- extended attributes -------------------------------------------------------------------------------------------
-
-  #getxattr(nodeId: number, name: string, size: number, caller: Caller, reply: Reply): number {
-    const node = this.#known(nodeId);
-    if (typeof node === "number") return node;
-    if (!isUserXattr(name)) return name.startsWith("system.") ? Errno.EOPNOTSUPP : Errno.ENODATA;
-    const errno = requireLevel(this.#context, node, node.isDirectory ? LEVEL.view : LEVEL.read, "getxattr", caller);
-    if (errno !== 0) return errno;
-    const at = this.#location(node);
-    return typeof at === "number" ? -at : getXattr(at, name, size, reply);
-  }
-
-  #listxattr(nodeId: number, size: number, caller: Caller, reply: Reply): number {
-    const node = this.#known(nodeId);
-    if (typeof node === "number") return node;
-    const errno = requireLevel(this.#context, node, node.isDirectory ? LEVEL.view : LEVEL.read, "listxattr", caller);
-    if (errno !== 0) return errno;
-    const at = this.#location(node);
-    return typeof at === "number" ? -at : listXattrs(at, size, reply);
-  }
-
-  #setxattr(nodeId: number, name: string, value: Buffer, flags: number, caller: Caller): number {
-    const at = this.#changeableXattr(nodeId, name, "setxattr", caller);
-    return typeof at === "number" ? at : setXattr(at, name, value, flags);
-  }
-
-  #removexattr(nodeId: number, name: string, caller: Caller): number {
-    const at = this.#changeableXattr(nodeId, name, "removexattr", caller);
-    return typeof at === "number" ? at : removeXattr(at, name);
-  }
-
-  #changeableXattr(nodeId: number, name: string, operation: string, caller: Caller): Location | number {
-    const node = this.#known(nodeId);
-    if (typeof node === "number") return node;
-    const errno = requireLevel(this.#context, node, LEVEL.write, operation, caller);
-    if (errno !== 0) return errno;
-    if (!isUserXattr(name)) return name.startsWith("system.") ? Errno.EOPNOTSUPP : Errno.EPERM;
-    const { credentials, writing } = this.#context;
-    if (writing === undefined) return Errno.EROFS;
-    if (!credentials.may(caller, node, Access.WRITE)) return Errno.EACCES;
-    if (!node.isRegular && !node.isDirectory) return Errno.EPERM;
-    const copied = node.isDirectory
-      ? Math.min(0, writing.copyUp.directory(node))
-      : writing.copyUp.file(node, { empty: false });
-    if (copied !== 0) return node.isDirectory ? -copied : copied;
-    const at = this.#location(node);
-    return typeof at === "number" ? -at : at;
-  }
-
   // --- common parts --------------------------------------------------------------------------------------------------
 
   /** A node that shows, or the errno for one that does not. */
@@ -554,6 +430,11 @@ export class Workspace implements FileSystem {
     const node = this.#tree.node(nodeId);
     if (node === undefined) return Errno.ESTALE;
     return node.removed || this.#tree.shows(node) ? node : Errno.ENOENT;
+  }
+
+  #with(nodeId: number, use: (node: Node) => number): number {
+    const node = this.#known(nodeId);
+    return typeof node === "number" ? node : use(node);
   }
 
   #parent(nodeId: number): Node | number {
@@ -603,42 +484,4 @@ export class Workspace implements FileSystem {
     const guarded = node.parent !== undefined && this.#context.credentials.keepsOut(node.parent);
     return mayVanish || guarded ? 0 : REMEMBER_MS;
   }
-
-  #stat(node: Node): number {
-    const { stat } = this.#tree;
-    const at = this.#location(node);
-    if (typeof at === "number") return at;
-    const code = at.name === "" ? syscalls.fstat(at.fd, stat) : syscalls.statat(at.fd, at.name, stat);
-    if (code === 0) this.#tree.remember(node);
-    return code;
-  }
-
-  /** Where the node is on disk now: a descriptor and a name in it, or the descriptor of the thing itself. */
-  #location(node: Node): Location | number {
-    const { descriptors, root } = this.#tree;
-    if (node.orphan >= 0) return { fd: node.orphan, name: "" };
-    if (node.fd >= 0) return { fd: node.fd, name: "" };
-    if (node === root || (node.isDirectory && !node.removed)) {
-      const fd = descriptors.get(node, node.layer);
-      return fd < 0 ? fd : { fd, name: "" };
-    }
-    if (node.parent === undefined) return -Errno.ENOENT;
-    const fd = descriptors.get(node.parent, node.layer);
-    return fd < 0 ? fd : { fd, name: node.name };
-  }
-
-  #readlink(node: Node, into: Buffer): number {
-    const at = this.#location(node);
-    return typeof at === "number" ? at : syscalls.readlinkat(at.fd, at.name, into);
-  }
-}
-
-interface Location {
-  readonly fd: number;
-  readonly name: string;
-}
-
-function nanoseconds(fields: number, set: number, now: number, value: number): number {
-  if ((fields & set) === 0) return UTIME_OMIT;
-  return (fields & now) !== 0 ? UTIME_NOW : value;
 }

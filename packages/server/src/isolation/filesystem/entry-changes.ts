@@ -1,0 +1,137 @@
+import { type Caller, Errno, syscalls } from "@agentfense/fuse";
+import { LEVEL } from "@agentfense/permission";
+import { type Context, overQuota, type Writing } from "./context.ts";
+import { Access } from "./credentials.ts";
+import type { Directories } from "./directories.ts";
+import { textOf } from "./names.ts";
+import { DELTA, type Node } from "./node.ts";
+
+const { AT_REMOVEDIR, Open } = syscalls;
+
+/** Where something is made: the directory in the delta, and whether a name of the codebase is covered by it. */
+export interface Place {
+  readonly writing: Writing;
+  readonly parent: Node;
+  readonly name: string;
+  readonly directory: number;
+  readonly coversLower: boolean;
+}
+
+/** What a directory holds, as far as it matters to whoever wants it gone. */
+export const Content = { NOTHING: 0, HIDDEN_IN_DELTA: 1, VISIBLE: 2, UNKNOWN: 3 } as const;
+
+/** What making, removing and renaming entries have in common. */
+export class EntryChanges {
+  readonly #context: Context;
+  readonly #directories: Directories;
+
+  constructor(context: Context, directories: Directories) {
+    this.#context = context;
+    this.#directories = directories;
+  }
+
+  mayChange(directory: Node, caller: Caller): boolean {
+    const { credentials } = this.#context;
+    return credentials.may(caller, directory, Access.WRITE | Access.EXECUTE) && credentials.canReach(caller, directory);
+  }
+
+  copyUp(writing: Writing, node: Node, operation: string, caller: Caller): number {
+    if (node.inDelta) return 0;
+    const errno = writing.copyUp.file(node, { empty: false });
+    return errno === Errno.EDQUOT ? overQuota(this.#context, node, undefined, operation, caller) : errno;
+  }
+
+  failed(code: number, parent: Node, name: string, operation: string, caller: Caller): number {
+    return -code === Errno.EDQUOT ? overQuota(this.#context, parent, name, operation, caller) : -code;
+  }
+
+  /** What the kernel still knows stays reachable when its name goes: an open file, somebody's working directory. */
+  keepReachable(node: Node): void {
+    if (node.orphan >= 0 || node.lookups === 0) return;
+    if ((node.moreNames?.length ?? 0) > 0 || node.parent === undefined) return;
+    const directory = this.#context.tree.descriptors.get(node.parent, node.layer);
+    if (directory >= 0) node.orphan = Math.max(-1, syscalls.openat(directory, node.name, Open.PATH));
+  }
+
+  // A file of the delta loses a name; with the last one its space is free, unless somebody has it open.
+  settleUnlink(writing: Writing, node: Node, directory: number, name: string): void {
+    const { tree } = this.#context;
+    if (syscalls.statat(directory, name, tree.stat) < 0) return;
+    writing.quota?.takeFiles(-1);
+    if (tree.stat.nlink === 1) {
+      tree.inodes.release(tree.stat.ino);
+      if (node.openCount === 0 && node.isRegular) writing.quota?.takeBytes(-tree.stat.size);
+    }
+  }
+
+  disappeared(node: Node, parent: Node, name: string): void {
+    const { tree } = this.#context;
+    tree.unbind(node, parent, name);
+    if (node.isDirectory) {
+      tree.descriptors.drop(node);
+      node.listing = undefined;
+    }
+    this.#directories.removed(parent, name);
+    tree.release(node);
+    this.afterRemoval(parent);
+  }
+
+  // With its last visible entry a directory that was only a way there ceases to exist, and so on upwards. The kernel looks
+  // such directories up every time, but their names stand in listings that it keeps.
+  afterRemoval(directory: Node): void {
+    const { tree } = this.#context;
+    tree.somethingRemoved();
+    let each = directory;
+    while (each.parent !== undefined && tree.levelOf(each) === LEVEL.none && !tree.isPassage(each)) {
+      this.#directories.removed(each.parent, each.name);
+      this.#context.staleListing(each.parent.id);
+      each = each.parent;
+    }
+  }
+
+  /** What a directory holds: nothing, only what is hidden, or something that shows. Negated errno on failure. */
+  contentOf(directory: Node): number {
+    const { tree } = this.#context;
+    const scope = tree.scopeOf(directory);
+    let content: number = Content.NOTHING;
+    const ways: string[] = [];
+    const code = tree.readNames(directory, (name, _type, layer) => {
+      if (content === Content.VISIBLE) return;
+      const child = scope.child(textOf(name));
+      if (child.level > LEVEL.none) content = Content.VISIBLE;
+      else {
+        if (layer === DELTA) content = Content.HIDDEN_IN_DELTA;
+        if (child.mayShowBelow) ways.push(name);
+      }
+    });
+    // Its owner has shut the directory against reading, and an unprivileged server cannot look either.
+    if (-code === Errno.EACCES) return directory.hasLower ? Content.VISIBLE : Content.UNKNOWN;
+    if (code < 0) return code;
+    const leads =
+      content !== Content.VISIBLE &&
+      ways.some((name) => {
+        const child = tree.visible(directory, name);
+        if (typeof child === "number") return false;
+        tree.release(child);
+        return true;
+      });
+    return leads ? Content.VISIBLE : content;
+  }
+
+  /** Removes a directory of the delta that shows as empty. What the rules hide in it is put aside, not deleted. */
+  removeDirectory(writing: Writing, parent: number, name: string, content: number): number {
+    if (content === Content.HIDDEN_IN_DELTA) {
+      return syscalls.renameat2(parent, name, parent, `.wh..wh.kept.${writing.delta.temporaryName()}`);
+    }
+    const code = syscalls.unlinkat(parent, name, AT_REMOVEDIR);
+    return -code === Errno.ENOTEMPTY && content === Content.NOTHING
+      ? writing.delta.discardDirectory(parent, name)
+      : code;
+  }
+
+  lift(place: Place): void {
+    if (!place.coversLower) return;
+    place.writing.delta.liftWhiteout(place.directory, place.name);
+    place.parent.whiteouts?.delete(place.name);
+  }
+}
