@@ -18,6 +18,7 @@ export { type BackgroundJob, ring, ServeLoop } from "./loop.ts";
 export { type FuseDevice, type MountOptions, mountFuse, unmountFuse, unmountNow } from "./mount.ts";
 export { NodeTable } from "./node-table.ts";
 export {
+  ContentStore,
   incrementEpoch,
   invalidateEntryMessage,
   invalidateInodeMessage,

@@ -37,6 +37,38 @@ export function invalidateListing(fd: number, directory: number): number {
   return sys.write(fd, bytes, bytes.length);
 }
 
+// struct fuse_notify_store_out: nodeid, offset, size, padding; the data follows.
+const STORE_HEADER = OUT_HEADER_SIZE + 24;
+
+/**
+ * Puts the content of a file into the kernel's cache before anybody asks for it. It waits for locked pages, so the serving
+ * thread may use it only for files that nobody has open: then no read of ours is outstanding that could hold one.
+ */
+export class ContentStore {
+  readonly capacity: number;
+  readonly #bytes: Buffer;
+  readonly #view: DataView;
+
+  constructor(capacity: number) {
+    this.capacity = capacity;
+    this.#bytes = Buffer.alloc(STORE_HEADER + capacity);
+    this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.length);
+    this.#view.setInt32(4, NotifyCode.STORE, true);
+  }
+
+  /** Reads a file whole and hands it to the kernel; true if the kernel took it. */
+  push(connection: number, node: number, file: number): boolean {
+    const length = sys.pread(file, this.#bytes.subarray(STORE_HEADER), this.capacity, 0);
+    if (length <= 0) return false;
+    const size = STORE_HEADER + length;
+    this.#view.setUint32(0, size, true);
+    this.#view.setUint32(16, node, true);
+    this.#view.setUint32(20, Math.floor(node / 0x1_0000_0000), true);
+    this.#view.setUint32(32, length, true);
+    return sys.write(connection, this.#bytes, size) === size;
+  }
+}
+
 /** Makes every cached name stale at once (protocol 7.44). Does not block, so the serving thread may send it. */
 export function incrementEpoch(fd: number): number {
   const { bytes } = message(NotifyCode.INC_EPOCH, 0);

@@ -111,6 +111,16 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     expect(isMounted(spec.mountPoint)).toBe(false);
   });
 
+  test("does not let two mounts write to one delta", async () => {
+    await using host = await MountHost.start();
+    const [first, second] = [await workspace("first"), await workspace("second")];
+    const mount = await host.mount(first);
+    await expect(host.mount({ ...second, delta: first.delta! })).rejects.toThrow("in use by another mount");
+    await mount.unmount();
+    const again = await host.mount({ ...second, delta: first.delta! });
+    await again.unmount();
+  });
+
   test("cuts off who still uses a workspace that is unmounted", async () => {
     await using host = await MountHost.start();
     const spec = await workspace("content");

@@ -70,6 +70,7 @@ const c = {
   epollCtl: libc.func("int epoll_ctl(int, int, int, void *)"),
   epollWait: libc.func("int epoll_wait(int, void *, int, int)"),
   eventfd: libc.func("int eventfd(unsigned int, int)"),
+  flock: libc.func("int flock(int, int)"),
   fcntl: libc.func("int fcntl(int, int, long)"),
   socketpair: libc.func("int socketpair(int, int, int, void *)"),
   recvmsg: libc.func("int64_t recvmsg(int, void *, int)"),
@@ -516,6 +517,14 @@ const EFD_NONBLOCK = 0o4000;
 
 export function eventfd(): number {
   return result(c.eventfd(0, EFD_NONBLOCK | Open.CLOEXEC));
+}
+
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+
+/** Takes an exclusive lock that ends with the descriptor; EAGAIN if somebody else has it. */
+export function tryLock(fd: number): number {
+  return result(c.flock(fd, LOCK_EX | LOCK_NB));
 }
 
 const F_SETFL = 4;

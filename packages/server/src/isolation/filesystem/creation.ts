@@ -100,7 +100,7 @@ export class Creation {
   }
 
   link(node: Node, parent: Node, name: string, caller: Caller): number {
-    const errno = node.parent === undefined ? 0 : requireLevel(this.#context, node, LEVEL.write, "link", caller);
+    const errno = requireLevel(this.#context, node, LEVEL.write, "link", caller);
     if (errno !== 0) return errno;
     if (node.isDirectory) return Errno.EPERM;
     // Protected hard links, as Linux has them: only the owner, or who may read and write the file, can link it.

@@ -11,23 +11,24 @@ const STICKY = 0o1000;
  * (`default_permissions`) costs a request per change. The rules are decided elsewhere and always apply as well.
  */
 export class Credentials {
-  /** Everything belongs to one user as far as the sandbox can see: the rules alone decide. */
-  readonly #everythingIsOwned: boolean;
+  /** Everything belongs to this user as far as the sandbox can see: for him the rules alone decide, others stay out. */
+  readonly #ownerOfAll: number | undefined;
   /** Only the user who mounted gets in. */
   readonly #oneUser: boolean;
 
-  constructor(options: { everythingIsOwned: boolean; oneUser: boolean }) {
-    this.#everythingIsOwned = options.everythingIsOwned;
+  constructor(options: { ownerOfAll: number | undefined; oneUser: boolean }) {
+    this.#ownerOfAll = options.ownerOfAll;
     this.#oneUser = options.oneUser;
   }
 
   /** Nobody's bits need a look for this caller. */
   bypasses(caller: Caller): boolean {
-    return caller.uid === 0 || this.#everythingIsOwned;
+    return caller.uid === 0 || caller.uid === this.#ownerOfAll;
   }
 
   may(caller: Caller, node: Node, access: number): boolean {
     if (this.bypasses(caller)) return true;
+    if (this.#ownerOfAll !== undefined) return false;
     const shift = node.uid === caller.uid ? 6 : this.inGroup(caller, node.gid) ? 3 : 0;
     return ((node.mode >> shift) & 7 & access) === access;
   }
@@ -35,6 +36,7 @@ export class Credentials {
   /** Every directory above can be searched. */
   canReach(caller: Caller, node: Node): boolean {
     if (this.bypasses(caller)) return true;
+    if (this.#ownerOfAll !== undefined) return false;
     for (let directory = node.parent; directory !== undefined; directory = directory.parent) {
       if (!this.may(caller, directory, Access.EXECUTE)) return false;
     }
@@ -42,7 +44,7 @@ export class Credentials {
   }
 
   owns(caller: Caller, node: Node): boolean {
-    return this.bypasses(caller) || node.uid === caller.uid;
+    return this.bypasses(caller) || (this.#ownerOfAll === undefined && node.uid === caller.uid);
   }
 
   /** In a sticky directory only the owner of the entry or of the directory may take the entry away. */
@@ -57,7 +59,7 @@ export class Credentials {
    * pass, so it must ask each time.
    */
   keepsOut(directory: Node): boolean {
-    if (this.#everythingIsOwned) return false;
+    if (this.#ownerOfAll !== undefined) return false;
     const everyone = this.#oneUser ? 0o100 : 0o111;
     return (directory.mode & everyone) !== everyone;
   }

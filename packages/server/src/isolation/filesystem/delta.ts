@@ -16,11 +16,14 @@ const { Open, AT_REMOVEDIR } = syscalls;
 export class Delta {
   readonly tree: number;
   readonly work: number;
+  /** Held for as long as the delta is open: two writers would clear away each other's work. */
+  readonly lock: number;
   #sequence = 0;
 
-  private constructor(tree: number, work: number) {
+  private constructor(tree: number, work: number, lock: number) {
     this.tree = tree;
     this.work = work;
+    this.lock = lock;
   }
 
   /**
@@ -33,8 +36,13 @@ export class Delta {
       const isNew = syscalls.statat(root, "tree", new syscalls.Stat()) < 0;
       const tree = openOrCreate(root, "tree", 0o755);
       const work = openOrCreate(root, "work", 0o700);
+      const lock = check("open work in the delta", syscalls.openat(root, "work", Open.RDONLY | Open.DIRECTORY));
+      if (syscalls.tryLock(lock) < 0) {
+        for (const fd of [tree, work, lock]) syscalls.close(fd);
+        throw new Error(`the delta ${path} is in use by another mount`);
+      }
       if (isNew && codebase !== undefined) takeOver(codebase, tree);
-      const delta = new Delta(tree, work);
+      const delta = new Delta(tree, work, lock);
       delta.#recover();
       return delta;
     } finally {
@@ -43,8 +51,7 @@ export class Delta {
   }
 
   close(): void {
-    syscalls.close(this.tree);
-    syscalls.close(this.work);
+    for (const fd of [this.tree, this.work, this.lock]) syscalls.close(fd);
   }
 
   /** A name in `work` that nobody uses. */

@@ -1,6 +1,7 @@
 import {
   type Caller,
   type ConnectionInfo,
+  ContentStore,
   type CopyRange,
   type CopyResult,
   Errno,
@@ -28,6 +29,9 @@ const LARGE = 64 << 20;
 /** Files open at once per workspace; the process has a limit for all of them together. */
 const MAX_OPEN_FILES = 4096;
 
+/** Files up to this size are handed to the kernel whole when they are opened: one request less for who reads them. */
+const SMALL = 128 << 10;
+
 /** A single copy_file_range is cut here, so that other clients get their turn; callers loop anyway. */
 const COPY_SLICE = 16 << 20;
 
@@ -36,6 +40,8 @@ export class Files {
   readonly #context: Context;
   readonly #revocable: boolean;
   readonly #allowsPassthrough: boolean;
+  readonly #store = new ContentStore(SMALL);
+  #connectionFd = -1;
   #passthroughFd = -1;
   #openFiles = 0;
 
@@ -46,6 +52,7 @@ export class Files {
   }
 
   connect(connection: ConnectionInfo): void {
+    this.#connectionFd = connection.fd;
     if (connection.passthrough && this.#allowsPassthrough) this.#passthroughFd = connection.fd;
   }
 
@@ -56,8 +63,17 @@ export class Files {
     if (writes) {
       const prepared = this.#prepareWrite(node, (flags & Open.TRUNC) !== 0, caller);
       if (prepared !== 0) return prepared;
-    }
+    } else if (node.openCount === 0 && !node.contentKnown) this.#pushContent(node);
     return this.grant(node, writes, reply);
+  }
+
+  // Nobody has the file open, so this cannot block; see ContentStore.
+  #pushContent(node: Node): void {
+    if (this.#revocable || node.bypassed || node.size === 0 || node.size > SMALL) return;
+    const fd = this.descriptor(node, false);
+    if (fd < 0) return;
+    node.contentKnown = this.#store.push(this.#connectionFd, node.id, fd);
+    if (this.#context.privileged) this.closeIdle(node);
   }
 
   /** Completes an OPEN or CREATE: settles how the kernel does I/O on the file and counts the handle. */
@@ -114,6 +130,7 @@ export class Files {
     if (fd < 0) return -fd;
     const into = reply.bytes.subarray(reply.dataOffset, reply.dataOffset + size);
     const length = syscalls.pread(fd, into, size, offset);
+    node.contentKnown = true;
     if (length < 0) return -length;
     reply.setDataLength(length);
     return 0;

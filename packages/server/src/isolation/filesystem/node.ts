@@ -59,6 +59,8 @@ export class Node {
   openCount = 0;
   writers = 0;
   ioMode: IoMode = "none";
+  /** Its content has been given to the kernel's cache, or the kernel has asked for it. */
+  contentKnown = false;
   /** Written past the page cache since it was last opened in cached mode. */
   bypassed = false;
   backingId = 0;

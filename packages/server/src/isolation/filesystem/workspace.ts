@@ -123,7 +123,7 @@ export class Workspace implements FileSystem {
       tree,
       presentation: this.#presentation,
       credentials: new Credentials({
-        everythingIsOwned: options.owner !== undefined,
+        ownerOfAll: options.owner?.uid,
         oneUser: !options.privileged,
       }),
       events: new EventGate(options.onEvent),
@@ -167,6 +167,11 @@ export class Workspace implements FileSystem {
   destroy(): void {
     this.#tree.close();
     this.#delta?.close();
+  }
+
+  /** Descriptor that keeps others from the delta while the workspace lives; -1 without a delta. */
+  get deltaLock(): number {
+    return this.#delta?.lock ?? -1;
   }
 
   /** Puts other rules in force, for every path operation and open from now on. */

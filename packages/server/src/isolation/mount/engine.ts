@@ -99,7 +99,7 @@ class Engine {
         stalePages: (node) => this.#send({ kind: "stale", mount: id, stale: { inodes: [node], entries: [] } }),
       });
       this.#mounts.set(id, { id, workspace, passthrough, session: undefined });
-      this.#send({ kind: "prepared", mount: id });
+      this.#send({ kind: "prepared", mount: id, lock: workspace.deltaLock });
     } catch (error) {
       this.#send({ kind: "failed", mount: id, error: toError(error) });
     }

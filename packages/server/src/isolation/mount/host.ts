@@ -182,6 +182,7 @@ class ServedMount implements WorkspaceMount {
   readonly #steps = new Map<string, PromiseWithResolvers<FromEngine>>();
   #passthrough = false;
   #fd = -1;
+  #deltaLock = -1;
   #closed = false;
   #unmounting: Promise<void> | undefined;
   #calls = 0;
@@ -217,7 +218,8 @@ class ServedMount implements WorkspaceMount {
         privileged: this.#privileged,
       },
     });
-    await prepared;
+    const answer = await prepared;
+    if (answer.kind === "prepared") this.#deltaLock = answer.lock;
     const device = await mountFuse({
       mountPoint: this.mountPoint,
       name: MOUNT_NAME,
@@ -227,8 +229,8 @@ class ServedMount implements WorkspaceMount {
     this.#fd = device.fd;
     const ready = this.#expect("ready");
     this.engine.send({ kind: "serve", mount: this.#id, fd: device.fd });
-    const answer = await withTimeout(ready, READY_TIMEOUT_MS, "the kernel did not greet the mount");
-    this.#passthrough = answer.kind === "ready" && answer.passthrough;
+    const greeting = await withTimeout(ready, READY_TIMEOUT_MS, "the kernel did not greet the mount");
+    this.#passthrough = greeting.kind === "ready" && greeting.passthrough;
     if (this.#privileged) await raiseReadahead(this.mountPoint);
   }
 
@@ -286,6 +288,7 @@ class ServedMount implements WorkspaceMount {
     for (const step of this.#steps.values()) step.reject(new Error(`the engine thread died: ${reason}`));
     this.#steps.clear();
     this.#forgetDescriptor();
+    if (this.#deltaLock >= 0) syscalls.close(this.#deltaLock);
     this.#unmounting ??= unmountFuse(this.mountPoint, { privileged: this.#privileged }).catch((error: unknown) =>
       this.#error(`unmounting failed: ${String(error)}`),
     );

@@ -29,7 +29,8 @@ export type ToEngine =
 
 export type FromEngine =
   | { readonly kind: "started"; readonly doorbell: number }
-  | { readonly kind: "prepared"; readonly mount: number }
+  /** `lock` is the descriptor that locks the delta, or -1; the host closes it should the engine die. */
+  | { readonly kind: "prepared"; readonly mount: number; readonly lock: number }
   | { readonly kind: "failed"; readonly mount: number; readonly error: Error }
   | { readonly kind: "ready"; readonly mount: number; readonly passthrough: boolean }
   | { readonly kind: "closed"; readonly mount: number }
