@@ -292,8 +292,9 @@ export class Files {
 
   #wantsPassthrough(node: Node, writes: boolean): boolean {
     if (this.#passthroughFd < 0 || !node.isRegular) return false;
-    // A quota has to see every write.
-    if (node.inDelta) return this.#context.writing?.quota === undefined && (writes || node.size >= LARGE);
+    // A quota in bytes has to see every write.
+    const isMetered = this.#context.writing?.quota?.limits.bytes !== undefined;
+    if (node.inDelta) return !isMetered && (writes || node.size >= LARGE);
     return node.size >= LARGE;
   }
 

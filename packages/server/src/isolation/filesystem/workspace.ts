@@ -103,7 +103,9 @@ export class Workspace implements FileSystem {
     for (const fd of options.lowers) syscalls.close(fd);
     const tree = this.#tree;
     this.#presentation = new Presentation({ tree, owner: options.owner, mountedAtMs: Date.now() });
-    const quota = options.quota && new Quota(options.quota);
+    const limits = options.quota;
+    const isLimited = limits?.bytes !== undefined || limits?.files !== undefined;
+    const quota = limits && isLimited ? new Quota(limits) : undefined;
     if (this.#delta) quota?.measure(this.#delta.tree);
     const delta = this.#delta;
     const control = (): RequestControl => this.#context.control!;
