@@ -92,12 +92,21 @@ const libc = koffi.load(null);
 const prototypes = new Map<string, (...values: unknown[]) => number>();
 const errnoNames = new Map(Object.entries(constants.errno).map(([name, value]) => [value, name]));
 
-/** Calls the kernel directly: nothing between the test and the system call interprets, retries or caches. */
+/**
+ * Calls the kernel directly: nothing between the test and the system call interprets or caches. errno is read by a second
+ * call, before which V8 may have left EAGAIN or ETIMEDOUT of a futex of its own there; a call that failed so is made again,
+ * and where that is its true answer it gives it again.
+ */
 export function syscall(name: SystemCall, ...values: readonly Argument[]): Result {
   const padded = [...values, 0, 0, 0, 0, 0, 0].slice(0, 6);
   const shape = padded.map((value) => (value instanceof Uint8Array ? "void *" : "long"));
-  const ret = prototype(shape)(NUMBERS[name][column], ...padded);
-  return Number(ret) === -1 ? { ret: -1, errno: errnoName(koffi.errno()) } : { ret: Number(ret), errno: "OK" };
+  const make = (): Result => {
+    const ret = Number(prototype(shape)(NUMBERS[name][column], ...padded));
+    return ret === -1 ? { ret, errno: errnoName(koffi.errno()) } : { ret, errno: "OK" };
+  };
+  let result = make();
+  for (let i = 0; i < 3 && (result.errno === "EAGAIN" || result.errno === "ETIMEDOUT"); i++) result = make();
+  return result;
 }
 
 function prototype(shape: readonly string[]): (...values: unknown[]) => number {

@@ -50,7 +50,8 @@ export class ServeLoop {
     while (!this.#stopped) {
       const ready = sys.epollWait(this.#epoll, this.#jobs.length > 0 ? 0 : -1);
       if (ready < 0) {
-        if (-ready === Errno.EINTR) continue;
+        // Anything else is a signal, or an errno that is not ours (see syscalls.ts).
+        if (-ready !== Errno.EBADF && -ready !== Errno.EINVAL) continue;
         throw new SystemError("epoll_wait", -ready);
       }
       for (let i = 0; i < ready; i++) {

@@ -99,18 +99,19 @@ export class Session implements RequestControl {
     const length = sys.read(this.fd, request.bytes, BUFFER_SIZE);
     if (length < 0) {
       switch (-length) {
-        case Errno.EAGAIN:
-          return Turn.IDLE;
         case Errno.ENOENT: // the request was interrupted before we read it
         case Errno.EINTR:
           return Turn.HANDLED;
-        case Errno.ENODEV:
-          this.#close();
-          return Turn.CLOSED;
-        default:
+        case Errno.EBADF:
+        case Errno.EINVAL:
           this.#log(`reading requests failed: ${errnoName(-length)}`);
           this.#close();
           return Turn.CLOSED;
+        case Errno.ENODEV:
+          this.#close();
+          return Turn.CLOSED;
+        default: // EAGAIN, or an errno that is not ours (see syscalls.ts): look again when there is something
+          return Turn.IDLE;
       }
     }
     request.length = length;

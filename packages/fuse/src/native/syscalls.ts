@@ -130,17 +130,36 @@ export const FileType = {
   SOCKET: 0o140000,
 } as const;
 
+const EIO = 5;
+const EAGAIN = 11;
+const ETIMEDOUT = 110;
+
+/** For calls that may rightly answer EAGAIN, and those that are made for every request. */
 function result(value: number): number {
-  return value < 0 ? -errno() : value;
+  return value < 0 ? -(errno() || EIO) : value;
+}
+
+/**
+ * errno is read by a second call, and between the two V8 may have done something of its own on this thread: a futex leaves
+ * EAGAIN or ETIMEDOUT behind. Where these cannot be the answer the call is made again; having failed, it changed nothing.
+ */
+function call(make: () => number): number {
+  let code = result(make());
+  for (let i = 0; i < 8 && isDoubtful(code); i++) code = result(make());
+  return code;
+}
+
+function isDoubtful(code: number): boolean {
+  return code === -EAGAIN || code === -ETIMEDOUT || code === -EIO;
 }
 
 export function open(path: string, flags: number, mode = 0): number {
-  return result(c.open(put(firstName, path), flags | Open.CLOEXEC, mode));
+  return call(() => c.open(put(firstName, path), flags | Open.CLOEXEC, mode));
 }
 
 /** Opens one name in a directory, never following a symlink; the name must be a single component. */
 export function openat(directory: number, name: string, flags: number, mode = 0): number {
-  return result(c.openat(directory, put(firstName, name), flags | Open.CLOEXEC | Open.NOFOLLOW, mode));
+  return call(() => c.openat(directory, put(firstName, name), flags | Open.CLOEXEC | Open.NOFOLLOW, mode));
 }
 
 const RESOLVE_NO_MAGICLINKS = 2;
@@ -153,15 +172,15 @@ openHow[2] = BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINK
 export function openBeneath(directory: number, path: string, flags: number): number {
   openHow[0] = BigInt(flags | Open.CLOEXEC | Open.NOFOLLOW);
   openHow[1] = 0n;
-  return result(c.openat2(NR.openat2, directory, put(firstName, path), openHow, 24));
+  return call(() => c.openat2(NR.openat2, directory, put(firstName, path), openHow, 24));
 }
 
 export function close(fd: number): number {
-  return result(c.close(fd));
+  return call(() => c.close(fd));
 }
 
 export function dup(fd: number): number {
-  return result(c.dup(fd));
+  return call(() => c.dup(fd));
 }
 
 export function read(fd: number, into: Uint8Array, length: number): number {
@@ -183,11 +202,11 @@ export function writeAsync(fd: number, from: Uint8Array): Promise<number> {
 }
 
 export function pread(fd: number, into: Uint8Array, length: number, offset: number): number {
-  return result(c.pread(fd, into, length, offset));
+  return call(() => c.pread(fd, into, length, offset));
 }
 
 export function pwrite(fd: number, from: Uint8Array, length: number, offset: number): number {
-  return result(c.pwrite(fd, from, length, offset));
+  return call(() => c.pwrite(fd, from, length, offset));
 }
 
 const STATX_BASIC = 0x7ff;
@@ -256,8 +275,10 @@ function fill(stat: Stat): void {
 
 /** lstat of one name in a directory. */
 export function statat(directory: number, name: string, stat: Stat): number {
-  const code = c.statx(directory, put(firstName, name), AT_SYMLINK_NOFOLLOW, STATX_BASIC | STATX_BTIME, statxBuffer);
-  if (code < 0) return -errno();
+  const area = put(firstName, name);
+  const mask = STATX_BASIC | STATX_BTIME;
+  const code = call(() => c.statx(directory, area, AT_SYMLINK_NOFOLLOW, mask, statxBuffer));
+  if (code < 0) return code;
   fill(stat);
   return 0;
 }
@@ -267,62 +288,62 @@ const EMPTY_NAME = Buffer.alloc(1);
 /** stat of an open descriptor, O_PATH ones included. */
 export function fstat(fd: number, stat: Stat): number {
   const flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
-  const code = c.statx(fd, EMPTY_NAME, flags, STATX_BASIC | STATX_BTIME, statxBuffer);
-  if (code < 0) return -errno();
+  const code = call(() => c.statx(fd, EMPTY_NAME, flags, STATX_BASIC | STATX_BTIME, statxBuffer));
+  if (code < 0) return code;
   fill(stat);
   return 0;
 }
 
 export function mkdirat(directory: number, name: string, mode: number): number {
-  return result(c.mkdirat(directory, put(firstName, name), mode));
+  return call(() => c.mkdirat(directory, put(firstName, name), mode));
 }
 
 export function unlinkat(directory: number, name: string, flags = 0): number {
-  return result(c.unlinkat(directory, put(firstName, name), flags));
+  return call(() => c.unlinkat(directory, put(firstName, name), flags));
 }
 
 export function renameat2(from: number, name: string, to: number, newName: string, flags = 0): number {
-  return result(c.renameat2(from, put(firstName, name), to, put(secondName, newName), flags));
+  return call(() => c.renameat2(from, put(firstName, name), to, put(secondName, newName), flags));
 }
 
 export function linkat(from: number, name: string, to: number, newName: string): number {
-  return result(c.linkat(from, put(firstName, name), to, put(secondName, newName), 0));
+  return call(() => c.linkat(from, put(firstName, name), to, put(secondName, newName), 0));
 }
 
 /** Gives a name to an open file, nameless ones (O_TMPFILE) included. */
 export function linkDescriptor(fd: number, to: number, newName: string): number {
   const source = put(firstName, `/proc/self/fd/${fd}`);
-  return result(c.linkat(AT_FDCWD, source, to, put(secondName, newName), AT_SYMLINK_FOLLOW));
+  return call(() => c.linkat(AT_FDCWD, source, to, put(secondName, newName), AT_SYMLINK_FOLLOW));
 }
 
 export function symlinkat(target: string, directory: number, name: string): number {
-  return result(c.symlinkat(put(firstName, target), directory, put(secondName, name)));
+  return call(() => c.symlinkat(put(firstName, target), directory, put(secondName, name)));
 }
 
 /** Reads a link's target as bytes into the buffer; with an empty name the descriptor itself is the link. */
 export function readlinkat(directory: number, name: string, into: Uint8Array): number {
-  return result(c.readlinkat(directory, put(firstName, name), into, into.length));
+  return call(() => c.readlinkat(directory, put(firstName, name), into, into.length));
 }
 
 export function mknodat(directory: number, name: string, mode: number): number {
-  return result(c.mknodat(directory, put(firstName, name), mode, 0));
+  return call(() => c.mknodat(directory, put(firstName, name), mode, 0));
 }
 
 /** -1 leaves the owner or group as it is. */
 export function fchownat(directory: number, name: string, uid: number, gid: number): number {
   const flags = name === "" ? AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW : AT_SYMLINK_NOFOLLOW;
-  return result(c.fchownat(directory, put(firstName, name), uid >>> 0, gid >>> 0, flags));
+  return call(() => c.fchownat(directory, put(firstName, name), uid >>> 0, gid >>> 0, flags));
 }
 
 export function fchmod(fd: number, mode: number): number {
-  return result(c.fchmod(fd, mode));
+  return call(() => c.fchmod(fd, mode));
 }
 
 const ENOSYS = 38;
 
 /** chmod of one name in a directory that does not follow a symlink. */
 export function chmodat(directory: number, name: string, mode: number): number {
-  const code = result(c.fchmodat2(NR.fchmodat2, directory, put(firstName, name), mode, AT_SYMLINK_NOFOLLOW));
+  const code = call(() => c.fchmodat2(NR.fchmodat2, directory, put(firstName, name), mode, AT_SYMLINK_NOFOLLOW));
   if (-code !== ENOSYS) return code;
   // Before Linux 6.6: through a descriptor of the thing itself.
   const fd = openat(directory, name, Open.PATH);
@@ -334,7 +355,7 @@ export function chmodat(directory: number, name: string, mode: number): number {
 
 /** chmod through an O_PATH descriptor, which fchmod refuses; the magic link names the very file that is held. */
 export function chmodHeld(fd: number, mode: number): number {
-  return result(c.fchmodat(AT_FDCWD, put(firstName, `/proc/self/fd/${fd}`), mode, 0));
+  return call(() => c.fchmodat(AT_FDCWD, put(firstName, `/proc/self/fd/${fd}`), mode, 0));
 }
 
 export const UTIME_NOW = 0x3fffffff;
@@ -354,20 +375,20 @@ export function utimensat(
   times[1] = BigInt(atimeNs);
   times[2] = BigInt(mtime);
   times[3] = BigInt(mtimeNs);
-  if (name === "") return result(c.utimensat(AT_FDCWD, put(firstName, `/proc/self/fd/${directory}`), times, 0));
-  return result(c.utimensat(directory, put(firstName, name), times, AT_SYMLINK_NOFOLLOW));
+  if (name === "") return call(() => c.utimensat(AT_FDCWD, put(firstName, `/proc/self/fd/${directory}`), times, 0));
+  return call(() => c.utimensat(directory, put(firstName, name), times, AT_SYMLINK_NOFOLLOW));
 }
 
 export function ftruncate(fd: number, size: number): number {
-  return result(c.ftruncate(fd, size));
+  return call(() => c.ftruncate(fd, size));
 }
 
 export function fallocate(fd: number, mode: number, offset: number, length: number): number {
-  return result(c.fallocate(fd, mode, offset, length));
+  return call(() => c.fallocate(fd, mode, offset, length));
 }
 
 export function lseek(fd: number, offset: number, whence: number): number {
-  return result(c.lseek(fd, offset, whence));
+  return call(() => c.lseek(fd, offset, whence));
 }
 
 const copyOffsets = new BigInt64Array(2);
@@ -375,22 +396,22 @@ const copyOffsets = new BigInt64Array(2);
 export function copyFileRange(from: number, fromOffset: number, to: number, toOffset: number, length: number): number {
   copyOffsets[0] = BigInt(fromOffset);
   copyOffsets[1] = BigInt(toOffset);
-  return result(c.copyFileRange(from, copyOffsets.subarray(0, 1), to, copyOffsets.subarray(1, 2), length, 0));
+  return call(() => c.copyFileRange(from, copyOffsets.subarray(0, 1), to, copyOffsets.subarray(1, 2), length, 0));
 }
 
 export function fsync(fd: number): number {
-  return result(c.fsync(fd));
+  return call(() => c.fsync(fd));
 }
 
 export function fdatasync(fd: number): number {
-  return result(c.fdatasync(fd));
+  return call(() => c.fdatasync(fd));
 }
 
 const FICLONE = 0x40049409;
 
 /** Shares the blocks of one file with another, where the file system can (btrfs, XFS). */
 export function cloneFile(from: number, to: number): number {
-  return result(c.ioctlInt(to, FICLONE, from));
+  return call(() => c.ioctlInt(to, FICLONE, from));
 }
 
 const FUSE_DEV_IOC_BACKING_OPEN = 0x4010e501;
@@ -403,60 +424,60 @@ export function backingOpen(fuseFd: number, fd: number): number {
   backingMap[1] = 0;
   backingMap[2] = 0;
   backingMap[3] = 0;
-  return result(c.ioctl(fuseFd, FUSE_DEV_IOC_BACKING_OPEN, backingMap));
+  return call(() => c.ioctl(fuseFd, FUSE_DEV_IOC_BACKING_OPEN, backingMap));
 }
 
 export function backingClose(fuseFd: number, backingId: number): number {
   backingMap[0] = backingId;
-  return result(c.ioctl(fuseFd, FUSE_DEV_IOC_BACKING_CLOSE, backingMap));
+  return call(() => c.ioctl(fuseFd, FUSE_DEV_IOC_BACKING_CLOSE, backingMap));
 }
 
 /** Fills the buffer with struct linux_dirent64 records and returns how many bytes there are. */
 export function getdents64(fd: number, into: Uint8Array): number {
-  return result(c.getdents64(NR.getdents64, fd, into, into.length));
+  return call(() => c.getdents64(NR.getdents64, fd, into, into.length));
 }
 
 /** Extended attributes go by path, since O_PATH descriptors refuse them; the l-variants do not follow the last name. */
 export function getxattr(path: string, name: string, into: Uint8Array, size: number): number {
-  return result(c.lgetxattr(put(firstName, path), put(secondName, name), into, size));
+  return call(() => c.lgetxattr(put(firstName, path), put(secondName, name), into, size));
 }
 
 export function listxattr(path: string, into: Uint8Array, size: number): number {
-  return result(c.llistxattr(put(firstName, path), into, size));
+  return call(() => c.llistxattr(put(firstName, path), into, size));
 }
 
 export function setxattr(path: string, name: string, value: Uint8Array, flags: number): number {
-  return result(c.lsetxattr(put(firstName, path), put(secondName, name), value, value.length, flags));
+  return call(() => c.lsetxattr(put(firstName, path), put(secondName, name), value, value.length, flags));
 }
 
 export function removexattr(path: string, name: string): number {
-  return result(c.lremovexattr(put(firstName, path), put(secondName, name)));
+  return call(() => c.lremovexattr(put(firstName, path), put(secondName, name)));
 }
 
 // The following variants are for magic links (/proc/self/fd/N), which name an open file and lead nowhere else.
 export function getxattrFollowing(path: string, name: string, into: Uint8Array, size: number): number {
-  return result(c.getxattr(put(firstName, path), put(secondName, name), into, size));
+  return call(() => c.getxattr(put(firstName, path), put(secondName, name), into, size));
 }
 
 export function listxattrFollowing(path: string, into: Uint8Array, size: number): number {
-  return result(c.listxattr(put(firstName, path), into, size));
+  return call(() => c.listxattr(put(firstName, path), into, size));
 }
 
 export function setxattrFollowing(path: string, name: string, value: Uint8Array, flags: number): number {
-  return result(c.setxattr(put(firstName, path), put(secondName, name), value, value.length, flags));
+  return call(() => c.setxattr(put(firstName, path), put(secondName, name), value, value.length, flags));
 }
 
 export function removexattrFollowing(path: string, name: string): number {
-  return result(c.removexattr(put(firstName, path), put(secondName, name)));
+  return call(() => c.removexattr(put(firstName, path), put(secondName, name)));
 }
 
 export function mount(source: string, target: string, type: string, flags: number, data: string): number {
   const strings = [source, target, type, data].map((text) => Buffer.from(`${text}\0`, "latin1"));
-  return result(c.mount(strings[0], strings[1], strings[2], flags, strings[3]));
+  return call(() => c.mount(strings[0], strings[1], strings[2], flags, strings[3]));
 }
 
 export function umount(target: string, flags: number): number {
-  return result(c.umount2(put(firstName, target), flags));
+  return call(() => c.umount2(put(firstName, target), flags));
 }
 
 const OPEN_TREE_CLONE = 1;
@@ -471,12 +492,12 @@ const MOUNT_ATTR__ATIME = 0x70n;
  * descriptor, it goes away with it, and not even passthrough can write through it. Needs CAP_SYS_ADMIN.
  */
 export function openReadOnlyTree(path: string): number {
-  const tree = result(c.openTree(NR.openTree, AT_FDCWD, put(firstName, path), OPEN_TREE_CLONE | Open.CLOEXEC));
+  const tree = call(() => c.openTree(NR.openTree, AT_FDCWD, put(firstName, path), OPEN_TREE_CLONE | Open.CLOEXEC));
   if (tree < 0) return tree;
   const attributes = new BigUint64Array(4);
   attributes[0] = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME;
   attributes[1] = MOUNT_ATTR__ATIME;
-  const code = result(c.mountSetattr(NR.mountSetattr, tree, EMPTY_NAME, AT_EMPTY_PATH, attributes, 32));
+  const code = call(() => c.mountSetattr(NR.mountSetattr, tree, EMPTY_NAME, AT_EMPTY_PATH, attributes, 32));
   if (code < 0) {
     close(tree);
     return code;
@@ -491,14 +512,14 @@ const EPOLL_EVENT_WORDS = process.arch === "x64" ? 3 : 4;
 const EPOLL_DATA_WORD = process.arch === "x64" ? 1 : 2;
 
 export function epollCreate(): number {
-  return result(c.epollCreate(Open.CLOEXEC));
+  return call(() => c.epollCreate(Open.CLOEXEC));
 }
 
 export function epollControl(epoll: number, operation: number, fd: number): number {
   const event = new Uint32Array(4);
   event[0] = EPOLLIN;
   event[EPOLL_DATA_WORD] = fd;
-  return result(c.epollCtl(epoll, operation, fd, event));
+  return call(() => c.epollCtl(epoll, operation, fd, event));
 }
 
 const MAX_EVENTS = 64;
@@ -516,7 +537,7 @@ export function epollReady(index: number): number {
 const EFD_NONBLOCK = 0o4000;
 
 export function eventfd(): number {
-  return result(c.eventfd(0, EFD_NONBLOCK | Open.CLOEXEC));
+  return call(() => c.eventfd(0, EFD_NONBLOCK | Open.CLOEXEC));
 }
 
 const LOCK_EX = 2;
@@ -530,7 +551,7 @@ export function tryLock(fd: number): number {
 const F_SETFL = 4;
 
 export function setNonblocking(fd: number): number {
-  return result(c.fcntl(fd, F_SETFL, Open.NONBLOCK));
+  return call(() => c.fcntl(fd, F_SETFL, Open.NONBLOCK));
 }
 
 const AF_UNIX = 1;
@@ -539,7 +560,7 @@ const SOCK_STREAM = 1;
 /** A connected pair of Unix sockets, close-on-exec. */
 export function socketpair(): [number, number] | number {
   const pair = new Int32Array(2);
-  const code = result(c.socketpair(AF_UNIX, SOCK_STREAM | Open.CLOEXEC, 0, pair));
+  const code = call(() => c.socketpair(AF_UNIX, SOCK_STREAM | Open.CLOEXEC, 0, pair));
   return code < 0 ? code : [pair[0]!, pair[1]!];
 }
 
@@ -565,7 +586,7 @@ const CLONE_FS = 0x200;
 
 /** Gives the calling thread an umask of its own, set to 0, so that modes arrive as the caller asked for them. */
 export function isolateUmask(): number {
-  const code = result(c.unshare(CLONE_FS));
+  const code = call(() => c.unshare(CLONE_FS));
   if (code === 0) c.umask(0);
   return code;
 }
@@ -574,7 +595,7 @@ export function isolateUmask(): number {
 export function pinToCpu(cpu: number): number {
   const mask = new Uint8Array(128);
   mask[cpu >> 3] = 1 << (cpu & 7);
-  return result(c.schedSetaffinity(0, mask.length, mask));
+  return call(() => c.schedSetaffinity(0, mask.length, mask));
 }
 
 export function yieldCpu(): void {
