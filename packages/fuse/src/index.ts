@@ -1,3 +1,4 @@
+import * as processes from "./native/processes.ts";
 import * as syscalls from "./native/syscalls.ts";
 
 export { EPOCH_MINOR, OpenFlag, opcodeName, ROOT_ID, SetattrField } from "./abi.ts";
@@ -29,4 +30,4 @@ export type { Reply } from "./reply.ts";
 export type { Caller } from "./request.ts";
 export { type ServedMount, type ServeOptions, serveFuse } from "./serve.ts";
 export { MAX_WRITE, MessageBuffers, Session, Turn } from "./session.ts";
-export { syscalls };
+export { processes, syscalls };

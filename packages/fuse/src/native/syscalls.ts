@@ -1,4 +1,5 @@
 import koffi from "koffi";
+import { call, result } from "./result.ts";
 
 // The one place that talks to libc. Every function returns what the kernel returned, or the negated errno: a missing
 // file is an everyday answer here and must not cost an exception.
@@ -8,7 +9,6 @@ import koffi from "koffi";
 // each thread has its own copy of this module.
 
 const libc = koffi.load(null);
-const errno = koffi.errno;
 
 const NAME_AREA = 8192;
 const firstName = Buffer.alloc(NAME_AREA);
@@ -129,29 +129,6 @@ export const FileType = {
   SYMLINK: 0o120000,
   SOCKET: 0o140000,
 } as const;
-
-const EIO = 5;
-const EAGAIN = 11;
-const ETIMEDOUT = 110;
-
-/** For calls that may rightly answer EAGAIN, and those that are made for every request. */
-function result(value: number): number {
-  return value < 0 ? -(errno() || EIO) : value;
-}
-
-/**
- * errno is read by a second call, and between the two V8 may have done something of its own on this thread: a futex leaves
- * EAGAIN or ETIMEDOUT behind. Where these cannot be the answer the call is made again; having failed, it changed nothing.
- */
-function call(make: () => number): number {
-  let code = result(make());
-  for (let i = 0; i < 8 && isDoubtful(code); i++) code = result(make());
-  return code;
-}
-
-function isDoubtful(code: number): boolean {
-  return code === -EAGAIN || code === -ETIMEDOUT || code === -EIO;
-}
 
 export function open(path: string, flags: number, mode = 0): number {
   return call(() => c.open(put(firstName, path), flags | Open.CLOEXEC, mode));

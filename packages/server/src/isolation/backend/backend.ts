@@ -1,0 +1,156 @@
+import type { Readable, Writable } from "node:stream";
+import type { Owner } from "../filesystem/presentation.ts";
+import type { ResourceLimits, ResourceUsage } from "./limits.ts";
+
+export type BackendName = "bwrap" | "docker" | "mock";
+
+/** `none`: not even the host's loopback. `private`: the internet through a network of its own. `host`: the host's network. */
+export type NetworkMode = "none" | "private" | "host";
+
+/**
+ * A way to keep processes apart from the host. Every backend is a folder with the same files: `backend.ts` (makes boxes,
+ * removes what dead servers left), `plan.ts` (what the box will look like, as data), `box.ts` (one box) and `process.ts`
+ * (one process tree in it). Whatever waits takes a signal.
+ */
+export interface Backend extends AsyncDisposable {
+  readonly name: BackendName;
+  /** Limits this host cannot enforce, each as a sentence for the operator; empty when all hold. */
+  readonly degradations: readonly string[];
+  /** Prepares a box. Nothing runs in it, and its mounts need not exist, before `start`. */
+  createBox(spec: BoxSpec, options?: CreateOptions): Promise<Box>;
+  /** Ends and removes what the named instances (servers that are gone) left: processes, control groups, containers. */
+  removeOrphans(deadInstances: readonly string[]): Promise<void>;
+  /** Destroys every box that is still there. */
+  close(): Promise<void>;
+}
+
+export interface CreateOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Lines for people who wait: an image that is pulled. */
+  readonly onProgress?: ((line: string) => void) | undefined;
+}
+
+export interface BoxSpec {
+  /** Unique on this host; letters, digits, `_` and `-` only. */
+  readonly id: string;
+  /** File-system mounts of the host and where the box shows them; the first is the workspace. */
+  readonly mounts: readonly { readonly source: string; readonly target: string }[];
+  readonly limits: ResourceLimits;
+  readonly network: NetworkMode;
+  /** Variables every process of the box gets, over the box's own PATH, HOME, LANG, TERM and USER. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly hostname: string;
+  /** Sizes of the private /tmp and /dev/shm. */
+  readonly tmpBytes: number;
+  /** bwrap: directories or files of the host shown read-only at the same path. */
+  readonly readOnlyPaths: readonly string[];
+  /** bwrap: a root directory to use instead of the host's /usr and friends. */
+  readonly rootDirectory?: string | undefined;
+  readonly image?: string | undefined;
+  /** docker: the name of an OCI runtime the engine knows (`runsc`, `kata`). */
+  readonly ociRuntime?: string | undefined;
+}
+
+export interface Box {
+  /** Who the box's processes are to the host's kernel: the workspace is mounted for this user. */
+  readonly owner: Owner;
+  /** Makes the box ready to run commands; the mounts exist by now. A stopped box can be started again. */
+  start(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+  /** Runs one command. Resolves once it has started, rejects with a `SandboxError` when the box cannot run it. */
+  run(command: BoxCommand, options?: { readonly signal?: AbortSignal | undefined }): Promise<BoxProcess>;
+  /** Starts a shell that reads commands from a channel of its own (see `session/`). */
+  openShell(command: ShellCommand, options?: { readonly signal?: AbortSignal | undefined }): Promise<ShellProcess>;
+  /** Runs one command on a terminal of its own. */
+  openTerminal(
+    command: TerminalCommand,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<TerminalProcess>;
+  /** The shells this box has, by absolute path; the first is the one commands are given to. */
+  shells(): Promise<readonly string[]>;
+  usage(): Promise<ResourceUsage>;
+  /** When it resolves no process of the box is left. Idempotent, also while something runs or starts. */
+  stop(): Promise<void>;
+  /** Stops, and leaves no trace. Idempotent. */
+  destroy(): Promise<void>;
+}
+
+export interface BoxCommand {
+  /** The program by absolute path inside the box, and its arguments. */
+  readonly argv: readonly [string, ...string[]];
+  /** Over the variables of the box. */
+  readonly env: Readonly<Record<string, string>>;
+  /** A directory inside the box. */
+  readonly workdir: string;
+  /** Without stdin the command reads an end of file. */
+  readonly stdin: boolean;
+}
+
+/** One command and everything it starts. */
+export interface BoxProcess {
+  /** Present when the command asked for it. Ending it is the command's end of file. */
+  readonly stdin?: Writable;
+  /** Both must be read (or destroyed): whoever does not read stops the command at a full pipe. */
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves when the command has ended; both outputs then end by themselves. Rejects when the box broke under it. */
+  readonly exit: Promise<ProcessExit>;
+  /** Kills the command with all its descendants, however they hid; `exit` then resolves. Idempotent. */
+  kill(): void;
+}
+
+export interface ProcessExit {
+  /** 128 + n for a command that died of signal n. */
+  readonly exitCode: number;
+  /** The memory limit killed something while the command ran. */
+  readonly outOfMemory: boolean;
+}
+
+export interface ShellCommand {
+  /** The shell's argv; the session module writes its start-up text to `commands` first. */
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir: string;
+}
+
+/**
+ * A shell with channels of its own: descriptor 0 is `commands`, descriptor 3 is `status`; stdout and stderr are pipes for
+ * the whole life of the shell. The start-up text moves 0 and 3 out of the way of what the shell runs.
+ */
+export interface ShellProcess {
+  readonly commands: Writable;
+  readonly status: Readable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly exit: Promise<ProcessExit>;
+  /** Bytes that were written to stdout and stderr and did not arrive here yet: what a finished command may still owe. */
+  pendingOutput(): Promise<{ readonly stdout: number; readonly stderr: number }>;
+  /**
+   * Signals what the shell runs in the foreground since `sinceMs` (a time of performance.now()), with all descendants: its
+   * children that started since, not the shell, not background jobs of earlier commands. Tells how many got it.
+   */
+  signalForeground(signal: InterruptSignal, sinceMs: number): Promise<number>;
+  /** Signals the shell alone. */
+  signalShell(signalNumber: number): Promise<void>;
+  /** Kills the shell and everything it ever started. */
+  kill(): void;
+}
+
+export type InterruptSignal = "SIGINT" | "SIGTERM" | "SIGKILL";
+
+export interface TerminalCommand extends Omit<BoxCommand, "stdin"> {
+  readonly size: TerminalSize;
+}
+
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+export interface TerminalProcess {
+  /** Raw bytes both ways. */
+  readonly input: Writable;
+  readonly output: Readable;
+  readonly exit: Promise<ProcessExit>;
+  resize(size: TerminalSize): Promise<void>;
+  kill(): void;
+}

@@ -1,0 +1,35 @@
+/** Everything that can go wrong with a sandbox and is worth telling apart. */
+export type SandboxErrorCode =
+  /** The request cannot be right: a name, a number, a path of a wrong shape. */
+  | "INVALID_ARGUMENT"
+  /** The sandbox is not in the state the call needs. */
+  | "SANDBOX_NOT_RUNNING"
+  | "SANDBOX_DESTROYED"
+  /** The working directory does not exist in the sandbox, or is none. */
+  | "WORKDIR_UNUSABLE"
+  /** The program or the shell does not exist in the sandbox. */
+  | "PROGRAM_NOT_FOUND"
+  | "SESSION_CLOSED"
+  | "IMAGE_NOT_FOUND"
+  /** This host lacks something: bwrap, user namespaces, an engine, a network helper. */
+  | "RUNTIME_UNAVAILABLE"
+  /** The host's own limits: processes, descriptors, memory, disk. */
+  | "RESOURCES_EXHAUSTED"
+  /** The caller's signal ended the call. */
+  | "CANCELLED"
+  /** The box broke; a defect of ours or of the host. */
+  | "INTERNAL";
+
+/** The message is safe to show to the agent's owner: it names no path of the host. What it really was is in `cause`. */
+export class SandboxError extends Error {
+  readonly code: SandboxErrorCode;
+  /** What to do about it, for a person. */
+  readonly hint: string | undefined;
+
+  constructor(code: SandboxErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "SandboxError";
+    this.code = code;
+    this.hint = options.hint;
+  }
+}

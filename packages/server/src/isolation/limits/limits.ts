@@ -1,0 +1,29 @@
+import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
+
+/** How this host enforces limits on bwrap boxes. */
+export interface LimitHost {
+  readonly kind: "cgroup-v2" | "cgroup-v1" | "rlimits";
+  /** What cannot be enforced here, each as a sentence for the operator. */
+  readonly degradations: readonly string[];
+  /** A group for one box; nobody is in it yet. */
+  createGroup(id: string, limits: ResourceLimits): Promise<LimitGroup>;
+  /** Kills what still lives in groups of dead instances and removes the groups. */
+  removeOrphans(deadInstances: readonly string[]): Promise<void>;
+  /** Removes the instance's own parent group. */
+  close(): Promise<void>;
+}
+
+/** The control group of one box, or the rlimits that stand in for it. */
+export interface LimitGroup {
+  /** Files in which a process writes `0` to enter the group, in this order; empty without control groups. */
+  readonly entrances: readonly string[];
+  /** Limits each process takes on inside the box before it runs the command; empty with control groups. */
+  readonly rlimits: readonly { readonly resource: "data" | "nproc"; readonly value: number }[];
+  /** How often the kernel killed for memory so far. */
+  oomKills(): Promise<number>;
+  usage(): Promise<ResourceUsage>;
+  /** Kills everything in the group until nothing is left; a no-op without control groups. */
+  kill(): Promise<void>;
+  /** Kills and removes the group. Idempotent. */
+  remove(): Promise<void>;
+}
