@@ -1,0 +1,133 @@
+import { mkdir } from "node:fs/promises";
+import { SandboxError } from "../backend/errors.ts";
+import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
+import { errorCode, keyedNumber, readControlIfPresent, writeControl } from "./files.ts";
+import { killMembers, type Place, removePlaces } from "./kill.ts";
+import type { LimitGroup } from "./limits.ts";
+import { type Reading, type Readings, readings, type Setting, settings } from "./settings.ts";
+
+/** Makes the directories of one group and sets its limits; when anything of it fails nothing is left. */
+export async function makeControlGroup(
+  places: readonly Place[],
+  limits: ResourceLimits,
+  rlimits: LimitGroup["rlimits"],
+  onRemoved: () => void,
+): Promise<ControlGroup> {
+  const made: Place[] = [];
+  try {
+    for (const place of places) {
+      await mkdir(place.directory);
+      made.push(place);
+      for (const setting of settings(place.version, place.controllers, limits)) await apply(place.directory, setting);
+    }
+  } catch (error) {
+    await removePlaces(made);
+    throw explain(error);
+  }
+  return new ControlGroup(places, rlimits, onRemoved);
+}
+
+/** One box's group: a directory in each hierarchy that lends it controllers. */
+export class ControlGroup implements LimitGroup {
+  readonly entrances: readonly string[];
+  readonly rlimits: LimitGroup["rlimits"];
+  readonly #places: readonly Place[];
+  readonly #sources: { readonly [Name in keyof Readings]: Reading };
+  readonly #onRemoved: () => void;
+  #knownOomKills = 0;
+  #removal: Promise<void> | undefined;
+
+  constructor(places: readonly Place[], rlimits: LimitGroup["rlimits"], onRemoved: () => void) {
+    this.#places = places;
+    this.entrances = places.map(({ directory }) => `${directory}/cgroup.procs`);
+    this.rlimits = rlimits;
+    this.#onRemoved = onRemoved;
+    this.#sources = sources(places);
+  }
+
+  async oomKills(): Promise<number> {
+    // A removed group has no counter any more; what was seen last remains true.
+    this.#knownOomKills = (await read(this.#sources.oomKills)) ?? this.#knownOomKills;
+    return this.#knownOomKills;
+  }
+
+  async usage(): Promise<ResourceUsage> {
+    const [memoryBytes, pids, cpuMicros] = await Promise.all([
+      read(this.#sources.memoryBytes),
+      read(this.#sources.pids),
+      read(this.#sources.cpuMicros),
+    ]);
+    return {
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+      ...(pids === undefined ? {} : { pids }),
+      ...(cpuMicros === undefined ? {} : { cpuMicros }),
+    };
+  }
+
+  kill(): Promise<void> {
+    return killMembers(this.#places);
+  }
+
+  remove(): Promise<void> {
+    this.#removal ??= this.#removeOnce();
+    return this.#removal;
+  }
+
+  async #removeOnce(): Promise<void> {
+    try {
+      await this.oomKills();
+      await removePlaces(this.#places);
+      this.#onRemoved();
+    } catch (error) {
+      this.#removal = undefined; // the next call tries again
+      throw error;
+    }
+  }
+}
+
+/** For each number the first place that has it, with the whole path. */
+function sources(places: readonly Place[]): { readonly [Name in keyof Readings]: Reading } {
+  const found: Record<string, Reading> = {};
+  for (const { version, controllers, directory } of places) {
+    for (const [name, reading] of Object.entries(readings(version, controllers)) as [string, Reading][]) {
+      found[name] ??= { ...reading, file: `${directory}/${reading.file}` };
+    }
+  }
+  return found;
+}
+
+async function read(source: Reading | undefined): Promise<number | undefined> {
+  const text = source === undefined ? undefined : await readControlIfPresent(source.file);
+  if (source === undefined || text === undefined) return undefined;
+  const value = source.key === undefined ? Number(text) : keyedNumber(text, source.key);
+  return value === undefined ? undefined : Math.floor(value / (source.divisor ?? 1));
+}
+
+async function apply(directory: string, setting: Setting): Promise<void> {
+  try {
+    await writeControl(`${directory}/${setting.file}`, setting.value);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === "ENOENT" && setting.ifPresent) return;
+    if (code === "EINVAL" && setting.unlessTighterAbove) return;
+    throw error;
+  }
+}
+
+function explain(error: unknown): SandboxError {
+  switch (errorCode(error)) {
+    case "EEXIST":
+      return new SandboxError("INTERNAL", "a control group of this sandbox exists already", { cause: error });
+    case "ENOSPC":
+    case "ENOMEM":
+    case "EAGAIN":
+    case "EMFILE":
+    case "ENFILE":
+      return new SandboxError("RESOURCES_EXHAUSTED", "the host has no room for another control group", {
+        hint: "destroy sandboxes that are not needed, or raise cgroup.max.descendants",
+        cause: error,
+      });
+    default:
+      return new SandboxError("INTERNAL", "the control group of the sandbox could not be made", { cause: error });
+  }
+}

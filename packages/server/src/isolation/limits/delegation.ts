@@ -1,0 +1,123 @@
+import { access, constants, mkdir, readFile } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import { errorCode, isGone, readControl, words, writeControl } from "./files.ts";
+import { isWithin } from "./hierarchies.ts";
+import { members } from "./kill.ts";
+
+/** Where our own processes go so that the group above may lend its controllers; the dot keeps it apart from any instance. */
+export const OWN_LEAF = "agentfense.server";
+
+/** A process of ours may already live in the leaf an earlier server made: what was delegated is the group above. */
+export function delegatedGroup(ownGroup: string): string {
+  return basename(ownGroup) === OWN_LEAF ? dirname(ownGroup) : ownGroup;
+}
+
+/** Whether this user may make groups in a directory and move processes about below it. */
+export async function isDelegated(directory: string): Promise<boolean> {
+  try {
+    for (const path of [directory, `${directory}/cgroup.procs`, `${directory}/cgroup.subtree_control`]) {
+      await access(path, constants.W_OK);
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Delegation's containment: who moves a process must be able to write the cgroup.procs of the target and of the nearest
+ * directory above both the old and the new place. Root is exempt by its rights.
+ */
+export async function canEnter(ownGroup: string, target: string): Promise<boolean> {
+  let common = target;
+  while (!isWithin(common, ownGroup)) common = dirname(common);
+  return access(`${common}/cgroup.procs`, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Lends controllers to the children of each directory from `top` down to `bottom`; what cannot be lent is told by `report`
+ * and simply stays away. Returns what the children of `bottom` have in the end.
+ */
+export async function lendControllers<Name extends string>(
+  top: string,
+  bottom: string,
+  wanted: readonly Name[],
+  report: (line: string) => void,
+): Promise<Name[]> {
+  for (const directory of wayDown(top, bottom)) {
+    const available = words(await readControl(`${directory}/cgroup.controllers`));
+    const lent = words(await readControl(`${directory}/cgroup.subtree_control`));
+    for (const controller of wanted) {
+      if (lent.includes(controller) || !available.includes(controller)) continue;
+      await writeControl(`${directory}/cgroup.subtree_control`, `+${controller}`).catch((error: unknown) =>
+        report(`the control group ${directory} does not lend ${controller}: ${errorCode(error) ?? error}`),
+      );
+    }
+  }
+  const lent = words(await readControl(`${bottom}/cgroup.subtree_control`));
+  return wanted.filter((controller) => lent.includes(controller));
+}
+
+function wayDown(top: string, bottom: string): string[] {
+  return bottom === top || !isWithin(top, bottom) ? [bottom] : [...wayDown(top, dirname(bottom)), bottom];
+}
+
+/** Whose processes may be in a group that we rearrange: `self` is this process and what it started, `kin` its callers too. */
+export type Household = "self" | "kin";
+
+/** Moves the household out of a group into a leaf below it. False, and nothing is moved, when strangers live there too. */
+export async function moveIntoLeaf(directory: string, household: Household): Promise<boolean> {
+  const leaf = `${directory}/${OWN_LEAF}`;
+  // Who forks while we move leaves a child behind; a few rounds find them all.
+  for (let round = 0; round < 20; round++) {
+    const inhabitants = await members(directory);
+    if (inhabitants.length === 0) return true;
+    const belongs = await Promise.all(inhabitants.map((pid) => isOfHousehold(pid, household)));
+    if (belongs.includes(false)) return false;
+    await mkdir(leaf).catch(unless("EEXIST"));
+    for (const pid of inhabitants) await writeControl(`${leaf}/cgroup.procs`, `${pid}`).catch(unless("ESRCH"));
+  }
+  return false;
+}
+
+async function isOfHousehold(pid: number, household: Household): Promise<boolean> {
+  if ((await ancestry(pid)).includes(process.pid)) return true;
+  if (household === "kin" && (await ancestry(process.pid)).includes(pid)) return true;
+  return !(await exists(pid)); // who is gone by now is no stranger
+}
+
+/** A process, its parent, and so on up to the first. */
+async function ancestry(pid: number): Promise<number[]> {
+  const line: number[] = [];
+  for (let current = pid; current > 0 && !line.includes(current); ) {
+    line.push(current);
+    current = await parentOf(current);
+  }
+  return line;
+}
+
+async function parentOf(pid: number): Promise<number> {
+  try {
+    const status = await readFile(`/proc/${pid}/status`, "utf8");
+    return Number(/^PPid:\s*(\d+)$/m.exec(status)?.[1] ?? 0);
+  } catch (error) {
+    if (isGone(error) || errorCode(error) === "ESRCH") return 0;
+    throw error;
+  }
+}
+
+async function exists(pid: number): Promise<boolean> {
+  return access(`/proc/${pid}`).then(
+    () => true,
+    () => false,
+  );
+}
+
+function unless(code: string): (error: unknown) => void {
+  return (error) => {
+    if (errorCode(error) !== code) throw error;
+  };
+}

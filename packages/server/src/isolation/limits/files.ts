@@ -1,0 +1,46 @@
+import { constants, open, readFile } from "node:fs/promises";
+
+/** Writes a control file. It is never created: a file that is missing is ENOENT, as it should be. */
+export async function writeControl(path: string, value: string): Promise<void> {
+  const file = await open(path, constants.O_WRONLY);
+  try {
+    await file.write(value);
+  } finally {
+    await file.close();
+  }
+}
+
+export async function readControl(path: string): Promise<string> {
+  return (await readFile(path, "utf8")).trimEnd();
+}
+
+/** As readControl, but undefined when the file or its group is gone. */
+export async function readControlIfPresent(path: string): Promise<string | undefined> {
+  try {
+    return await readControl(path);
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The words of a list such as cgroup.controllers. */
+export function words(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== "");
+}
+
+/** The number behind a key in a file of `key value` lines; undefined when the kernel has no such line. */
+export function keyedNumber(text: string, key: string): number | undefined {
+  const line = text.split("\n").find((candidate) => candidate.startsWith(`${key} `));
+  return line === undefined ? undefined : Number(line.slice(key.length + 1));
+}
+
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+/** The group was removed: its path is gone (ENOENT), or a descriptor outlived it (ENODEV). */
+export function isGone(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === "ENOENT" || code === "ENODEV";
+}

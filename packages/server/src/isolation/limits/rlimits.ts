@@ -1,0 +1,68 @@
+import type { ResourceLimits } from "../backend/limits.ts";
+import type { Hierarchy } from "./hierarchies.ts";
+import type { LimitGroup, LimitHost } from "./limits.ts";
+import { removeInstances } from "./orphans.ts";
+import type { Controller } from "./settings.ts";
+import { validateLimits, validateName } from "./validate.ts";
+
+/**
+ * Limits of single processes in place of controllers that are missing. RLIMIT_DATA counts private writable memory, so
+ * that, unlike RLIMIT_AS, it leaves room for what is reserved and never touched (node, Go, Java reserve gigabytes).
+ * RLIMIT_NPROC, set inside the box's own user namespace, counts the processes of that namespace only.
+ */
+export function standIns(missing: readonly Controller[], limits: ResourceLimits): LimitGroup["rlimits"] {
+  return [
+    ...(missing.includes("memory") && limits.memoryBytes !== undefined
+      ? [{ resource: "data" as const, value: limits.memoryBytes }]
+      : []),
+    ...(missing.includes("pids") && limits.pids !== undefined
+      ? [{ resource: "nproc" as const, value: limits.pids }]
+      : []),
+  ];
+}
+
+const LOSSES: Partial<Record<Controller, string>> = {
+  memory:
+    "Memory is limited for each process by itself, not for a sandbox as a whole; files in /tmp and /dev/shm are not " +
+    "counted, and running out of memory is not recognised as such.",
+  pids: "Processes are limited by RLIMIT_NPROC, which kernels before 5.14 count for the whole user.",
+  cpu: "CPU quota and CPU shares are not enforced.",
+};
+
+/** What is not enforced without these controllers, and what the operator can do about it. */
+export function degradationsWithout(missing: readonly Controller[], reasonAndRemedy: string): string[] {
+  const losses = missing.flatMap((controller) => LOSSES[controller] ?? []);
+  return losses.length === 0 ? [] : [...losses, reasonAndRemedy];
+}
+
+/** A host without control groups for us: nothing to enter, nothing to kill; an earlier server may have had some. */
+export class RlimitHost implements LimitHost {
+  readonly kind = "rlimits";
+  readonly degradations: readonly string[];
+  readonly #hierarchies: readonly Hierarchy[];
+
+  constructor(hierarchies: readonly Hierarchy[], reasonAndRemedy: string) {
+    this.#hierarchies = hierarchies;
+    this.degradations = degradationsWithout(["memory", "pids", "cpu"], reasonAndRemedy);
+  }
+
+  async createGroup(id: string, limits: ResourceLimits): Promise<LimitGroup> {
+    validateName("group", id);
+    validateLimits(limits);
+    return {
+      entrances: [],
+      rlimits: standIns(["memory", "pids"], limits),
+      oomKills: async () => 0,
+      usage: async () => ({}),
+      kill: async () => {},
+      remove: async () => {},
+    };
+  }
+
+  async removeOrphans(deadInstances: readonly string[]): Promise<void> {
+    for (const instance of deadInstances) validateName("instance", instance);
+    await removeInstances(this.#hierarchies, deadInstances);
+  }
+
+  async close(): Promise<void> {}
+}
