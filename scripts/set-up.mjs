@@ -19,7 +19,13 @@ const TEST_USER = "agentfense-test";
 /** What each purpose needs: a command on the PATH or a file, and the Debian package that brings it. */
 const NEEDS = [
   { for: "start", command: "fusermount3", package: "fuse3" },
-  { for: "test", command: "bwrap", package: "bubblewrap" },
+  { for: "start", command: "bwrap", package: "bubblewrap" },
+  { for: "start", command: "setpriv", package: "util-linux" },
+  { for: "test", command: "pasta", package: "passt" },
+  { for: "test", command: "ip", package: "iproute2" },
+  { for: "test", command: "dockerd", package: "docker.io" },
+  { for: "test", command: "zsh", package: "zsh" },
+  { for: "test", command: "gdb", package: "gdb" },
   { for: "test", command: "git", package: "git" },
   { for: "test", command: "python3", package: "python3" },
   { for: "test", command: "rsync", package: "rsync" },
@@ -30,7 +36,6 @@ const NEEDS = [
   { for: "test", command: "getfattr", package: "attr" },
   { for: "test", command: "ps", package: "procps" },
   { for: "test", command: "strace", package: "strace" },
-  { for: "test", command: "setpriv", package: "util-linux" },
   { for: "test", command: "useradd", package: "passwd" },
   { for: "bench", command: "fuse-overlayfs", package: "fuse-overlayfs" },
   { for: "bench", command: "bindfs", package: "bindfs" },

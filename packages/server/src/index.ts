@@ -1,6 +1,20 @@
+export type { BackendName, CreateOptions, NetworkMode, TerminalSize } from "./isolation/backend/backend.ts";
+export { SandboxError, type SandboxErrorCode } from "./isolation/backend/errors.ts";
+export type { ResourceLimits, ResourceUsage } from "./isolation/backend/limits.ts";
+export { type ApplySpec, applyChanges } from "./isolation/changes/apply.ts";
+export { type DiffSpec, diffChanges, type FileDiff } from "./isolation/changes/diff.ts";
+export { type DiscardReport, type DiscardSpec, discardChanges } from "./isolation/changes/discard.ts";
+export { ChangesError, type ChangesErrorCode } from "./isolation/changes/errors.ts";
+export type { ApplyReport, ChangeReport, Outcome } from "./isolation/changes/report.ts";
+export { encodeText } from "./isolation/changes/selection.ts";
+export { examineHost } from "./isolation/doctor/examine.ts";
+export { type Finding, type RealRuntime, workingRuntimes } from "./isolation/doctor/finding.ts";
 export { type Change, listChanges } from "./isolation/filesystem/changes.ts";
 export type { Owner } from "./isolation/filesystem/presentation.ts";
 export type { QuotaLimits } from "./isolation/filesystem/quota.ts";
+export { type Isolation, type IsolationOptions, openIsolation } from "./isolation/isolation.ts";
+export type { MockCall, MockOptions } from "./isolation/mock/backend.ts";
+export type { MockAnswer } from "./isolation/mock/plan.ts";
 export {
   type LogLine,
   MountHost,
@@ -9,3 +23,23 @@ export {
   type WorkspaceSpec,
 } from "./isolation/mount/host.ts";
 export { cleanStaleMount } from "./isolation/mount/mount-table.ts";
+export type {
+  Cancellable,
+  ExecEvent,
+  ExecOutcome,
+  ExecRequest,
+  ExecResult,
+  Sandbox,
+  SandboxEvent,
+  SandboxLimits,
+  SandboxSpec,
+  SandboxStatus,
+  Session,
+  SessionEnd,
+  SessionExecRequest,
+  SessionExecResult,
+  SessionRequest,
+  Terminal,
+  TerminalRequest,
+  WorkspaceSpecification,
+} from "./isolation/sandbox/api.ts";

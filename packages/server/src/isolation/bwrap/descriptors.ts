@@ -1,0 +1,73 @@
+import { Socket } from "node:net";
+import { Errno, processes, syscalls } from "@agentfense/fuse";
+import { SandboxError } from "../backend/errors.ts";
+
+/** What an `ulimit` or a full table of the host answers, as the caller may see it. */
+export function exhausted(operation: string, code: number): SandboxError {
+  const isLimit = code === -Errno.EMFILE || code === -Errno.ENFILE || code === -Errno.ENOMEM || code === -Errno.ENOSPC;
+  return new SandboxError(
+    isLimit ? "RESOURCES_EXHAUSTED" : "INTERNAL",
+    isLimit ? "the host has no descriptors or memory left for this command" : "the host refused what the command needs",
+    { cause: new Error(`${operation} failed with errno ${-code}`) },
+  );
+}
+
+/** The descriptors one launch needs; whatever is still here is closed together. */
+export class DescriptorSet {
+  readonly #open = new Set<number>();
+
+  pipe(): processes.Pipe {
+    const pipe = processes.pipe();
+    if (typeof pipe === "number") throw exhausted("pipe", pipe);
+    this.#open.add(pipe.readEnd).add(pipe.writeEnd);
+    return pipe;
+  }
+
+  /** A NUL-terminated list in a file without a name. */
+  list(name: string, items: readonly string[]): number {
+    const fd = memoryFile(name, Buffer.from(items.map((item) => `${item}\0`).join(""), "utf8"));
+    this.#open.add(fd);
+    return fd;
+  }
+
+  /** Hands a descriptor over to somebody who closes it. */
+  release(fd: number): number {
+    this.#open.delete(fd);
+    return fd;
+  }
+
+  close(): void {
+    for (const fd of this.#open) syscalls.close(fd);
+    this.#open.clear();
+  }
+}
+
+/** Content that others open through /proc, each from its start. */
+export function memoryFile(name: string, content: Uint8Array): number {
+  const fd = processes.anonymousFile(name);
+  if (fd < 0) throw exhausted("memfd_create", fd);
+  for (let done = 0; done < content.length; ) {
+    const written = syscalls.write(fd, content.subarray(done), content.length - done);
+    if (written <= 0) {
+      syscalls.close(fd);
+      throw exhausted("write", written);
+    }
+    done += written;
+  }
+  return fd;
+}
+
+/** A pipe's end as a stream: who does not read it stops the writer, and the other way round. */
+export function readFrom(fd: number): Socket {
+  return quiet(new Socket({ fd, readable: true, writable: false }));
+}
+
+/** Writing to a command that no longer reads is no error of ours: the rest is dropped. */
+export function writeTo(fd: number): Socket {
+  return quiet(new Socket({ fd, readable: false, writable: true }));
+}
+
+function quiet(socket: Socket): Socket {
+  socket.on("error", () => {});
+  return socket;
+}

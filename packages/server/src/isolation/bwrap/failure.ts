@@ -1,0 +1,44 @@
+import { SandboxError, type SandboxErrorCode } from "../backend/errors.ts";
+
+interface Explanation {
+  readonly matches: RegExp;
+  readonly code: SandboxErrorCode;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+// bwrap and the programs around it say in plain text why a command did not start; the first row that matches decides.
+const EXPLANATIONS: readonly Explanation[] = [
+  { matches: /Argument list too long/, code: "INVALID_ARGUMENT", message: "the arguments and variables are too long" },
+  {
+    matches: /Can't chdir to .*: (No such file|Not a directory|Permission denied|File name too long|Too many levels)/,
+    code: "WORKDIR_UNUSABLE",
+    message: "the working directory does not exist in the sandbox, or is none",
+  },
+  {
+    matches: /execvp .*: |failed to execute .*: |^agentfense: cannot run /m,
+    code: "PROGRAM_NOT_FOUND",
+    message: "the program does not exist in the sandbox, or cannot be executed",
+  },
+  {
+    matches: /Resource temporarily unavailable|Cannot allocate memory|Too many open files|No space left on device/,
+    code: "RESOURCES_EXHAUSTED",
+    message: "a limit of the sandbox or of the host left no room for another process",
+  },
+  {
+    matches: /No permissions to create|setting up uid map|[Nn]amespace.*(not permitted|denied)|user namespaces/,
+    code: "RUNTIME_UNAVAILABLE",
+    message: "this host no longer lets bubblewrap make a box",
+    hint: "agentfense doctor tells what is missing",
+  },
+];
+
+/** Why a command did not start, from what was written to its standard error. */
+export function explainFailure(text: string): SandboxError {
+  const known = EXPLANATIONS.find((row) => row.matches.test(text));
+  const cause = new Error(text.trim() === "" ? "bwrap ended without a word" : text.trim());
+  return new SandboxError(known?.code ?? "INTERNAL", known?.message ?? "the box could not be set up", {
+    ...(known?.hint === undefined ? {} : { hint: known.hint }),
+    cause,
+  });
+}

@@ -1,0 +1,91 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { processes, syscalls } from "@agentfense/fuse";
+
+// The host's view of the processes in a box, through /proc. Reading /proc is memory to memory: it does not block.
+
+/** A process that cannot be mistaken for a later one with the same number. */
+export interface HostProcess {
+  readonly pid: number;
+  /** Since the host booted, in ticks. */
+  readonly startTicks: number;
+}
+
+/** /proc reports times in these (USER_HZ), the same on every architecture we run on. */
+export const TICK_MS = 10;
+
+/** Undefined when there is no such process, or only its corpse. */
+export function findProcess(pid: number): HostProcess | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  // The name in parentheses may hold anything, a parenthesis too; state is the first field after it, start the twentieth.
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const state = fields?.[0];
+  if (fields === undefined || state === "Z" || state === "X") return undefined;
+  return { pid, startTicks: Number(fields[19]) };
+}
+
+export function isSameProcess(process: HostProcess): boolean {
+  return findProcess(process.pid)?.startTicks === process.startTicks;
+}
+
+/** Whether it is the first process of a pid namespace and belongs to this user. */
+export function isBoxInit(pid: number, uid: number): boolean {
+  const status = read(`/proc/${pid}/status`);
+  const inner = /^NSpid:\s.*?(\d+)\s*$/m.exec(status ?? "")?.[1];
+  const real = /^Uid:\s+(\d+)/m.exec(status ?? "")?.[1];
+  return inner === "1" && real === String(uid);
+}
+
+export function childrenOf(pid: number): HostProcess[] {
+  let threads: string[];
+  try {
+    threads = readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+  return threads
+    .flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" "))
+    .flatMap((child) => (child === "" ? [] : (findProcess(Number(child)) ?? [])));
+}
+
+/** With the processes themselves, parents first. */
+export function withDescendants(roots: readonly HostProcess[]): HostProcess[] {
+  const all = [...roots];
+  for (let i = 0; i < all.length; i++) {
+    const process = all[i];
+    if (process !== undefined) all.push(...childrenOf(process.pid));
+  }
+  return all;
+}
+
+export function commandLine(pid: number): string[] {
+  return (read(`/proc/${pid}/cmdline`) ?? "").split("\0").slice(0, -1);
+}
+
+/** Holds on to the process first and looks who it is then, so that a number that was used again is never hit. */
+export function signalProcess(target: HostProcess, signal: number): boolean {
+  const pidfd = processes.pidfdOpen(target.pid);
+  if (pidfd < 0) return false;
+  try {
+    return isSameProcess(target) && processes.pidfdSendSignal(pidfd, signal) === 0;
+  } finally {
+    syscalls.close(pidfd);
+  }
+}
+
+/** Resolves when the process is gone, or after a while; a box's process 1 goes after all others of the box. */
+export async function waitUntilGone(process: HostProcess, timeoutMs: number): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  for (let delay = 0; isSameProcess(process); delay = Math.min(50, delay + 1)) {
+    if (performance.now() > deadline) return false;
+    await new Promise((resolve) => setTimeout(resolve, delay));
+  }
+  return true;
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,288 @@
+import type { Socket } from "node:net";
+import { processes } from "@agentfense/fuse";
+import { SandboxError } from "../backend/errors.ts";
+import type { Owner } from "../filesystem/presentation.ts";
+import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
+import { explainFailure } from "./failure.ts";
+import {
+  childrenOf,
+  commandLine,
+  findProcess,
+  type HostProcess,
+  isBoxInit,
+  signalProcess,
+  waitUntilGone,
+} from "./host-processes.ts";
+import type { JobLine, Launcher, Terminal } from "./launcher.ts";
+
+const SIGKILL = 9;
+const KILLED = 128 + SIGKILL;
+const GONE_TIMEOUT_MS = 5_000;
+/** After so long a command counts as started even when nothing proves it. */
+const PROOF_TIMEOUT_MS = 5_000;
+const FAILURE_TEXT_BYTES = 16 * 1024;
+
+/** What one run of bwrap is given; see JobLine for the rest. */
+export interface JobRequest {
+  readonly options: readonly string[];
+  /** Programs that prepare the process and then become the command: limits, a terminal. */
+  readonly prefix: readonly string[];
+  readonly argv: readonly string[];
+  readonly owner: Owner;
+  readonly becomes: "owner" | "same-user";
+  readonly streams:
+    | { readonly kind: "pipes"; readonly stdin: boolean; readonly channel: boolean }
+    | { readonly kind: "terminal"; readonly terminal: Terminal; readonly output: Socket };
+  readonly seccomp: number;
+  readonly block?: number | undefined;
+  readonly files: readonly number[];
+  readonly entrances: readonly string[];
+  /** An argument that only bwrap itself has on its command line. */
+  readonly marker: string;
+}
+
+/** How it ended. `failure`: it never ran, or bwrap was gone without telling how it went. */
+export type JobEnd = { readonly exitCode: number } | { readonly failure: SandboxError };
+
+/**
+ * One bwrap and everything in it. The status pipe tells its story: `{}` from the launcher once all is open, bwrap's
+ * `child-pid` (process 1 of the box, as the host counts), its `exit-code`, given only when the command did run, and the
+ * end of file, when bwrap is gone.
+ */
+export class Job {
+  readonly stdin: Socket | undefined;
+  readonly stdout: Socket | undefined;
+  readonly stderr: Socket | undefined;
+  readonly channel: Socket | undefined;
+  /** Resolves when the command itself runs; rejects when it never will. */
+  readonly started: Promise<void>;
+  /** Resolves when bwrap and the whole box are gone. */
+  readonly ended: Promise<JobEnd>;
+  readonly generation: number;
+  readonly #request: JobRequest;
+  readonly #lent: DescriptorSet;
+  readonly #start = Promise.withResolvers<void>();
+  readonly #end = Promise.withResolvers<JobEnd>();
+  readonly #descriptors = { stdout: -1, stderr: -1 };
+  #init: HostProcess | undefined;
+  #main: HostProcess | undefined;
+  #exitCode: number | undefined;
+  #isStarted = false;
+  #isKilled = false;
+  #isLost = false;
+  #isOver = false;
+  #line = "";
+
+  constructor(launcher: Launcher, request: JobRequest) {
+    this.#request = request;
+    this.started = this.#start.promise;
+    this.ended = this.#end.promise;
+    this.started.catch(() => {}); // who cares awaits it
+    const lent = new DescriptorSet();
+    this.#lent = lent;
+    try {
+      const status = lent.pipe();
+      const line = {
+        user: request.becomes === "owner" ? request.owner : undefined,
+        status: status.writeEnd,
+        seccomp: request.seccomp,
+        options: lent.list("options", request.options),
+        command: lent.list("command", [...request.prefix, ...request.argv]),
+        block: request.block,
+        files: request.files,
+        entrances: request.entrances,
+      };
+      let streams: Pick<JobLine, "stdin" | "stdout" | "stderr" | "channel">;
+      if (request.streams.kind === "terminal") {
+        const { terminal } = request.streams;
+        streams = { stdin: terminal, stdout: terminal, stderr: terminal, channel: undefined };
+      } else {
+        const stdin = request.streams.stdin ? lent.pipe() : undefined;
+        const stdout = lent.pipe();
+        const stderr = lent.pipe();
+        const channel = request.streams.channel ? lent.pipe() : undefined;
+        streams = {
+          stdin: stdin?.readEnd ?? "none",
+          stdout: stdout.writeEnd,
+          stderr: stderr.writeEnd,
+          channel: channel?.writeEnd,
+        };
+        if (stdin !== undefined) this.stdin = writeTo(lent.release(stdin.writeEnd));
+        this.stdout = readFrom(lent.release(stdout.readEnd));
+        this.stderr = readFrom(lent.release(stderr.readEnd));
+        this.#descriptors = { stdout: stdout.readEnd, stderr: stderr.readEnd };
+        if (channel !== undefined) this.channel = readFrom(lent.release(channel.readEnd));
+      }
+      this.#listen(readFrom(lent.release(status.readEnd)));
+      this.generation = launcher.submit({ ...line, ...streams });
+    } catch (error) {
+      lent.close();
+      this.#destroyStreams();
+      throw error;
+    }
+  }
+
+  /** The command's process as the host sees it, once it has started. */
+  get main(): HostProcess | undefined {
+    return this.#main;
+  }
+
+  get initPid(): number | undefined {
+    return this.#init?.pid;
+  }
+
+  /** Ends the whole pid namespace with its first process; before that is known, as soon as it is. */
+  kill(): void {
+    if (this.#isOver) return;
+    this.#isKilled = true;
+    this.#killBox();
+  }
+
+  /** The launcher died, and bwrap with it. */
+  lost(): void {
+    this.#isLost = true;
+    this.#lent.close();
+    this.#killBox();
+  }
+
+  /** Output that the command wrote and the consumer of the stream has not been given: in the pipe, or in our buffer. */
+  pendingOutput(): { stdout: number; stderr: number } {
+    const count = (stream: Socket | undefined, fd: number): number =>
+      stream === undefined || stream.destroyed ? 0 : Math.max(0, processes.bytesWaiting(fd)) + stream.readableLength;
+    return {
+      stdout: count(this.stdout, this.#descriptors.stdout),
+      stderr: count(this.stderr, this.#descriptors.stderr),
+    };
+  }
+
+  #listen(status: Socket): void {
+    status.setEncoding("latin1");
+    status.on("data", (text: string) => {
+      const lines = (this.#line + text).split("\n");
+      this.#line = lines.pop() ?? "";
+      for (const line of lines) this.#hear(line);
+    });
+    status.once("close", () => void this.#finish());
+  }
+
+  #hear(line: string): void {
+    const report = parseReport(line);
+    this.#lent.close(); // whatever it says, by now the other side has what it needs or never will
+    if (report["exit-code"] !== undefined) {
+      this.#exitCode = report["exit-code"];
+    } else if (report["child-pid"] !== undefined) {
+      this.#init = findProcess(report["child-pid"]);
+      if (this.#isKilled || this.#isLost) this.#killBox();
+      else void this.#watchStart();
+    }
+  }
+
+  // bwrap tells when it made the box, not when the command runs in it; that shows in the process table. Most commands are
+  // over before this looks for the first time.
+  async #watchStart(): Promise<void> {
+    const deadline = performance.now() + PROOF_TIMEOUT_MS;
+    for (let delay = 3; !this.#isOver && !this.#isStarted; delay = Math.min(50, delay * 2)) {
+      await new Promise((resolve) => setTimeout(resolve, delay));
+      if (this.#isOver) return;
+      const main = this.#init === undefined ? undefined : childrenOf(this.#init.pid)[0];
+      if (main === undefined) continue;
+      const words = commandLine(main.pid);
+      const { prefix, marker } = this.#request;
+      const isPreparing = words.includes(marker) || (prefix.length > 0 && prefix.every((word, i) => words[i] === word));
+      if (isPreparing && performance.now() < deadline) continue;
+      this.#main = main;
+      this.#hasStarted();
+    }
+  }
+
+  #hasStarted(): void {
+    this.#isStarted = true;
+    this.#start.resolve();
+  }
+
+  #killBox(): void {
+    const init = this.#init;
+    if (init !== undefined && isBoxInit(init.pid, this.#request.owner.uid)) signalProcess(init, SIGKILL);
+  }
+
+  async #finish(): Promise<void> {
+    this.#isOver = true;
+    this.#lent.close();
+    if (this.#exitCode === undefined) this.#killBox(); // bwrap died before it could arrange that the box dies with it
+    if (this.#init !== undefined) await waitUntilGone(this.#init, GONE_TIMEOUT_MS);
+    const end = await this.#judge();
+    if ("failure" in end && !this.#isStarted) {
+      this.#destroyStreams();
+      this.#start.reject(end.failure);
+    } else {
+      this.#hasStarted();
+    }
+    this.#end.resolve(end);
+  }
+
+  async #judge(): Promise<JobEnd> {
+    if (this.#exitCode !== undefined) {
+      const isSuspect = !this.#isStarted && this.#request.prefix.length > 0 && [126, 127].includes(this.#exitCode);
+      const text = isSuspect ? await this.#peek() : "";
+      if (/^(agentfense: cannot run |setsid: failed to execute )/.test(text)) return { failure: explainFailure(text) };
+      return { exitCode: this.#exitCode };
+    }
+    if (this.#isKilled) return { exitCode: KILLED };
+    if (this.#isLost || this.#isStarted) {
+      return { failure: new SandboxError("INTERNAL", "the box broke while the command ran") };
+    }
+    return { failure: explainFailure(await this.#failureText()) };
+  }
+
+  get #complaints(): Socket | undefined {
+    return this.#request.streams.kind === "terminal" ? this.#request.streams.output : this.stderr;
+  }
+
+  /** The first output without taking it away from its reader. */
+  async #peek(): Promise<string> {
+    const stream = this.#complaints;
+    if (stream === undefined) return "";
+    if (stream.readableLength === 0 && !stream.readableEnded) {
+      await Promise.race([
+        new Promise((resolve) => stream.once("readable", resolve)),
+        new Promise((resolve) => setTimeout(resolve, 100)),
+      ]);
+    }
+    const chunk = stream.read() as Buffer | null;
+    if (chunk === null) return "";
+    stream.unshift(chunk);
+    return chunk.toString("utf8");
+  }
+
+  async #failureText(): Promise<string> {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    try {
+      for await (const chunk of this.#complaints ?? []) {
+        chunks.push(chunk as Buffer);
+        size += (chunk as Buffer).length;
+        if (size > FAILURE_TEXT_BYTES) break;
+      }
+    } catch {
+      // A terminal whose other side is gone ends with an error; what came before it counts.
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  }
+
+  #destroyStreams(): void {
+    for (const stream of [this.stdin, this.stdout, this.stderr, this.channel]) stream?.destroy();
+  }
+}
+
+interface Report {
+  readonly "child-pid"?: number;
+  readonly "exit-code"?: number;
+}
+
+function parseReport(line: string): Report {
+  try {
+    return JSON.parse(line) as Report;
+  } catch {
+    return {};
+  }
+}

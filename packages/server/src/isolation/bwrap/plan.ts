@@ -1,0 +1,148 @@
+import { isAbsolute, normalize } from "node:path";
+import type { BoxSpec } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import { INSIDE } from "./identity.ts";
+import { JobDescriptor } from "./launcher.ts";
+import type { ProcMasks } from "./proc-masks.ts";
+import type { System } from "./system.ts";
+
+const RUN_BYTES = 16 * 1024 * 1024;
+const EMPTY_BYTES = 4096;
+
+const ENVIRONMENT = {
+  PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  HOME: INSIDE.home,
+  USER: INSIDE.name,
+  LOGNAME: INSIDE.name,
+  LANG: "C.UTF-8",
+  TERM: "xterm-256color",
+};
+
+/** What all commands of a box have in common. */
+export interface BoxPlan {
+  /** bwrap's options, up to the environment. */
+  readonly options: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * The box as bwrap's options. Later mounts cover earlier ones. Nothing that the box can write lies outside of a tmpfs
+ * with a size or of the workspace: the root and /dev, tmpfs too, become read-only at the end.
+ */
+export function boxPlan(options: {
+  readonly spec: BoxSpec;
+  readonly system: System;
+  readonly masks: ProcMasks;
+  /** Files to write, in the order of their descriptors. */
+  readonly files: readonly string[];
+}): BoxPlan {
+  const { spec, system, masks } = options;
+  const tmp = String(spec.tmpBytes);
+  return {
+    options: [
+      ...["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"],
+      ...(spec.network === "host" ? ["--share-net"] : []),
+      ...["--uid", String(INSIDE.uid), "--gid", String(INSIDE.gid), "--hostname", spec.hostname],
+      ...["--json-status-fd", String(JobDescriptor.status), "--seccomp", String(JobDescriptor.seccomp)],
+
+      // bwrap makes directories on the way to something with mode 0700; these would be such.
+      ...["/etc", "/etc/ssl", "/etc/pki", "/var"]
+        .filter((path) => isOwnDirectory(path, system))
+        .flatMap((path) => ["--dir", path]),
+      ...system.links.flatMap(({ target, path }) => ["--symlink", target, path]),
+      ...system.binds.flatMap(({ source, target }) => ["--ro-bind", source, target]),
+      ...options.files.flatMap((path, i) => ["--perms", "0644", "--file", String(JobDescriptor.firstFile + i), path]),
+
+      ...["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
+      ...masks.files.flatMap((path) => ["--ro-bind", "/dev/null", path]),
+      ...masks.directories.flatMap((path) => privateDirectory(path, "0555", EMPTY_BYTES)),
+
+      ...["--dev", "/dev", ...privateDirectory("/dev/shm", "1777", tmp), "--remount-ro", "/dev"],
+      ...privateDirectory("/tmp", "1777", tmp),
+      ...privateDirectory("/run", "0755", RUN_BYTES),
+      ...privateDirectory(INSIDE.home, "0755", tmp),
+      ...variableDirectories(system),
+
+      ...spec.readOnlyPaths.flatMap((path) => ["--ro-bind", path, path]),
+      ...spec.mounts.flatMap(({ source, target }) => ["--bind", source, target]),
+      ...["--remount-ro", "/"],
+    ],
+    env: { ...ENVIRONMENT, ...(system.shells[0] === undefined ? {} : { SHELL: system.shells[0] }), ...spec.env },
+  };
+}
+
+/** One command's options: the box's, its environment and where it starts. */
+export function commandOptions(
+  plan: BoxPlan,
+  command: { readonly env: Readonly<Record<string, string>>; readonly workdir: string },
+): string[] {
+  const env = Object.entries({ ...plan.env, ...command.env });
+  return [...plan.options, ...env.flatMap(([name, value]) => ["--setenv", name, value]), "--chdir", command.workdir];
+}
+
+function privateDirectory(path: string, mode: string, bytes: number | string): string[] {
+  return ["--perms", mode, "--size", String(bytes), "--tmpfs", path];
+}
+
+function isOwnDirectory(path: string, system: System): boolean {
+  if (system.fixed.some((fixed) => isAtOrBelow(path, fixed))) return false;
+  const places = [...system.binds.map((bind) => bind.target), ...Object.keys(system.files), "/etc/passwd", "/var/tmp"];
+  return places.some((place) => place.startsWith(`${path}/`));
+}
+
+/** /var/tmp is /tmp: one more size to share out would serve nobody. */
+function variableDirectories(system: System): string[] {
+  if (system.fixed.includes("/var")) return [];
+  return ["--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run", "--dir", "/var/log", "--dir", "/var/lib"];
+}
+
+/** Refused even as one path among others: they hold what a box must not see, whatever is in them today. */
+const NEVER_BELOW = ["/proc", "/sys", "/dev"];
+/** Refused as a whole; single entries below them are the operator's decision. */
+const NEVER_WHOLE = ["/", "/boot", "/etc", "/home", "/root", "/run", "/tmp", "/var", "/var/lib", "/var/run"];
+
+/** Whether a specification can be planned at all; says what is wrong with it otherwise. */
+export function checkSpec(spec: BoxSpec): void {
+  if (!/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$/.test(spec.hostname)) invalid("hostname", spec.hostname);
+  if (!Number.isSafeInteger(spec.tmpBytes) || spec.tmpBytes < EMPTY_BYTES) invalid("tmpBytes", String(spec.tmpBytes));
+  checkEnvironment(spec.env);
+  for (const path of spec.readOnlyPaths) {
+    if (!isPlainPath(path) || NEVER_WHOLE.includes(path) || NEVER_BELOW.some((top) => isAtOrBelow(path, top)))
+      invalid("read-only path", path);
+  }
+  for (const { source, target } of spec.mounts) {
+    if (!isPlainPath(source))
+      throw new SandboxError("INVALID_ARGUMENT", `the mount for ${target} has no absolute source`);
+    const isOwn = target === "/" || [...NEVER_BELOW, "/usr", "/etc"].some((top) => isAtOrBelow(target, top));
+    if (!isPlainPath(target) || isOwn) invalid("mount target", target);
+  }
+  if (spec.rootDirectory !== undefined && (!isPlainPath(spec.rootDirectory) || spec.rootDirectory === "/"))
+    invalid("root directory", spec.rootDirectory);
+}
+
+/** Names and values as the kernel can hand them on. */
+export function checkEnvironment(env: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(env)) {
+    if (name === "" || /[=\0]/.test(name)) invalid("name of a variable", name);
+    if (value.includes("\0")) invalid("value of the variable", name);
+  }
+}
+
+export function checkCommand(command: { readonly argv: readonly string[]; readonly workdir: string }): void {
+  const [program] = command.argv;
+  if (program === undefined || !isAbsolute(program)) invalid("program", program ?? "");
+  if (command.argv.some((argument) => argument.includes("\0"))) invalid("argument", "with a NUL");
+  if (!isAbsolute(command.workdir) || command.workdir.includes("\0")) invalid("working directory", command.workdir);
+}
+
+function isPlainPath(path: string): boolean {
+  return isAbsolute(path) && !path.includes("\0") && normalize(path) === path && (path === "/" || !path.endsWith("/"));
+}
+
+function isAtOrBelow(path: string, top: string): boolean {
+  return path === top || path.startsWith(`${top}/`);
+}
+
+function invalid(what: string, value: string): never {
+  throw new SandboxError("INVALID_ARGUMENT", `this ${what} cannot be used: ${JSON.stringify(value)}`);
+}

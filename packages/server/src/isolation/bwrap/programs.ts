@@ -1,0 +1,84 @@
+import { execFile } from "node:child_process";
+import { access, constants } from "node:fs/promises";
+import { promisify } from "node:util";
+import { SandboxError } from "../backend/errors.ts";
+
+const run = promisify(execFile);
+const PLACES = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
+const TRIAL_TIMEOUT_MS = 10_000;
+
+/** What the backend runs on the host, by absolute path: nothing is looked up in a PATH later. */
+export interface HostPrograms {
+  readonly bash: string;
+  readonly bwrap: string;
+  /** Only a root server needs it. */
+  readonly setpriv: string | undefined;
+}
+
+export async function findPrograms(options: {
+  isRoot: boolean;
+  bwrapPath?: string | undefined;
+}): Promise<HostPrograms> {
+  return {
+    bash: await required("bash", "bash"),
+    bwrap: options.bwrapPath ?? (await required("bwrap", "bubblewrap")),
+    setpriv: options.isRoot ? await required("setpriv", "util-linux") : undefined,
+  };
+}
+
+export async function findProgram(name: string): Promise<string | undefined> {
+  for (const place of PLACES) {
+    const path = `${place}/${name}`;
+    if (await isExecutable(path)) return path;
+  }
+  return undefined;
+}
+
+/** Makes every namespace a box will need once, as the user a box will be, so that what this host forbids is known early. */
+export async function tryBwrap(programs: HostPrograms, user: { uid: number; gid: number } | undefined): Promise<void> {
+  const trial = [programs.bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"];
+  trial.push("--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", ":");
+  const become = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"];
+  const [program, ...parameters] =
+    user === undefined || programs.setpriv === undefined
+      ? trial
+      : [programs.setpriv, `--reuid=${user.uid}`, `--regid=${user.gid}`, ...become, ...trial];
+  try {
+    await run(program ?? "", parameters, { cwd: "/", env: {}, timeout: TRIAL_TIMEOUT_MS });
+  } catch (error) {
+    throw explain(error as Error & { code?: unknown; stderr?: string });
+  }
+}
+
+function explain(error: Error & { code?: unknown; stderr?: string }): SandboxError {
+  const text = `${error.stderr ?? ""}${error.message}`;
+  if (error.code === "ENOENT" || error.code === "EACCES") return missing("bwrap", "bubblewrap", error);
+  const isBlocked = /namespace|uid map|loopback|Operation not permitted|Permission denied|No space left/.test(text);
+  return new SandboxError("RUNTIME_UNAVAILABLE", "bubblewrap cannot make a box on this host", {
+    hint: isBlocked
+      ? "allow unprivileged user namespaces: sysctl user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1 " +
+        "kernel.apparmor_restrict_unprivileged_userns=0 (those this kernel knows), or an AppArmor profile for bwrap"
+      : "run `bwrap --unshare-all --ro-bind / / true` to see why",
+    cause: error,
+  });
+}
+
+async function required(name: string, packageName: string): Promise<string> {
+  const path = await findProgram(name);
+  if (path === undefined) throw missing(name, packageName);
+  return path;
+}
+
+function missing(name: string, packageName: string, cause?: unknown): SandboxError {
+  return new SandboxError("RUNTIME_UNAVAILABLE", `${name} is not installed on this host`, {
+    hint: `install it: apt install ${packageName}`,
+    cause,
+  });
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,75 @@
+import type { Socket } from "node:net";
+import { type Duplex, PassThrough, type Readable, type Writable } from "node:stream";
+import { ReadStream } from "node:tty";
+import { processes, syscalls } from "@agentfense/fuse";
+import type { ProcessExit, TerminalProcess, TerminalSize } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import { exhausted } from "./descriptors.ts";
+import type { Job } from "./job.ts";
+import type { Terminal } from "./launcher.ts";
+
+/** Makes the terminal the controlling one of a new session, without which there is no job control. */
+export const TERMINAL_PREFIX = ["/usr/bin/setsid", "-c", "--"] as const;
+
+export interface PseudoTerminal {
+  readonly name: Terminal;
+  readonly master: number;
+  readonly stream: Socket;
+}
+
+export function openPseudoTerminal(size: TerminalSize): PseudoTerminal {
+  const opened = processes.openTerminal();
+  if (typeof opened === "number") throw exhausted("open /dev/ptmx", opened);
+  try {
+    setSize(opened.master, size);
+    const stream = new ReadStream(opened.master);
+    stream.on("error", () => {}); // EIO: nobody has the other side open any more
+    return { name: { terminal: Number(opened.path.slice("/dev/pts/".length)) }, master: opened.master, stream };
+  } catch (error) {
+    syscalls.close(opened.master);
+    throw error;
+  }
+}
+
+/** A command on a terminal of the host's whose other side only the box has. */
+export class BwrapTerminal implements TerminalProcess {
+  readonly input: Writable;
+  readonly output: Readable;
+  readonly exit: Promise<ProcessExit>;
+  readonly #job: Job;
+  readonly #terminal: PseudoTerminal;
+
+  constructor(job: Job, exit: Promise<ProcessExit>, terminal: PseudoTerminal) {
+    this.#job = job;
+    this.#terminal = terminal;
+    this.exit = exit;
+    this.input = terminal.stream as Duplex;
+    this.output = endingQuietly(terminal.stream);
+  }
+
+  async resize(size: TerminalSize): Promise<void> {
+    if (!this.#terminal.stream.destroyed) setSize(this.#terminal.master, size);
+  }
+
+  kill(): void {
+    this.#job.kill();
+  }
+}
+
+/** Reading from a terminal whose other side is gone fails with EIO; for the reader that is the end. */
+function endingQuietly(stream: Socket): Readable {
+  const output = new PassThrough();
+  stream.on("close", () => output.end());
+  output.on("close", () => stream.destroy());
+  stream.pipe(output, { end: false });
+  return output;
+}
+
+function setSize(master: number, { columns, rows }: TerminalSize): void {
+  const isValid = (count: number): boolean => Number.isInteger(count) && count > 0 && count <= 0xffff;
+  if (!isValid(columns) || !isValid(rows)) {
+    throw new SandboxError("INVALID_ARGUMENT", `a terminal cannot have ${columns} columns and ${rows} rows`);
+  }
+  const code = processes.setTerminalSize(master, columns, rows);
+  if (code < 0) throw exhausted("TIOCSWINSZ", code);
+}

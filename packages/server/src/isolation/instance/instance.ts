@@ -1,0 +1,163 @@
+import { randomBytes } from "node:crypto";
+import { closeSync, openSync } from "node:fs";
+import { chmod, lstat, mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { syscalls } from "@agentfense/fuse";
+import { SandboxError } from "../backend/errors.ts";
+
+// A running server (or one call of the command line) is an instance, with a directory of its own:
+//
+//   <state>/<instance>/lock        held with flock for as long as the instance lives
+//   <state>/<instance>/runtimes    the backends it uses, a word each
+//   <state>/<instance>/<sandbox>/<n>   mount points
+//
+// An instance whose lock can be taken is dead, whatever killed it; whoever takes the lock cleans up after it. Names with
+// a leading dot are not finished yet: an instance appears under its name only when it holds its lock.
+
+const NAME = /^[0-9a-f]{16}$/;
+/** An unfinished instance that is this old was killed in the making. */
+const UNFINISHED_MS = 60_000;
+
+export class Instance {
+  readonly name: string;
+  readonly #directory: string;
+  readonly #state: string;
+  readonly #lock: number;
+
+  private constructor(state: string, name: string, lock: number) {
+    this.name = name;
+    this.#state = state;
+    this.#directory = join(state, name);
+    this.#lock = lock;
+  }
+
+  static async open(options: { stateDirectory?: string | undefined; runtimes: readonly string[] }): Promise<Instance> {
+    const state = await openStateDirectory(options.stateDirectory);
+    const name = randomBytes(8).toString("hex");
+    const unfinished = join(state, `.${name}`);
+    await mkdir(unfinished);
+    await chmod(unfinished, 0o711); // the box's user passes through on its way to the mount
+    await writeFile(join(unfinished, "runtimes"), options.runtimes.join(" "), { mode: 0o600 });
+    const lock = openSync(join(unfinished, "lock"), "wx", 0o600);
+    if (syscalls.tryLock(lock) < 0) throw new Error("cannot lock a file that was just made");
+    await rename(unfinished, join(state, name));
+    return new Instance(state, name, lock);
+  }
+
+  /** Makes the mount points of one sandbox. */
+  async makeMountPoints(sandbox: string, count: number): Promise<readonly string[]> {
+    const home = join(this.#directory, sandbox);
+    await mkdir(home);
+    await chmod(home, 0o711);
+    const points = Array.from({ length: count }, (_, index) => join(home, String(index)));
+    for (const point of points) await mkdir(point, { mode: 0o711 });
+    return points;
+  }
+
+  async removeMountPoints(sandbox: string): Promise<void> {
+    await removeSandboxDirectory(join(this.#directory, sandbox));
+  }
+
+  /**
+   * Takes over the instances that died and use none but these runtimes; `clean` gets their names and mount points. Their
+   * directories go away afterwards. Directories are only ever removed empty: nothing is deleted through a live mount.
+   */
+  async adoptDead(
+    runtimes: ReadonlySet<string>,
+    clean: (names: readonly string[], mountPoints: readonly string[]) => Promise<void>,
+  ): Promise<void> {
+    const dead: { name: string; lock: number }[] = [];
+    try {
+      for (const name of await readdir(this.#state)) {
+        if (name.startsWith(".")) await removeUnfinished(join(this.#state, name));
+        if (!NAME.test(name) || name === this.name) continue;
+        const lock = takeLock(join(this.#state, name, "lock"));
+        if (lock === undefined) continue;
+        const used = await readFile(join(this.#state, name, "runtimes"), "utf8").catch(() => "");
+        if (used.split(" ").every((runtime) => runtime === "" || runtimes.has(runtime))) dead.push({ name, lock });
+        else closeSync(lock);
+      }
+      if (dead.length === 0) return;
+      const homes = await Promise.all(dead.map(({ name }) => sandboxDirectories(join(this.#state, name))));
+      const points = await Promise.all(homes.flat().map((home) => subdirectories(home)));
+      await clean(
+        dead.map(({ name }) => name),
+        points.flat(),
+      );
+      for (const home of homes.flat()) await removeSandboxDirectory(home);
+      for (const { name } of dead) await removeInstanceDirectory(join(this.#state, name));
+    } finally {
+      for (const { lock } of dead) closeSync(lock);
+    }
+  }
+
+  async close(): Promise<void> {
+    await removeInstanceDirectory(this.#directory);
+    closeSync(this.#lock);
+  }
+}
+
+/**
+ * Where instances keep their mount points: given, or /run/agentfense for root and $XDG_RUNTIME_DIR/agentfense for others
+ * (in the temporary directory where there is none). It must be ours: somebody else's directory could move under us.
+ */
+async function openStateDirectory(given: string | undefined): Promise<string> {
+  const directory = given ?? defaultStateDirectory();
+  await mkdir(directory, { recursive: true, mode: 0o711 });
+  const entry = await lstat(directory);
+  if (!entry.isDirectory() || entry.uid !== process.geteuid?.() || (entry.mode & 0o022) !== 0) {
+    throw new SandboxError("RUNTIME_UNAVAILABLE", "the state directory is not a directory of this user alone", {
+      hint: "choose another one, or make it owned by this user and writable by nobody else",
+    });
+  }
+  return directory;
+}
+
+function defaultStateDirectory(): string {
+  const uid = process.geteuid?.() ?? 0;
+  if (uid === 0) return "/run/agentfense";
+  const runtime = process.env.XDG_RUNTIME_DIR;
+  return runtime ? join(runtime, "agentfense") : join(tmpdir(), `agentfense-${uid}`);
+}
+
+function takeLock(path: string): number | undefined {
+  let fd: number;
+  try {
+    fd = openSync(path, "r");
+  } catch {
+    return undefined; // gone: somebody else cleaned up
+  }
+  if (syscalls.tryLock(fd) >= 0) return fd;
+  closeSync(fd);
+  return undefined;
+}
+
+async function removeUnfinished(path: string): Promise<void> {
+  const entry = await stat(path).catch(() => undefined);
+  if (entry !== undefined && Date.now() - entry.mtimeMs > UNFINISHED_MS) await removeInstanceDirectory(path);
+}
+
+async function sandboxDirectories(instance: string): Promise<string[]> {
+  return await subdirectories(instance);
+}
+
+async function subdirectories(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name));
+}
+
+async function removeSandboxDirectory(home: string): Promise<void> {
+  for (const point of await subdirectories(home)) await rmdir(point).catch(unlessGone);
+  await rmdir(home).catch(unlessGone);
+}
+
+async function removeInstanceDirectory(directory: string): Promise<void> {
+  await rm(join(directory, "runtimes"), { force: true });
+  await rm(join(directory, "lock"), { force: true });
+  await rmdir(directory).catch(unlessGone);
+}
+
+function unlessGone(error: NodeJS.ErrnoException): void {
+  if (error.code !== "ENOENT") throw error;
+}

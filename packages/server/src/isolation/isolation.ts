@@ -1,0 +1,189 @@
+import { randomBytes } from "node:crypto";
+import type { Backend, BackendName, CreateOptions } from "./backend/backend.ts";
+import { SandboxError } from "./backend/errors.ts";
+import { Instance } from "./instance/instance.ts";
+import type { MockOptions } from "./mock/backend.ts";
+import { type LogLine, MountHost } from "./mount/host.ts";
+import { cleanStaleMount } from "./mount/mount-table.ts";
+import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
+import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
+import { checkId, TIME_LIMITS, type TimeLimits } from "./sandbox/request.ts";
+import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
+
+export interface IsolationOptions {
+  /** Where mount points are made; default /run/agentfense, or the user's runtime directory. */
+  readonly stateDirectory?: string;
+  /** Default: bwrap alone. Only these are looked for on the host. */
+  readonly runtimes?: readonly BackendName[];
+  readonly docker?: {
+    readonly socketPath?: string;
+    /** Used when a sandbox names none. */
+    readonly image?: string;
+    /** Default false: images come from the operator. */
+    readonly allowPull?: boolean;
+    readonly allowedImages?: readonly string[];
+  };
+  readonly mock?: MockOptions;
+  /** A control group to put the sandboxes' groups in. */
+  readonly cgroupParent?: string;
+  readonly engines?: number;
+  readonly defaultTimeoutMs?: number;
+  readonly maxTimeoutMs?: number;
+  readonly log?: (line: LogLine) => void;
+}
+
+/** Sandboxes on this host. Closing destroys every one that is left. */
+export interface Isolation extends AsyncDisposable {
+  /** Limits that this host cannot enforce, each as a sentence. */
+  readonly degradations: readonly string[];
+  create(spec: SandboxSpec, options?: CreateOptions): Promise<Sandbox>;
+  close(): Promise<void>;
+}
+
+/** Puts the parts together, and cleans up after instances that died. */
+export async function openIsolation(options: IsolationOptions = {}): Promise<Isolation> {
+  const log = options.log ?? (() => {});
+  const runtimes = options.runtimes ?? ["bwrap"];
+  const real = runtimes.some((runtime) => runtime !== "mock");
+  await using undo = new AsyncDisposableStack();
+
+  const instance = await Instance.open({ stateDirectory: options.stateDirectory, runtimes });
+  undo.defer(() => instance.close());
+  const backends = new Map<BackendName, Backend>();
+  for (const runtime of runtimes) {
+    backends.set(runtime, undo.use(await openBackend(runtime, instance.name, options, undo)));
+  }
+  await instance.adoptDead(new Set(runtimes), async (names, mountPoints) => {
+    log({ level: "info", message: `cleaning up after ${names.length} server process(es) that died` });
+    for (const backend of backends.values()) await backend.removeOrphans(names);
+    for (const mountPoint of mountPoints) await cleanStaleMount(mountPoint);
+  });
+  const mounts = real
+    ? await MountHost.start({ log, ...(options.engines === undefined ? {} : { engines: options.engines }) })
+    : undefined;
+  if (mounts !== undefined) undo.use(mounts);
+
+  const parts = undo.move();
+  const timeLimits = {
+    defaultTimeoutMs: options.defaultTimeoutMs ?? TIME_LIMITS.defaultTimeoutMs,
+    maxTimeoutMs: options.maxTimeoutMs ?? TIME_LIMITS.maxTimeoutMs,
+  };
+  return new HostIsolation({ instance, backends, mounts, timeLimits, parts });
+}
+
+/** Backends load when they are wanted: a command line that runs bwrap needs no client of the Docker engine. */
+async function openBackend(
+  runtime: BackendName,
+  instance: string,
+  options: IsolationOptions,
+  undo: AsyncDisposableStack,
+): Promise<Backend> {
+  const log = options.log ?? (() => {});
+  switch (runtime) {
+    case "bwrap": {
+      const [{ BwrapBackend }, { openLimitHost }] = await Promise.all([
+        import("./bwrap/backend.ts"),
+        import("./limits/open.ts"),
+      ]);
+      const { cgroupParent } = options;
+      const limits = await openLimitHost({ instance, log, ...(cgroupParent === undefined ? {} : { cgroupParent }) });
+      undo.defer(() => limits.close());
+      return await BwrapBackend.open({ instance, limits, log });
+    }
+    case "docker": {
+      const { DockerBackend } = await import("./docker/backend.ts");
+      return await DockerBackend.open({ instance, log, ...options.docker });
+    }
+    case "mock": {
+      const { MockBackend } = await import("./mock/backend.ts");
+      return new MockBackend(options.mock ?? {});
+    }
+  }
+}
+
+interface HostParts {
+  readonly instance: Instance;
+  readonly backends: ReadonlyMap<BackendName, Backend>;
+  readonly mounts: MountHost | undefined;
+  readonly timeLimits: TimeLimits;
+  /** Everything that was opened, in the order in which it must be closed. */
+  readonly parts: AsyncDisposableStack;
+}
+
+class HostIsolation implements Isolation {
+  readonly #host: HostParts;
+  readonly #sandboxes = new Map<string, Sandbox>();
+  /** Ids in use, those of sandboxes in the making too. */
+  readonly #ids = new Set<string>();
+  #closing: Promise<void> | undefined;
+
+  constructor(host: HostParts) {
+    this.#host = host;
+  }
+
+  get degradations(): readonly string[] {
+    return [...this.#host.backends.values()].flatMap((backend) => backend.degradations);
+  }
+
+  async create(spec: SandboxSpec, options: CreateOptions = {}): Promise<Sandbox> {
+    if (this.#closing !== undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the server is shutting down");
+    checkSpecification(spec);
+    const backend = this.#host.backends.get(spec.runtime);
+    if (backend === undefined) {
+      throw new SandboxError("RUNTIME_UNAVAILABLE", `the runtime ${spec.runtime} is not enabled here`);
+    }
+    const id = checkId(spec.id ?? `sb_${randomBytes(16).toString("hex")}`);
+    if (this.#ids.has(id)) throw new SandboxError("INVALID_ARGUMENT", `there is a sandbox with the id ${id} already`);
+    this.#ids.add(id);
+    try {
+      const sandbox = await this.#make(id, spec, backend, options);
+      this.#sandboxes.set(id, sandbox);
+      if (this.#closing !== undefined) await sandbox.destroy();
+      return sandbox;
+    } catch (error) {
+      this.#ids.delete(id);
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
+    const { instance, mounts, timeLimits } = this.#host;
+    const real = backend.name !== "mock";
+    const mountPoints = await instance.makeMountPoints(id, spec.workspaces.length);
+    try {
+      return new GuardedSandbox({
+        id,
+        spec,
+        backend,
+        box: await backend.createBox(boxSpec(id, spec, mountPoints), options),
+        mountPoints,
+        mounts: real ? mounts : undefined,
+        instance,
+        timeLimits,
+        onDestroyed: () => {
+          this.#sandboxes.delete(id);
+          this.#ids.delete(id);
+        },
+      });
+    } catch (error) {
+      await instance.removeMountPoints(id);
+      throw error;
+    }
+  }
+
+  async #close(): Promise<void> {
+    const results = await Promise.allSettled([...this.#sandboxes.values()].map((sandbox) => sandbox.destroy()));
+    await this.#host.parts.disposeAsync();
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed) throw failed.reason;
+  }
+}

@@ -1,0 +1,163 @@
+import type { Readable, Writable } from "node:stream";
+import type { Rule } from "@agentfense/permission";
+import type { BackendName, NetworkMode, TerminalSize } from "../backend/backend.ts";
+import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
+import type { WorkspaceEvent } from "../mount/host.ts";
+
+/** What a sandbox is made of. */
+export interface SandboxSpec {
+  /** Letters, digits, `_` and `-`; made up when absent. */
+  readonly id?: string;
+  readonly runtime: BackendName;
+  /** The guarded file systems; the first one is usually at /workspace. */
+  readonly workspaces: readonly WorkspaceSpecification[];
+  readonly limits?: SandboxLimits;
+  /** Default `none`. */
+  readonly network?: NetworkMode;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly hostname?: string;
+  /** Default 1 GiB; tmpfs, charged to the sandbox's memory. */
+  readonly tmpBytes?: number;
+  readonly readOnlyPaths?: readonly string[];
+  readonly rootDirectory?: string;
+  readonly image?: string;
+  readonly ociRuntime?: string;
+  readonly onEvent?: (event: SandboxEvent) => void;
+}
+
+export interface WorkspaceSpecification {
+  /** Where the box shows it; default /workspace. */
+  readonly target?: string;
+  /** Codebase directories of the host, top first; usually one. */
+  readonly lowers: readonly string[];
+  /** Where writes go on the host; made if absent. Without one the workspace is read-only. */
+  readonly delta?: string;
+  readonly rules: readonly Rule[];
+  readonly revocable?: boolean;
+}
+
+export interface SandboxLimits extends ResourceLimits {
+  /** Delta quota, for each workspace. */
+  readonly diskBytes?: number;
+  readonly diskFiles?: number;
+  /** Kept of each stream of a command; default 10 MiB. */
+  readonly outputBytes?: number;
+}
+
+export type SandboxStatus = "PENDING" | "RUNNING" | "STOPPED" | "ERROR" | "DESTROYED";
+
+export type SandboxEvent =
+  | WorkspaceEvent
+  | { readonly kind: "resource_limit_exceeded"; readonly limit: "memory" | "time" | "output"; readonly detail: string };
+
+/** Every method that waits takes a signal; a command whose signal aborts is killed with everything it started. */
+export interface Sandbox extends AsyncDisposable {
+  readonly id: string;
+  readonly runtime: BackendName;
+  readonly status: SandboxStatus;
+  /** Mounts the workspaces and makes the box ready. From PENDING or STOPPED; a second start waits for the first. */
+  start(options?: Cancellable): Promise<void>;
+  exec(request: ExecRequest, options?: Cancellable): Promise<ExecResult>;
+  /** Ends with one `exit` event. Leaving the loop early kills the command. */
+  execStream(request: ExecRequest, options?: Cancellable): AsyncIterable<ExecEvent>;
+  session(request?: SessionRequest, options?: Cancellable): Promise<Session>;
+  terminal(request: TerminalRequest, options?: Cancellable): Promise<Terminal>;
+  /** New rules for one workspace (default /workspace), at once, kernel caches included. */
+  updateRules(rules: readonly Rule[], target?: string): Promise<void>;
+  usage(): Promise<ResourceUsage>;
+  /** Ends every process, then unmounts. The delta stays. */
+  stop(): Promise<void>;
+  /** Stops and leaves no trace but the deltas, which belong to the caller. */
+  destroy(): Promise<void>;
+}
+
+export interface Cancellable {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ExecRequest {
+  /** A line for the shell (`bash -c`, else `sh -c`), or a program and its arguments without a shell. */
+  readonly command: string | readonly string[];
+  readonly stdin?: string | Uint8Array | Readable | AsyncIterable<Uint8Array>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Inside the sandbox, absolute or relative to the workspace; default the workspace. */
+  readonly workdir?: string;
+  /** Default 30 s, at most 10 min (both configurable). */
+  readonly timeoutMs?: number;
+}
+
+/** A command that ends with 1 is a result, and so is one that ran out of time: what it printed is kept. */
+export interface ExecResult extends ExecOutcome {
+  readonly stdout: Buffer;
+  readonly stderr: Buffer;
+}
+
+export interface ExecOutcome {
+  /** 128 + n after signal n. */
+  readonly exitCode: number;
+  /** "SIGKILL" …, when the exit code speaks of one. */
+  readonly signal?: string;
+  readonly timedOut: boolean;
+  /** Some output was beyond the limit and is lost (never in a stream). */
+  readonly truncated: boolean;
+  readonly outOfMemory: boolean;
+  readonly durationMs: number;
+}
+
+export type ExecEvent =
+  | { readonly kind: "stdout"; readonly data: Buffer }
+  | { readonly kind: "stderr"; readonly data: Buffer }
+  | { readonly kind: "exit"; readonly outcome: ExecOutcome };
+
+export interface SessionRequest {
+  /** bash, sh, dash or zsh, by name or as /bin/NAME; default: the sandbox's first shell. */
+  readonly shell?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly workdir?: string;
+  /** Closes the session when nothing was asked of it for so long. */
+  readonly idleTimeoutMs?: number;
+}
+
+/** A shell that stays: cwd, variables, functions and background jobs live from command to command. */
+export interface Session extends AsyncDisposable {
+  readonly id: string;
+  readonly shell: string;
+  /** Undefined while the shell lives. */
+  readonly closed: SessionEnd | undefined;
+  /** Callers take turns, first come first served. */
+  exec(request: SessionExecRequest, options?: Cancellable): Promise<SessionExecResult>;
+  execStream(request: SessionExecRequest, options?: Cancellable): AsyncIterable<ExecEvent>;
+  close(): Promise<void>;
+}
+
+export interface SessionExecRequest {
+  readonly command: string;
+  readonly timeoutMs?: number;
+}
+
+export interface SessionExecResult extends ExecResult {
+  /** The command ended the shell (`exit`, `exec`, `set -e`, a fatal signal); the session is closed. */
+  readonly sessionClosed: boolean;
+}
+
+export interface SessionEnd {
+  readonly reason: "closed" | "exited" | "killed" | "idle" | "stopped";
+  /** Of the shell, where it has one. */
+  readonly exitCode?: number;
+}
+
+export interface TerminalRequest {
+  /** Default: the sandbox's first shell, interactive. */
+  readonly argv?: readonly [string, ...string[]];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly workdir?: string;
+  readonly size: TerminalSize;
+}
+
+export interface Terminal extends AsyncDisposable {
+  readonly input: Writable;
+  readonly output: Readable;
+  readonly exit: Promise<ExecOutcome>;
+  resize(size: TerminalSize): Promise<void>;
+  kill(): void;
+}

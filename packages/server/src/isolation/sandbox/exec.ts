@@ -1,0 +1,147 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { Box, BoxCommand, BoxProcess, ProcessExit } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import type { ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./api.ts";
+import { exitSignal } from "./exit-signal.ts";
+import { CollectedOutput, endOf, firstOf, OUTPUT_IDLE_MS } from "./output.ts";
+
+/** A request that was checked: what to run, for how long, how much of its output to keep. */
+export interface PlannedExec {
+  readonly command: BoxCommand;
+  readonly stdin: ExecRequest["stdin"];
+  readonly timeoutMs: number;
+  readonly outputBytes: number;
+}
+
+/** Runs a command to its end. */
+export async function execute(box: Box, plan: PlannedExec, signal?: AbortSignal): Promise<ExecResult> {
+  await using run = await RunningCommand.start(box, plan, signal);
+  const stdout = new CollectedOutput(run.process.stdout, plan.outputBytes);
+  const stderr = new CollectedOutput(run.process.stderr, plan.outputBytes);
+  const exit = await run.process.exit;
+  await Promise.all([stdout.settled(), stderr.settled()]);
+  const truncated = stdout.truncated || stderr.truncated;
+  return { ...run.outcome(exit, truncated), stdout: stdout.bytes(), stderr: stderr.bytes() };
+}
+
+/** Runs a command and passes its output on as it comes; a consumer that is slow slows the command down. */
+export async function* executeStream(box: Box, plan: PlannedExec, signal?: AbortSignal): AsyncGenerator<ExecEvent> {
+  await using run = await RunningCommand.start(box, plan, signal);
+  const { stdout, stderr, exit } = run.process;
+  yield* interleave(stdout, stderr, exit);
+  yield { kind: "exit", outcome: run.outcome(await exit, false) };
+}
+
+/** A command under its time limit and its caller's signal. Disposing of it kills what still runs. */
+class RunningCommand implements AsyncDisposable {
+  readonly process: BoxProcess;
+  readonly #startedAtMs = performance.now();
+  readonly #timer: NodeJS.Timeout;
+  readonly #signal: AbortSignal | undefined;
+  readonly #feeding: AbortController = new AbortController();
+  #timedOut = false;
+
+  private constructor(process: BoxProcess, plan: PlannedExec, signal: AbortSignal | undefined) {
+    this.process = process;
+    this.#signal = signal;
+    this.#timer = setTimeout(() => {
+      this.#timedOut = true;
+      process.kill();
+    }, plan.timeoutMs);
+    signal?.addEventListener("abort", this.#onAbort);
+    if (signal?.aborted) process.kill();
+    if (process.stdin !== undefined) void feed(process.stdin, plan.stdin, this.#feeding.signal);
+  }
+
+  static async start(box: Box, plan: PlannedExec, signal: AbortSignal | undefined): Promise<RunningCommand> {
+    throwIfCancelled(signal);
+    return new RunningCommand(await box.run(plan.command, { signal }), plan, signal);
+  }
+
+  readonly #onAbort = (): void => this.process.kill();
+
+  outcome(exit: ProcessExit, truncated: boolean): ExecOutcome {
+    throwIfCancelled(this.#signal);
+    const signal = exitSignal(exit.exitCode);
+    return {
+      exitCode: exit.exitCode,
+      ...(signal === undefined ? {} : { signal }),
+      timedOut: this.#timedOut,
+      truncated,
+      outOfMemory: exit.outOfMemory,
+      durationMs: performance.now() - this.#startedAtMs,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#feeding.abort();
+    this.process.kill();
+    this.process.stdout.destroy();
+    this.process.stderr.destroy();
+    await this.process.exit.catch(() => {});
+  }
+}
+
+/** Writes the input as fast as the command reads it. A command that stops reading early is no error. */
+async function feed(
+  stdin: NonNullable<BoxProcess["stdin"]>,
+  input: ExecRequest["stdin"],
+  signal: AbortSignal,
+): Promise<void> {
+  stdin.on("error", () => {});
+  if (input === undefined || typeof input === "string" || input instanceof Uint8Array) {
+    stdin.end(input);
+    return;
+  }
+  const source = input instanceof Readable ? input : Readable.from(input);
+  await pipeline(source, stdin, { signal }).catch(() => {
+    stdin.destroy();
+  });
+}
+
+/** Both outputs as they come, to their ends; after the exit also when nothing comes any more. */
+async function* interleave(stdout: Readable, stderr: Readable, exit: Promise<unknown>): AsyncGenerator<ExecEvent> {
+  const sources = [
+    { kind: "stdout", stream: stdout },
+    { kind: "stderr", stream: stderr },
+  ] as const;
+  const open = new Set(sources.map(({ kind }) => kind));
+  let exited = false;
+  let wake = (): void => {};
+  for (const { kind, stream } of sources) {
+    stream.on("readable", () => wake());
+    void endOf(stream).then(() => {
+      open.delete(kind);
+      wake();
+    });
+  }
+  const onExit = (): void => {
+    exited = true;
+    wake();
+  };
+  exit.then(onExit, onExit);
+  for (let idle = false; ; ) {
+    const changed = new Promise<"changed">((resolve) => {
+      wake = () => resolve("changed");
+    });
+    const finished = open.size === 0 || idle;
+    let found = false;
+    for (const { kind, stream } of sources) {
+      const data = stream.read() as Buffer | null;
+      if (data === null) continue;
+      found = true;
+      yield { kind, data };
+    }
+    if (found) continue;
+    if (finished) return;
+    idle = exited && (await firstOf(changed, OUTPUT_IDLE_MS)) === "late";
+    if (!exited) await changed;
+  }
+}
+
+export function throwIfCancelled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new SandboxError("CANCELLED", "the call was cancelled", { cause: signal.reason });
+}

@@ -1,0 +1,338 @@
+import { randomBytes } from "node:crypto";
+import type { Rule } from "@agentfense/permission";
+import type { Backend, BackendName, Box } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import type { ResourceUsage } from "../backend/limits.ts";
+import type { Instance } from "../instance/instance.ts";
+import type { MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
+import { ShellSession } from "../session/session.ts";
+import type {
+  Cancellable,
+  ExecEvent,
+  ExecOutcome,
+  ExecRequest,
+  ExecResult,
+  Sandbox,
+  SandboxEvent,
+  SandboxSpec,
+  SandboxStatus,
+  Session,
+  SessionRequest,
+  Terminal,
+  TerminalRequest,
+  WorkspaceSpecification,
+} from "./api.ts";
+import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./exec.ts";
+import { exitSignal } from "./exit-signal.ts";
+import { checkEnvironment, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "./request.ts";
+
+export const DEFAULT_TARGET = "/workspace";
+const DEFAULT_OUTPUT_BYTES = 10 * 1024 * 1024;
+
+export interface SandboxParts {
+  readonly id: string;
+  readonly spec: SandboxSpec;
+  readonly backend: Backend;
+  readonly box: Box;
+  readonly mountPoints: readonly string[];
+  readonly mounts: MountHost | undefined;
+  readonly instance: Instance;
+  readonly timeLimits: TimeLimits;
+  readonly onDestroyed: () => void;
+}
+
+/**
+ * One sandbox of any backend: its workspaces mounted, its box around its processes. Start, stop and destroy take turns;
+ * commands run side by side while it is RUNNING.
+ */
+export class GuardedSandbox implements Sandbox {
+  readonly id: string;
+  readonly runtime: BackendName;
+  readonly #parts: SandboxParts;
+  readonly #spec: SandboxSpec;
+  readonly #box: Box;
+  readonly #mounted = new Map<string, WorkspaceMount>();
+  readonly #sessions = new Set<Session>();
+  /** What a restart must mount, rule changes included. */
+  readonly #rules = new Map<string, readonly Rule[]>();
+  #status: SandboxStatus = "PENDING";
+  /** The tail of the queue of state changes. */
+  #turn: Promise<unknown> = Promise.resolve();
+  /** Aborts starts and sessions in the making when somebody stops the sandbox. */
+  #stopping = new AbortController();
+
+  constructor(parts: SandboxParts) {
+    this.id = parts.id;
+    this.runtime = parts.backend.name;
+    this.#parts = parts;
+    this.#spec = parts.spec;
+    this.#box = parts.box;
+    for (const workspace of parts.spec.workspaces) this.#rules.set(targetOf(workspace), workspace.rules);
+  }
+
+  get status(): SandboxStatus {
+    return this.#status;
+  }
+
+  start(options: Cancellable = {}): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#status === "RUNNING") return;
+      this.#refuseDestroyed();
+      if (this.#status === "ERROR") {
+        throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox failed and can only be destroyed");
+      }
+      throwIfCancelled(options.signal);
+      this.#stopping = new AbortController();
+      try {
+        await this.#mountAll();
+        await this.#box.start({ signal: options.signal });
+        throwIfCancelled(options.signal);
+        this.#status = "RUNNING";
+      } catch (error) {
+        const cancelled = options.signal?.aborted ?? false;
+        await this.#halt().catch(() => {});
+        this.#status = cancelled ? "STOPPED" : "ERROR";
+        throw error;
+      }
+    });
+  }
+
+  async exec(request: ExecRequest, options: Cancellable = {}): Promise<ExecResult> {
+    const plan = await this.#plan(request);
+    const result = await this.#explain(execute(this.#box, plan, options.signal));
+    this.#reportLimits(result, plan);
+    return result;
+  }
+
+  async *execStream(request: ExecRequest, options: Cancellable = {}): AsyncGenerator<ExecEvent> {
+    const plan = await this.#plan(request);
+    for await (const event of executeStream(this.#box, plan, options.signal)) {
+      if (event.kind === "exit") this.#reportLimits(event.outcome, plan);
+      yield event;
+    }
+  }
+
+  async session(request: SessionRequest = {}, options: Cancellable = {}): Promise<Session> {
+    this.#requireRunning();
+    const { outputBytes = DEFAULT_OUTPUT_BYTES } = this.#spec.limits ?? {};
+    const { defaultTimeoutMs, maxTimeoutMs } = this.#parts.timeLimits;
+    const signal = AbortSignal.any([this.#stopping.signal, ...(options.signal ? [options.signal] : [])]);
+    const session: Session = await this.#explain(
+      ShellSession.open(
+        {
+          box: this.#box,
+          id: `sess_${randomBytes(16).toString("hex")}`,
+          request,
+          env: checkEnvironment(request.env),
+          workdir: workingDirectory(request.workdir, this.#workspace),
+          defaults: { timeoutMs: defaultTimeoutMs, maxTimeoutMs, outputBytes },
+          onEvent: (event) => this.#spec.onEvent?.(event),
+          onClosed: () => this.#sessions.delete(session),
+        },
+        { signal },
+      ),
+    );
+    if (session.closed === undefined) this.#sessions.add(session);
+    // A stop that came while the shell started may have missed it.
+    if (this.#status !== "RUNNING") {
+      await session.close();
+      this.#requireRunning();
+    }
+    return session;
+  }
+
+  async terminal(request: TerminalRequest, options: Cancellable = {}): Promise<Terminal> {
+    this.#requireRunning();
+    const startedAtMs = performance.now();
+    const argv = request.argv ?? [await this.#shell()];
+    const env = checkEnvironment(request.env);
+    const workdir = workingDirectory(request.workdir, this.#workspace);
+    const opened = this.#box.openTerminal({ argv, env, workdir, size: request.size }, { signal: options.signal });
+    const terminal = await this.#explain(opened);
+    const kill = (): void => terminal.kill();
+    options.signal?.addEventListener("abort", kill);
+    const exit = terminal.exit
+      .then(({ exitCode, outOfMemory }): ExecOutcome => {
+        const signal = exitSignal(exitCode);
+        const durationMs = performance.now() - startedAtMs;
+        const named = signal === undefined ? {} : { signal };
+        return { exitCode, ...named, timedOut: false, truncated: false, outOfMemory, durationMs };
+      })
+      .finally(() => options.signal?.removeEventListener("abort", kill));
+    exit.catch(() => {}); // awaited by whoever cares
+    return {
+      input: terminal.input,
+      output: terminal.output,
+      exit,
+      resize: (size) => terminal.resize(size),
+      kill,
+      [Symbol.asyncDispose]: async () => {
+        kill();
+        await exit.catch(() => {});
+      },
+    };
+  }
+
+  async updateRules(rules: readonly Rule[], target: string = this.#workspace): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#refuseDestroyed();
+      if (!this.#rules.has(target)) {
+        throw new SandboxError("INVALID_ARGUMENT", `there is no workspace at ${JSON.stringify(target)}`);
+      }
+      await this.#mounted.get(target)?.updateRules(rules);
+      this.#rules.set(target, rules);
+    });
+  }
+
+  async usage(): Promise<ResourceUsage> {
+    this.#requireRunning();
+    return await this.#box.usage();
+  }
+
+  stop(): Promise<void> {
+    this.#stopping.abort(new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox was stopped"));
+    return this.#inTurn(async () => {
+      if (this.#status !== "RUNNING") return;
+      this.#status = "STOPPED";
+      await this.#halt();
+    });
+  }
+
+  destroy(): Promise<void> {
+    this.#stopping.abort(new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed"));
+    return this.#inTurn(async () => {
+      if (this.#status === "DESTROYED") return;
+      this.#status = "DESTROYED";
+      await using rest = new AsyncDisposableStack(); // all of it happens, whatever fails before
+      rest.defer(() => this.#parts.onDestroyed());
+      rest.defer(() => this.#parts.instance.removeMountPoints(this.id));
+      rest.defer(() => this.#box.destroy());
+      await this.#halt();
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.destroy();
+  }
+
+  /** The first workspace: where commands start. */
+  get #workspace(): string {
+    return targetOf(this.#spec.workspaces[0]!);
+  }
+
+  async #shell(): Promise<string> {
+    const [shell] = await this.#box.shells();
+    if (shell === undefined) throw new SandboxError("PROGRAM_NOT_FOUND", "there is no shell in the sandbox");
+    return shell;
+  }
+
+  async #plan(request: ExecRequest): Promise<PlannedExec> {
+    this.#requireRunning();
+    return {
+      command: {
+        argv: commandArguments(request.command, await this.#shell()),
+        env: checkEnvironment(request.env),
+        workdir: workingDirectory(request.workdir, this.#workspace),
+        stdin: request.stdin !== undefined,
+      },
+      stdin: request.stdin,
+      timeoutMs: effectiveTimeout(request.timeoutMs, this.#parts.timeLimits),
+      outputBytes: this.#spec.limits?.outputBytes ?? DEFAULT_OUTPUT_BYTES,
+    };
+  }
+
+  /** What failed because the sandbox was stopped meanwhile is told as that. */
+  async #explain<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (this.#status !== "RUNNING" && !(error instanceof SandboxError && error.code === "CANCELLED")) {
+        this.#requireRunning();
+      }
+      throw error;
+    }
+  }
+
+  #reportLimits(outcome: ExecOutcome, plan: PlannedExec): void {
+    const report = (limit: "memory" | "time" | "output", detail: string): void =>
+      this.#spec.onEvent?.({ kind: "resource_limit_exceeded", limit, detail });
+    if (outcome.outOfMemory) report("memory", "the memory limit killed a process");
+    if (outcome.timedOut) report("time", `a command was killed after ${plan.timeoutMs} ms`);
+    if (outcome.truncated) report("output", `output beyond ${plan.outputBytes} bytes was dropped`);
+  }
+
+  async #mountAll(): Promise<void> {
+    const { mounts, mountPoints } = this.#parts;
+    if (mounts === undefined) return;
+    const { diskBytes, diskFiles } = this.#spec.limits ?? {};
+    const quota = {
+      ...(diskBytes === undefined ? {} : { bytes: diskBytes }),
+      ...(diskFiles === undefined ? {} : { files: diskFiles }),
+    };
+    for (const [index, workspace] of this.#spec.workspaces.entries()) {
+      const target = targetOf(workspace);
+      const mount = await mounts.mount({
+        mountPoint: mountPoints[index]!,
+        lowers: workspace.lowers,
+        ...(workspace.delta === undefined ? {} : { delta: workspace.delta }),
+        rules: this.#rules.get(target)!,
+        quota,
+        owner: this.#box.owner,
+        revocable: workspace.revocable ?? false,
+        onEvent: (event) => this.#onWorkspaceEvent(event),
+      });
+      this.#mounted.set(target, mount);
+    }
+  }
+
+  #onWorkspaceEvent(event: WorkspaceEvent): void {
+    this.#spec.onEvent?.(event satisfies SandboxEvent);
+    if (event.kind === "engine_lost") void this.#fail();
+  }
+
+  /** A workspace is gone under the sandbox: nothing in it can be trusted to work. */
+  async #fail(): Promise<void> {
+    await this.#inTurn(async () => {
+      if (this.#status !== "RUNNING") return;
+      this.#status = "ERROR";
+      await this.#halt();
+    }).catch(() => {});
+  }
+
+  /** Processes first, then the file systems they use; every step is tried, the first failure is told. */
+  async #halt(): Promise<void> {
+    const failures: unknown[] = [];
+    const attempt = async (work: () => Promise<unknown>): Promise<void> => {
+      await work().catch((error: unknown) => failures.push(error));
+    };
+    await attempt(() => this.#box.stop());
+    for (const session of this.#sessions) await attempt(() => session.close());
+    this.#sessions.clear();
+    for (const mount of this.#mounted.values()) await attempt(() => mount.unmount());
+    this.#mounted.clear();
+    if (failures.length > 0) throw failures[0];
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  #requireRunning(): void {
+    this.#refuseDestroyed();
+    if (this.#status !== "RUNNING") {
+      throw new SandboxError("SANDBOX_NOT_RUNNING", `the sandbox is not running (${this.#status})`, {
+        hint: "start it first",
+      });
+    }
+  }
+
+  #refuseDestroyed(): void {
+    if (this.#status === "DESTROYED") throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
+  }
+}
+
+export function targetOf(workspace: WorkspaceSpecification): string {
+  return workspace.target ?? DEFAULT_TARGET;
+}

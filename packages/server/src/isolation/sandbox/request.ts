@@ -1,0 +1,75 @@
+import { SandboxError } from "../backend/errors.ts";
+import type { ExecRequest } from "./api.ts";
+
+// What a caller may ask for, checked by shape before anything happens. All of it acts inside the box only; what must not
+// happen is that a string means something to bwrap, the engine or the kernel that it does not mean to its writer.
+
+export interface TimeLimits {
+  readonly defaultTimeoutMs: number;
+  readonly maxTimeoutMs: number;
+}
+
+export const TIME_LIMITS: TimeLimits = { defaultTimeoutMs: 30_000, maxTimeoutMs: 600_000 };
+
+/** The kernel takes no single argument or variable longer than this (MAX_ARG_STRLEN, with its NUL). */
+const MAX_STRING_BYTES = 128 * 1024 - 1;
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const HOSTNAME = /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
+
+export function checkId(id: string): string {
+  if (!ID.test(id)) throw invalid("a sandbox id has 1 to 64 letters, digits, _ and - only");
+  return id;
+}
+
+export function checkHostname(name: string): string {
+  if (!HOSTNAME.test(name)) throw invalid("a host name has 1 to 63 letters, digits and hyphens");
+  return name;
+}
+
+/** Absent and 0 mean the default; more than the maximum means the maximum. */
+export function effectiveTimeout(timeoutMs: number | undefined, limits: TimeLimits): number {
+  if (timeoutMs === undefined || timeoutMs === 0) return Math.min(limits.defaultTimeoutMs, limits.maxTimeoutMs);
+  if (Number.isNaN(timeoutMs) || timeoutMs < 0) throw invalid("a timeout is a positive number of milliseconds");
+  return Math.min(timeoutMs, limits.maxTimeoutMs);
+}
+
+export function checkEnvironment(env: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
+  for (const [name, value] of Object.entries(env ?? {})) {
+    if (!ENV_NAME.test(name)) throw invalid(`${JSON.stringify(name)} is not a name for an environment variable`);
+    checkText(value, `the value of ${name}`);
+  }
+  return env ?? {};
+}
+
+/** The argv that runs the request: a line goes to the shell, a list is looked up on the PATH by the shell and replaces it. */
+export function commandArguments(command: ExecRequest["command"], shell: string): [string, ...string[]] {
+  if (typeof command === "string") {
+    if (command.trim() === "") throw invalid("there is no command");
+    checkText(command, "the command");
+    return [shell, "-c", command];
+  }
+  if (command.length === 0 || command[0] === "") throw invalid("there is no command");
+  for (const word of command) checkText(word, "an argument of the command");
+  return [shell, "-c", 'exec "$@"', shell, ...command];
+}
+
+/** Where a relative directory starts is the workspace; what a path means is decided inside the box. */
+export function workingDirectory(workdir: string | undefined, workspace: string): string {
+  if (workdir === undefined || workdir === "") return workspace;
+  checkText(workdir, "the working directory");
+  return workdir.startsWith("/") ? workdir : `${workspace}/${workdir}`;
+}
+
+function checkText(text: string, what: string): void {
+  if (text.includes("\0")) throw invalid(`${what} contains a NUL character`);
+  if (Buffer.byteLength(text) > MAX_STRING_BYTES) {
+    throw invalid(
+      `${what} is longer than ${MAX_STRING_BYTES.toLocaleString("en")} bytes; pass it on stdin or in a file`,
+    );
+  }
+}
+
+function invalid(message: string): SandboxError {
+  return new SandboxError("INVALID_ARGUMENT", message);
+}

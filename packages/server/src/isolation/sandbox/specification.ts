@@ -1,0 +1,72 @@
+import { posix } from "node:path";
+import { compileRules } from "@agentfense/permission";
+import type { BoxSpec } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import { validateLimits } from "../limits/validate.ts";
+import type { SandboxSpec } from "./api.ts";
+import { targetOf } from "./guarded-sandbox.ts";
+import { checkEnvironment, checkHostname } from "./request.ts";
+
+const DEFAULT_TMP_BYTES = 1024 ** 3;
+/** Enough for any build; few enough that a fork bomb in a sandbox nobody thought about does not take the host. */
+const DEFAULT_PIDS = 1024;
+const DEFAULT_HOSTNAME = "sandbox";
+/** Parts of the box that are its own; a workspace there would hide them, or hide the workspace. */
+const RESERVED = ["/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/** Refuses what cannot be right before anything is made, and fills in the defaults. */
+export function boxSpec(id: string, spec: SandboxSpec, mountPoints: readonly string[]): BoxSpec {
+  return {
+    id,
+    mounts: spec.workspaces.map((workspace, index) => ({ source: mountPoints[index]!, target: targetOf(workspace) })),
+    limits: { pids: DEFAULT_PIDS, ...spec.limits },
+    network: spec.network ?? "none",
+    env: checkEnvironment(spec.env),
+    hostname: checkHostname(spec.hostname ?? DEFAULT_HOSTNAME),
+    tmpBytes: spec.tmpBytes ?? DEFAULT_TMP_BYTES,
+    readOnlyPaths: spec.readOnlyPaths ?? [],
+    rootDirectory: spec.rootDirectory,
+    image: spec.image,
+    ociRuntime: spec.ociRuntime,
+  };
+}
+
+export function checkSpecification(spec: SandboxSpec): void {
+  if (spec.workspaces.length === 0) throw invalid("a sandbox needs at least one workspace");
+  const targets = spec.workspaces.map(targetOf);
+  for (const target of targets) checkTarget(target);
+  for (const [index, target] of targets.entries()) {
+    const clash = targets.find((other, at) => at !== index && (other === target || other.startsWith(`${target}/`)));
+    if (clash !== undefined) throw invalid(`the workspaces at ${target} and ${clash} lie in one another`);
+  }
+  for (const workspace of spec.workspaces) {
+    compileRules(workspace.rules); // throws with the index of the bad rule
+    if (workspace.lowers.length === 0) throw invalid("a workspace needs a codebase directory");
+  }
+  checkEnvironment(spec.env);
+  checkHostname(spec.hostname ?? DEFAULT_HOSTNAME);
+  validateLimits(spec.limits ?? {});
+  for (const [name, value] of Object.entries({
+    tmpBytes: spec.tmpBytes,
+    diskBytes: spec.limits?.diskBytes,
+    diskFiles: spec.limits?.diskFiles,
+    outputBytes: spec.limits?.outputBytes,
+  })) {
+    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
+      throw invalid(`${name} is a positive number`);
+  }
+}
+
+function checkTarget(target: string): void {
+  const plain = target.startsWith("/") && target !== "/" && posix.normalize(target) === target && !target.endsWith("/");
+  if (!plain || target.includes("\0")) {
+    throw invalid(`${JSON.stringify(target)} is not a place for a workspace: an absolute path without . and .. is`);
+  }
+  if (RESERVED.some((place) => target === place || target.startsWith(`${place}/`))) {
+    throw invalid(`a workspace cannot be at ${target}: the sandbox needs that place itself`);
+  }
+}
+
+function invalid(message: string): SandboxError {
+  return new SandboxError("INVALID_ARGUMENT", message);
+}

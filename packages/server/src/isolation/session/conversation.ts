@@ -1,0 +1,53 @@
+import { randomBytes } from "node:crypto";
+import type { ShellProcess } from "../backend/backend.ts";
+import { type Answer, AnswerReader } from "./answers.ts";
+import { type CommandState, type Dialect, FRESH_STATE, identify } from "./dialects.ts";
+import { dialectOf, type Shell } from "./shells.ts";
+
+/** Says commands to a shell and hears their answers; knows nothing of time or output. */
+export class Conversation {
+  readonly #commands: ShellProcess["commands"];
+  readonly #answers: AnswerReader;
+  #dialect: Dialect | undefined;
+  #last: CommandState = FRESH_STATE;
+  #count = 0;
+
+  constructor(process: ShellProcess) {
+    this.#commands = process.commands;
+    this.#commands.on("error", () => {}); // a shell that is gone is noticed by its exit
+    this.#answers = new AnswerReader(process.status);
+  }
+
+  /** Makes the shell ready for commands. */
+  async start(shell: Shell): Promise<void> {
+    this.#dialect = shell.dialect ?? dialectOf((await this.#say((serial) => identify(serial))).options);
+    const dialect = this.#dialect;
+    await this.#say((serial) => dialect.startUp(serial));
+  }
+
+  run(text: Buffer): Promise<Answer> {
+    return this.#say((serial) => this.#spoken.command(text, serial, this.#last));
+  }
+
+  /** Resolves when no earlier signal can hit a later command. */
+  async settle(): Promise<void> {
+    await this.#say((serial) => this.#spoken.settle(serial));
+  }
+
+  /** What the next command shall find in `$?` and as options. */
+  remember(state: CommandState): void {
+    this.#last = state;
+  }
+
+  get #spoken(): Dialect {
+    if (this.#dialect === undefined) throw new Error("the shell was not started");
+    return this.#dialect;
+  }
+
+  #say(line: (serial: string) => string | Buffer): Promise<Answer> {
+    const serial = `${++this.#count}.${randomBytes(8).toString("hex")}`;
+    const answer = this.#answers.awaitAnswer(serial);
+    this.#commands.write(line(serial));
+    return answer;
+  }
+}

@@ -1,0 +1,113 @@
+import type { Readable } from "node:stream";
+import { OutputBuffer } from "./output-buffer.ts";
+
+/** Where the output of the running command goes. */
+export interface Sink {
+  /** False asks for no more until the outlet is resumed. */
+  write(data: Buffer): boolean;
+  /** Output was lost before it came here. */
+  lost(): void;
+}
+
+/** Kept of what background jobs print between two commands; the rest is dropped, so that they never block. */
+const BACKLOG_BYTES = 256 * 1024;
+
+/** Owed bytes that do not come for so long do not exist. */
+const PATIENCE_MS = 2_000;
+
+/**
+ * One output stream of the shell, cut into the outputs of its commands. It is always read: between commands what arrives
+ * is kept for the next one, up to a limit.
+ */
+export class Outlet {
+  readonly #stream: Readable;
+  readonly #backlog = new OutputBuffer(BACKLOG_BYTES);
+  #sink: Sink | undefined;
+  #ended = false;
+  #frozen = false;
+  /** The end of the current command is so many bytes away, when it is known. */
+  #owed: number | undefined;
+  #settled: (() => void) | undefined;
+
+  constructor(stream: Readable) {
+    this.#stream = stream;
+    stream.on("data", (data: Buffer) => this.#receive(data));
+    stream.on("error", () => this.#end());
+    stream.on("close", () => this.#end());
+    stream.on("end", () => this.#end());
+  }
+
+  /** From now on the output belongs to this sink, beginning with what was kept. */
+  open(sink: Sink): void {
+    this.#sink = sink;
+    const { data, truncated } = this.#backlog.take();
+    if (truncated) sink.lost();
+    if (data.length > 0) this.#write(data);
+  }
+
+  /** Nothing is handed on until `finish`: what the stream still owes can be counted. */
+  freeze(): void {
+    this.#frozen = true;
+    this.#stream.pause();
+  }
+
+  /** The sink that asked for a pause takes more. */
+  resume(): void {
+    if (!this.#frozen) this.#stream.resume();
+  }
+
+  /** The sink gets so many more bytes, or what comes until the stream ends; what follows belongs to the next command. */
+  async finish(owedBytes: number): Promise<void> {
+    this.#frozen = false;
+    if (owedBytes > 0 && !this.#ended) {
+      const settled = new Promise<void>((resolve) => {
+        this.#settled = resolve;
+      });
+      this.#owed = owedBytes;
+      this.#stream.resume();
+      await this.#patiently(settled);
+    }
+    this.#close();
+    this.#stream.resume();
+  }
+
+  async #patiently(settled: Promise<void>): Promise<void> {
+    for (let before = this.#owed; this.#owed !== undefined; before = this.#owed) {
+      const timer = Promise.withResolvers<void>();
+      const timeout = setTimeout(timer.resolve, PATIENCE_MS);
+      await Promise.race([settled, timer.promise]);
+      clearTimeout(timeout);
+      if (this.#owed === before) return;
+    }
+  }
+
+  #receive(data: Buffer): void {
+    if (this.#owed === undefined || data.length < this.#owed) {
+      if (this.#owed !== undefined) this.#owed -= data.length;
+      this.#write(data);
+      return;
+    }
+    const end = this.#owed;
+    this.#write(data.subarray(0, end));
+    this.#close();
+    if (data.length > end) this.#write(data.subarray(end));
+  }
+
+  #write(data: Buffer): void {
+    if (this.#sink === undefined) this.#backlog.write(data);
+    // Once the command has ended, what it owes is no more than its pipe holds: that much is taken at once.
+    else if (!this.#sink.write(data) && this.#owed === undefined) this.#stream.pause();
+  }
+
+  #close(): void {
+    this.#sink = undefined;
+    this.#owed = undefined;
+    this.#settled?.();
+    this.#settled = undefined;
+  }
+
+  #end(): void {
+    this.#ended = true;
+    if (this.#owed !== undefined) this.#close();
+  }
+}

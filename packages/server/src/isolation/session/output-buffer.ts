@@ -1,0 +1,48 @@
+const FIRST_BYTES = 4 * 1024;
+
+/** Keeps output up to a limit and drops the rest. Many small pieces cost no more than a few large ones. */
+export class OutputBuffer {
+  readonly #limit: number;
+  #bytes: Buffer = Buffer.alloc(0);
+  #length = 0;
+  #truncated = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get truncated(): boolean {
+    return this.#truncated;
+  }
+
+  write(data: Buffer): true {
+    const kept = Math.min(data.length, this.#limit - this.#length);
+    if (kept < data.length) this.#truncated = true;
+    if (kept === 0) return true;
+    this.#reserve(this.#length + kept);
+    data.copy(this.#bytes, this.#length, 0, kept);
+    this.#length += kept;
+    return true;
+  }
+
+  lost(): void {
+    this.#truncated = true;
+  }
+
+  /** What is there, and starts anew. */
+  take(): { readonly data: Buffer; readonly truncated: boolean } {
+    const taken = { data: this.#bytes.subarray(0, this.#length), truncated: this.#truncated };
+    this.#bytes = Buffer.alloc(0);
+    this.#length = 0;
+    this.#truncated = false;
+    return taken;
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#bytes.length) return;
+    const size = Math.min(this.#limit, Math.max(FIRST_BYTES, length, 2 * this.#bytes.length));
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}

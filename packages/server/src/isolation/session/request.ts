@@ -1,0 +1,40 @@
+import { SandboxError } from "../backend/errors.ts";
+import type { SessionExecRequest } from "../sandbox/api.ts";
+
+/** Bounds of a session's commands. */
+export interface SessionDefaults {
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  /** Kept of each stream of a command. */
+  readonly outputBytes: number;
+}
+
+/** bash reads its commands byte by byte, about 3 MB a second; nobody types so much. */
+const LONGEST_COMMAND_BYTES = 16 * 1024 * 1024;
+
+/** A command that can be run. */
+export interface CheckedRequest {
+  readonly text: Buffer;
+  readonly timeoutMs: number;
+}
+
+export function checkRequest(request: SessionExecRequest, defaults: SessionDefaults): CheckedRequest {
+  const { command, timeoutMs = defaults.timeoutMs } = request;
+  if (typeof command !== "string") throw invalid("the command must be a text");
+  const text = Buffer.from(command);
+  if (text.includes(0)) throw invalid("the command has a NUL byte in it");
+  if (text.length > LONGEST_COMMAND_BYTES) throw invalid(`the command is longer than ${LONGEST_COMMAND_BYTES} bytes`);
+  return { text, timeoutMs: Math.min(checkDuration("timeoutMs", timeoutMs), defaults.maxTimeoutMs) };
+}
+
+/** A timer cannot run longer. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+export function checkDuration(name: string, ms: number): number {
+  if (typeof ms !== "number" || !(ms > 0)) throw invalid(`${name} must be a number above 0`);
+  return Math.min(ms, LONGEST_MS);
+}
+
+function invalid(message: string): SandboxError {
+  return new SandboxError("INVALID_ARGUMENT", message);
+}

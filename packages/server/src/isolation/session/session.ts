@@ -1,0 +1,293 @@
+import type { Box, ProcessExit, ShellProcess } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import type {
+  Cancellable,
+  ExecEvent,
+  ExecOutcome,
+  SandboxEvent,
+  Session,
+  SessionEnd,
+  SessionExecRequest,
+  SessionExecResult,
+  SessionRequest,
+} from "../sandbox/api.ts";
+import type { Answer } from "./answers.ts";
+import { Conversation } from "./conversation.ts";
+import { EventQueue } from "./event-queue.ts";
+import { interrupt, untilInterrupted } from "./interruption.ts";
+import { awaitReady, drain } from "./opening.ts";
+import { exitCodeOf, outcomeOf } from "./outcome.ts";
+import { Outlet, type Sink } from "./outlet.ts";
+import { OutputBuffer } from "./output-buffer.ts";
+import { type CheckedRequest, checkDuration, checkRequest, type SessionDefaults } from "./request.ts";
+import { findShell } from "./shells.ts";
+import { cancelled, Turns } from "./turns.ts";
+
+export interface SessionOptions {
+  readonly box: Pick<Box, "openShell" | "shells">;
+  readonly id: string;
+  readonly request: SessionRequest;
+  /** Under the variables of the request. */
+  readonly env: Readonly<Record<string, string>>;
+  /** A directory inside the box, absolute. */
+  readonly workdir: string;
+  readonly defaults: SessionDefaults;
+  readonly onEvent?: ((event: SandboxEvent) => void) | undefined;
+  readonly onClosed?: ((end: SessionEnd) => void) | undefined;
+}
+
+interface Parts {
+  readonly process: ShellProcess;
+  readonly conversation: Conversation;
+  readonly stdout: Outlet;
+  readonly stderr: Outlet;
+}
+
+interface Sinks {
+  readonly stdout: Sink;
+  readonly stderr: Sink;
+  readonly truncated: () => boolean;
+}
+
+type Ending = { readonly answer: Answer } | { readonly exit: ProcessExit };
+
+/** After an interruption the shell must answer an empty line within this time. */
+const SETTLE_MS = 2_000;
+
+/**
+ * A shell that stays. One command at a time is given to it; `dialects.ts` says how.
+ *
+ * A command that runs out of time is interrupted as from a keyboard, then with more force (`interruption.ts`), and its
+ * exit code is 128 + the signal that was needed: 130, 143 or 137. The shell survives; when it does not come back within
+ * 3 s it is killed, and the session with it. Output of background jobs between two commands is kept for the next one, 256 KiB of
+ * each stream; beyond that it is dropped and the next command says `truncated`.
+ */
+export class ShellSession implements Session {
+  readonly id: string;
+  readonly shell: string;
+  readonly #options: SessionOptions;
+  readonly #parts: Parts;
+  readonly #turns = new Turns();
+  readonly #gone = Promise.withResolvers<void>();
+  #closed: SessionEnd | undefined;
+  #running: PromiseWithResolvers<Ending> | undefined;
+  #idleTimer: NodeJS.Timeout | undefined;
+
+  static async open(options: SessionOptions, { signal }: Cancellable = {}): Promise<ShellSession> {
+    const { box, request, env, workdir } = options;
+    if (request.idleTimeoutMs !== undefined) checkDuration("idleTimeoutMs", request.idleTimeoutMs);
+    const shell = findShell(request.shell, await box.shells());
+    const process = await box.openShell(
+      { argv: shell.argv, env: { ...env, ...request.env, ...shell.env }, workdir },
+      { signal },
+    );
+    const conversation = new Conversation(process);
+    const parts = {
+      process,
+      conversation,
+      stdout: new Outlet(process.stdout),
+      stderr: new Outlet(process.stderr),
+    };
+    try {
+      await awaitReady(parts, shell, signal);
+    } catch (error) {
+      process.kill();
+      throw error;
+    }
+    return new ShellSession(options, shell.path, parts);
+  }
+
+  private constructor(options: SessionOptions, shell: string, parts: Parts) {
+    this.id = options.id;
+    this.shell = shell;
+    this.#options = options;
+    this.#parts = parts;
+    parts.process.exit.then(
+      (exit) => this.#exited(exit),
+      (error: unknown) => this.#broke(error),
+    );
+    this.#restIdle();
+  }
+
+  get closed(): SessionEnd | undefined {
+    return this.#closed;
+  }
+
+  async exec(request: SessionExecRequest, { signal }: Cancellable = {}): Promise<SessionExecResult> {
+    const checked = checkRequest(request, this.#options.defaults);
+    const { outputBytes } = this.#options.defaults;
+    const [stdout, stderr] = [new OutputBuffer(outputBytes), new OutputBuffer(outputBytes)];
+    const outcome = await this.#perform(
+      checked,
+      { stdout, stderr, truncated: () => stdout.truncated || stderr.truncated },
+      signal,
+    );
+    return {
+      ...outcome,
+      stdout: stdout.take().data,
+      stderr: stderr.take().data,
+      sessionClosed: this.#closed !== undefined,
+    };
+  }
+
+  async *execStream(
+    request: SessionExecRequest,
+    { signal }: Cancellable = {},
+  ): AsyncGenerator<ExecEvent, void, undefined> {
+    const checked = checkRequest(request, this.#options.defaults);
+    const { stdout, stderr } = this.#parts;
+    const left = new AbortController();
+    const queue = new EventQueue(() => {
+      stdout.resume();
+      stderr.resume();
+    });
+    const running = this.#perform(
+      checked,
+      { stdout: queue.sink("stdout"), stderr: queue.sink("stderr"), truncated: () => queue.truncated },
+      signal === undefined ? left.signal : AbortSignal.any([signal, left.signal]),
+    ).then(
+      (outcome) => queue.finish(outcome),
+      (error: unknown) => queue.fail(error),
+    );
+    try {
+      yield* queue.read();
+    } finally {
+      queue.discard();
+      left.abort();
+      await running;
+    }
+  }
+
+  /** Ends the shell and all it started. Idempotent. */
+  async close(): Promise<void> {
+    await this.end("closed");
+  }
+
+  /** As `close`, with another reason. */
+  async end(reason: "closed" | "idle" | "stopped"): Promise<void> {
+    this.#finish({ reason });
+    this.#parts.process.kill();
+    await this.#gone.promise;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #perform(request: CheckedRequest, sinks: Sinks, signal: AbortSignal | undefined): Promise<ExecOutcome> {
+    const endTurn = await this.#turns.take(signal);
+    clearTimeout(this.#idleTimer);
+    try {
+      const outcome = await this.#run(request, sinks, signal);
+      this.#report(outcome, request.timeoutMs);
+      return outcome;
+    } finally {
+      endTurn();
+      this.#restIdle();
+    }
+  }
+
+  async #run(request: CheckedRequest, sinks: Sinks, signal: AbortSignal | undefined): Promise<ExecOutcome> {
+    // Between being let in and getting here the session may have ended.
+    if (this.#closed !== undefined) throw this.#closedError();
+    const { process, conversation, stdout, stderr } = this.#parts;
+    const running = Promise.withResolvers<Ending>();
+    this.#running = running;
+    stdout.open(sinks.stdout);
+    stderr.open(sinks.stderr);
+    const beganMs = performance.now();
+    void conversation.run(request.text).then((answer) => running.resolve({ answer }));
+
+    const interrupted = await untilInterrupted(running.promise, request.timeoutMs, signal);
+    let exitCode: number | undefined;
+    if (interrupted !== undefined) {
+      const interruption = await interrupt(process, beganMs, running.promise);
+      if (interruption.helpless) this.#abandonShell();
+      exitCode = exitCodeOf(interruption.helpless ? "SIGKILL" : interruption.signal);
+    }
+    const ending = await running.promise;
+    const durationMs = performance.now() - beganMs;
+    await drain(this.#parts);
+    if ("answer" in ending) {
+      conversation.remember({ exitStatus: exitCode ?? ending.answer.exitStatus, options: ending.answer.options });
+      if (interrupted !== undefined) await this.#settle();
+    } else {
+      process.kill(); // background jobs end with their session
+    }
+    this.#running = undefined;
+    if (interrupted === "cancel") throw cancelled(signal);
+    return outcomeOf({
+      exitCode: exitCode ?? ("answer" in ending ? ending.answer.exitStatus : ending.exit.exitCode),
+      timedOut: interrupted === "timeout",
+      truncated: sinks.truncated(),
+      outOfMemory: "exit" in ending && ending.exit.outOfMemory,
+      durationMs,
+    });
+  }
+
+  /** A late signal must not hit the next command. */
+  async #settle(): Promise<void> {
+    const settled = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => settled.resolve(false), SETTLE_MS);
+    void this.#parts.conversation.settle().then(() => settled.resolve(true));
+    const { promise } = this.#gone;
+    if (!(await Promise.race([settled.promise, promise.then(() => true)]))) this.#abandonShell();
+    clearTimeout(timer);
+  }
+
+  #abandonShell(): void {
+    this.#finish({ reason: "killed" });
+    this.#parts.process.kill();
+  }
+
+  #exited(exit: ProcessExit): void {
+    this.#finish({ reason: "exited", exitCode: exit.exitCode });
+    if (this.#running === undefined) this.#parts.process.kill();
+    this.#running?.resolve({ exit });
+    this.#gone.resolve();
+  }
+
+  #broke(cause: unknown): void {
+    this.#finish({ reason: "killed" });
+    this.#running?.reject(new SandboxError("INTERNAL", "the sandbox broke under the session", { cause }));
+    this.#gone.resolve();
+  }
+
+  /** The first reason counts. */
+  #finish(end: SessionEnd): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = end;
+    clearTimeout(this.#idleTimer);
+    this.#turns.close(() => this.#closedError());
+    if (end.reason !== "exited" && end.reason !== "killed") this.#running?.reject(this.#closedError());
+    this.#options.onClosed?.(end);
+  }
+
+  #closedError(): SandboxError {
+    const reasons: Record<SessionEnd["reason"], string> = {
+      closed: "the session was closed",
+      exited: `the shell ended with exit code ${this.#closed?.exitCode}`,
+      killed: "the shell was killed because it did not come back from a command",
+      idle: `nothing was asked of the session for ${this.#options.request.idleTimeoutMs} ms`,
+      stopped: "the sandbox was stopped",
+    };
+    return new SandboxError("SESSION_CLOSED", reasons[this.#closed?.reason ?? "closed"], {
+      hint: "open a new session",
+    });
+  }
+
+  #restIdle(): void {
+    const { idleTimeoutMs } = this.#options.request;
+    if (idleTimeoutMs === undefined || this.#closed !== undefined || !this.#turns.idle) return;
+    this.#idleTimer = setTimeout(() => void this.end("idle"), checkDuration("idleTimeoutMs", idleTimeoutMs));
+    this.#idleTimer.unref();
+  }
+
+  #report(outcome: ExecOutcome, timeoutMs: number): void {
+    const report = (limit: "memory" | "time" | "output", detail: string) =>
+      this.#options.onEvent?.({ kind: "resource_limit_exceeded", limit, detail });
+    if (outcome.timedOut) report("time", `a command of session ${this.id} ran longer than ${timeoutMs} ms`);
+    if (outcome.truncated) report("output", `a command of session ${this.id} printed more than is kept`);
+    if (outcome.outOfMemory) report("memory", `session ${this.id} ran out of memory`);
+  }
+}

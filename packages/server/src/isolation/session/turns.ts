@@ -1,0 +1,62 @@
+import { SandboxError } from "../backend/errors.ts";
+
+interface Waiting {
+  readonly admit: () => void;
+  readonly refuse: (error: unknown) => void;
+}
+
+/** One caller at a time, first come first served. Who gives up leaves the queue. */
+export class Turns {
+  readonly #waiting = new Set<Waiting>();
+  #taken = false;
+  #closed: (() => SandboxError) | undefined;
+
+  get idle(): boolean {
+    return !this.#taken;
+  }
+
+  /** Resolves with the function that ends the turn. */
+  async take(signal: AbortSignal | undefined): Promise<() => void> {
+    if (this.#closed !== undefined) throw this.#closed();
+    if (signal?.aborted) throw cancelled(signal);
+    if (this.#taken) await this.#wait(signal);
+    this.#taken = true;
+    return () => this.#next();
+  }
+
+  /** Who waits, or comes later, gets the error. */
+  close(reason: () => SandboxError): void {
+    this.#closed = reason;
+    for (const { refuse } of this.#waiting) refuse(reason());
+    this.#waiting.clear();
+  }
+
+  async #wait(signal: AbortSignal | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const place: Waiting = { admit: resolve, refuse: reject };
+    const leave = () => {
+      if (this.#waiting.delete(place)) reject(cancelled(signal));
+    };
+    this.#waiting.add(place);
+    signal?.addEventListener("abort", leave, { once: true });
+    try {
+      await promise;
+    } finally {
+      signal?.removeEventListener("abort", leave);
+    }
+  }
+
+  #next(): void {
+    const [first] = this.#waiting;
+    if (first === undefined) {
+      this.#taken = false;
+      return;
+    }
+    this.#waiting.delete(first);
+    first.admit();
+  }
+}
+
+export function cancelled(signal: AbortSignal | undefined): SandboxError {
+  return new SandboxError("CANCELLED", "the call was cancelled", { cause: signal?.reason });
+}

@@ -1,0 +1,209 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { errorCode, openSession, place, shells } from "./fixture.ts";
+import { childrenOf, isRunning } from "./local-shell.ts";
+
+const PATIENT = "trap '' INT; while :; do sleep 0.05; done";
+const STUBBORN = "trap '' INT TERM; while :; do sleep 0.05; done";
+
+describe.each(shells)("time in a session with $title", (shell) => {
+  test.each([
+    ["a program", "echo partial; sleep 30; echo not reached"],
+    ["a loop of the shell", "echo partial; while :; do :; done; echo not reached\necho nor this"],
+    [
+      "nested functions",
+      "echo partial; f() { sleep 0.01; }; g() { while :; do f; done; }; while :; do g; done; echo not reached",
+    ],
+    ["wait", "echo partial; sleep 30 & wait; echo not reached"],
+    ["a pipeline", "echo partial; sleep 30 | cat; echo not reached"],
+    ["a substitution", "echo partial; x=$(while :; do :; done); echo not reached"],
+    ["a subshell", "echo partial; (while :; do :; done); echo not reached"],
+    ["an inner eval", "echo partial; eval 'while :; do :; done'; echo not reached"],
+  ])("%s is interrupted, its output kept, and the shell stays", async (_what, command) => {
+    await using session = await openSession(shell);
+    await session.run("kept=1");
+    const result = await session.session.exec({ command, timeoutMs: 150 });
+    expect(result).toMatchObject({ exitCode: 130, signal: "SIGINT", timedOut: true, sessionClosed: false });
+    expect(result.stdout.toString()).toBe("partial\n");
+    expect(result.durationMs).toBeLessThan(450);
+    expect(await session.run("echo $? $kept")).toEqual({ out: "130 1\n", err: "", code: 0 });
+    expect(session.events).toEqual([
+      {
+        kind: "resource_limit_exceeded",
+        limit: "time",
+        detail: "a command of session session-1 ran longer than 150 ms",
+      },
+    ]);
+  });
+
+  test("who ignores SIGINT gets SIGTERM, who ignores that gets SIGKILL, within about a second", async () => {
+    await using patient = await openSession(shell);
+    await using stubborn = await openSession(shell);
+    const [first, second] = await Promise.all([
+      patient.session.exec({ command: `sh -c "${PATIENT}"`, timeoutMs: 100 }),
+      stubborn.session.exec({ command: `sh -c "${STUBBORN}"`, timeoutMs: 100 }),
+    ]);
+    expect([first.exitCode, first.signal, second.exitCode, second.signal]).toEqual([143, "SIGTERM", 137, "SIGKILL"]);
+    expect(second.durationMs).toBeLessThan(1_700);
+    expect(await stubborn.out("echo next")).toBe("next\n");
+    expect(childrenOf(stubborn.process.pid)).toEqual([]);
+  });
+
+  test("a stopped program is killed, and the shell goes on", async () => {
+    await using session = await openSession(shell);
+    const result = await session.session.exec({ command: "sh -c 'kill -STOP $$'", timeoutMs: 100 });
+    expect(result).toMatchObject({ exitCode: 137, timedOut: true, sessionClosed: false });
+    expect(await session.out("echo next")).toBe("next\n");
+  });
+
+  test("a stopped shell is continued", async () => {
+    await using session = await openSession(shell);
+    expect(await session.session.exec({ command: "kill -STOP $$; echo no", timeoutMs: 100 })).toMatchObject({
+      timedOut: true,
+      sessionClosed: false,
+    });
+    expect(await session.out("echo next")).toBe("next\n");
+  });
+
+  test("background jobs of earlier commands survive a timeout", async () => {
+    await using session = await openSession(shell);
+    await session.run("sleep 30 & job=$!");
+    await pause(50); // processes are told apart by the tick they began in
+    await session.session.exec({ command: "sleep 30", timeoutMs: 100 });
+    await session.session.exec({ command: "wait", timeoutMs: 100 });
+    expect(await session.out("kill -0 $job && echo alive")).toBe("alive\n");
+  });
+
+  test("timeouts that race with the end never hurt the next command", async () => {
+    await using session = await openSession(shell);
+    for (let round = 0; round < 25; round++) {
+      await session.session.exec({ command: "sleep 0.01; :; :; :", timeoutMs: 10 + (round % 5) });
+      expect(await session.run(`echo ${round}`)).toEqual({ out: `${round}\n`, err: "", code: 0 });
+    }
+  });
+
+  test("a shell that does not come back is killed, and the session says so", async () => {
+    await using session = await openSession(shell);
+    const began = performance.now();
+    const result = await session.session.exec({ command: "echo partial; read x </dev/zero", timeoutMs: 100 });
+    expect(result).toMatchObject({ exitCode: 137, timedOut: true, sessionClosed: true });
+    expect(result.stdout.toString()).toBe("partial\n");
+    expect(performance.now() - began).toBeLessThan(4_000);
+    expect(session.session.closed).toEqual({ reason: "killed" });
+    expect(session.ends).toEqual([{ reason: "killed" }]);
+    await expect(session.run(":")).rejects.toThrow("the shell was killed because it did not come back");
+  });
+
+  test("a cancelled command is interrupted and the call rejects", async () => {
+    await using session = await openSession(shell);
+    const signal = AbortSignal.timeout(100);
+    expect(await errorCode(session.session.exec({ command: "sleep 30; touch not-reached" }, { signal }))).toBe(
+      "CANCELLED",
+    );
+    expect(await session.out("echo next; ls not-reached 2>/dev/null")).toBe("next\n");
+  });
+});
+
+describe.each(shells)("the end of a session with $title", (shell) => {
+  test.each([
+    ["exit 3", 3],
+    ["false; exit", 1],
+    ["exec sh -c 'exit 5'", 5],
+    ["kill -9 $$", 137],
+    ["set -e; false; echo not reached", 1],
+    ["set -e\ntrue\n(exit 9)\necho not reached", 9],
+  ])("%j is the shell's end, with its exit code", async (command, exitCode) => {
+    await using session = await openSession(shell);
+    const waiting = errorCode(
+      session.session.exec({ command: "echo before" }).then(() => session.session.exec({ command: "echo x" })),
+    );
+    await waiting;
+    const result = await session.session.exec({ command: `echo last; ${command}` });
+    expect(result).toMatchObject({ exitCode, timedOut: false, sessionClosed: true });
+    expect(result.stdout.toString()).toBe("last\n");
+    expect(session.session.closed).toEqual({ reason: "exited", exitCode });
+    expect(session.ends).toEqual([{ reason: "exited", exitCode }]);
+    await expect(session.run("echo later")).rejects.toThrow(`the shell ended with exit code ${exitCode}`);
+    expect(await errorCode(session.run("echo later"))).toBe("SESSION_CLOSED");
+  });
+
+  test("`set -e` lets commands that succeed pass", async () => {
+    await using session = await openSession(shell);
+    await session.run("set -e");
+    expect(await session.out("if false; then :; fi; false || echo fine")).toBe("fine\n");
+    expect(await session.session.exec({ command: "ls /nowhere" })).toMatchObject({ exitCode: 2, sessionClosed: true });
+  });
+
+  test("the end of the shell takes its background jobs along", async () => {
+    const session = await openSession(shell);
+    const pid = Number(await session.out("sleep 30 >/dev/null & echo $!"));
+    await session.run("exit 0");
+    await session.session.close();
+    await expect.poll(() => isRunning(pid)).toBe(false);
+  });
+
+  test("a shell that dies between two commands closes the session", async () => {
+    await using session = await openSession(shell);
+    await session.run("(sleep 0.05; kill -9 $$) &");
+    await expect.poll(() => session.session.closed).toEqual({ reason: "exited", exitCode: 137 });
+    expect(await errorCode(session.run(":"))).toBe("SESSION_CLOSED");
+  });
+
+  test("close ends what runs and what waits, and can be called twice", async () => {
+    const session = await openSession(shell);
+    const calls = [session.run("sleep 30"), session.run("echo queued")].map(errorCode);
+    await pause(50);
+    await Promise.all([session.session.close(), session.session.close()]);
+    expect(await Promise.all(calls)).toEqual(["SESSION_CLOSED", "SESSION_CLOSED"]);
+    expect(session.ends).toEqual([{ reason: "closed" }]);
+    await session.session.close();
+    expect(await errorCode(session.run(":"))).toBe("SESSION_CLOSED");
+    expect(await session.process.exit).toEqual({ exitCode: 137, outOfMemory: false });
+  });
+
+  test("an idle session closes itself, a busy one does not", async () => {
+    await using session = await openSession(shell, { request: { idleTimeoutMs: 150 } });
+    await session.run("sleep 0.3");
+    expect(session.session.closed).toBeUndefined();
+    await expect.poll(() => session.session.closed, { timeout: 1_000 }).toEqual({ reason: "idle" });
+    await expect(session.run(":")).rejects.toThrow("nothing was asked of the session for 150 ms");
+  });
+});
+
+describe("turns", () => {
+  test("200 callers are served in the order they came", async () => {
+    await using session = await openSession({ path: "/bin/bash" });
+    const order: number[] = [];
+    const calls = Array.from({ length: 200 }, async (_, index) => {
+      const result = await session.run(`n=$((n + 1)); echo $n ${index}`);
+      order.push(index);
+      return result.out;
+    });
+    const outputs = await Promise.all(calls);
+    expect(outputs).toEqual(Array.from({ length: 200 }, (_, index) => `${index + 1} ${index}\n`));
+    expect(order).toEqual([...order].sort((a, b) => a - b));
+  });
+
+  test("a queued call whose signal aborts leaves the queue and never runs", async () => {
+    await using session = await openSession({ path: "/bin/bash" });
+    const marker = join(place, "must-not-exist");
+    const controller = new AbortController();
+    const first = session.run("sleep 0.2; echo first");
+    const second = errorCode(session.session.exec({ command: `touch '${marker}'` }, { signal: controller.signal }));
+    const third = session.out("echo third");
+    controller.abort();
+    expect(await second).toBe("CANCELLED");
+    expect([(await first).out, await third, existsSync(marker)]).toEqual(["first\n", "third\n", false]);
+    expect(await errorCode(session.session.exec({ command: ":" }, { signal: AbortSignal.abort() }))).toBe("CANCELLED");
+  });
+
+  test("a longer timeout than allowed is cut, and waiting for a turn costs none", async () => {
+    await using session = await openSession({ path: "/bin/bash" }, { timeoutMs: 300 });
+    const slow = session.session.exec({ command: "sleep 0.2" });
+    const next = session.session.exec({ command: "sleep 0.2" });
+    expect([(await slow).timedOut, (await next).timedOut]).toEqual([false, false]);
+    expect((await session.session.exec({ command: ":", timeoutMs: 1e12 })).timedOut).toBe(false);
+  });
+});

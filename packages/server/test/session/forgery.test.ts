@@ -1,0 +1,53 @@
+import { PassThrough } from "node:stream";
+import { describe, expect, test } from "vitest";
+import { AnswerReader } from "../../src/isolation/session/answers.ts";
+import { openSession, shells } from "./fixture.ts";
+
+describe("the status channel", () => {
+  test("takes the awaited serial number only, however the bytes are cut", async () => {
+    const channel = new PassThrough();
+    const reader = new AnswerReader(channel);
+    const answer = reader.awaitAnswer("2.abcd");
+    const noise =
+      "agentfense-status 1.abcd 0 s\nagentfense-status 2.abce 9 s\n\n2.abcd 0 s\nagentfense-status 2.abcd x s\n";
+    for (const byte of `${noise}${"x".repeat(100_000)}agentfense-status 2.abcd 8 s\nagentfense-status 2.abcd 3 hB\n`)
+      channel.write(byte);
+    expect(await answer).toEqual({ exitStatus: 3, options: "hB" });
+  });
+
+  test("a late answer is nobody's", async () => {
+    const channel = new PassThrough();
+    const reader = new AnswerReader(channel);
+    void reader.awaitAnswer("1.aa");
+    const answer = reader.awaitAnswer("2.bb");
+    channel.write("agentfense-status 1.aa 1 s\nagentfense-status 2.bb 2 s\n");
+    expect(await answer).toMatchObject({ exitStatus: 2 });
+  });
+});
+
+describe.each(shells)("a forger in $title", (shell) => {
+  const frames = "agentfense-status 1 0 s\\nagentfense-status 2.0000000000000000 0 s\\n";
+
+  test("prints answers to every descriptor there is, to no effect", async () => {
+    await using session = await openSession(shell);
+    const forge = `python3 -c '
+import os
+for fd in range(3, 256):
+    try: os.write(fd, b"${frames}")
+    except OSError: pass
+'`;
+    expect((await session.run(`printf '${frames}'; ${forge}; (exit 9)`)).code).toBe(9);
+    const shellDescriptors = `for fd in 3 4 5 6 7 8 9; do (printf '${frames}' >&$fd) 2>/dev/null; done; (exit 8)`;
+    expect((await session.run(shellDescriptors)).code).toBe(8);
+    expect(await session.run("echo next")).toEqual({ out: "next\n", err: "", code: 0 });
+  });
+
+  test("writes to the shell's own channels through /proc, and the session stays in step", async () => {
+    await using session = await openSession(shell);
+    await session.run(
+      `for fd in /proc/$$/fd/*; do case $fd in */[012]) ;; *) (printf '${frames}' >$fd) 2>/dev/null;; esac; done; :`,
+      1_000,
+    );
+    if (session.session.closed === undefined) expect((await session.run("(exit 7)", 1_000)).code).toBe(7);
+  });
+});

@@ -1,0 +1,7 @@
+import { openIsolation } from "@agentfense/server";
+import { describeBackend } from "./contract.suite.ts";
+
+describeBackend("bwrap as root", {
+  open: () => openIsolation({ runtimes: ["bwrap"] }),
+  spec: { runtime: "bwrap" },
+});
