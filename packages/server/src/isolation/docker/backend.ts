@@ -1,0 +1,150 @@
+import type { Backend, Box, BoxSpec, CreateOptions } from "../backend/backend.ts";
+import { pickBoxOwner } from "../backend/box-owner.ts";
+import { SandboxError } from "../backend/errors.ts";
+import type { LogLine } from "../mount/host.ts";
+import { DockerBox } from "./box.ts";
+import { removeContainer } from "./container.ts";
+import { Engine, type EngineInfo } from "./engine.ts";
+import { checkImageName, findImage, type ImagePolicy } from "./image.ts";
+import { LABEL } from "./plan.ts";
+
+export interface DockerOptions {
+  /** Which server the containers belong to. */
+  readonly instance: string;
+  /** Default: the socket in DOCKER_HOST, else /var/run/docker.sock. */
+  readonly socketPath?: string | undefined;
+  /** For sandboxes that name none. */
+  readonly image?: string | undefined;
+  /** Default false: images come from the operator, since a name is an address to connect to. */
+  readonly allowPull?: boolean | undefined;
+  /** Names a sandbox may ask for; default: any image the engine has. */
+  readonly allowedImages?: readonly string[] | undefined;
+  readonly log?: ((line: LogLine) => void) | undefined;
+}
+
+/** Boxes as containers of a Docker engine on this host. */
+export class DockerBackend implements Backend {
+  readonly name = "docker";
+  readonly degradations: readonly string[];
+  readonly #engine: Engine;
+  readonly #options: DockerOptions;
+  readonly #policy: ImagePolicy;
+  readonly #boxes = new Set<DockerBox>();
+
+  private constructor(engine: Engine, info: EngineInfo, options: DockerOptions) {
+    this.#engine = engine;
+    this.#options = options;
+    this.#policy = { allowPull: options.allowPull ?? false, allowedImages: options.allowedImages };
+    this.degradations = degradationsOf(info);
+  }
+
+  static async open(options: DockerOptions): Promise<DockerBackend> {
+    if (options.image !== undefined) checkImageName(options.image);
+    const socketPath = options.socketPath ?? socketFromEnvironment();
+    const { engine, info } = await connect(socketPath);
+    const unmapped = info.SecurityOptions?.find((option) => /^name=(rootless|userns)/.test(option));
+    if (info.OSType !== "linux" || unmapped !== undefined) {
+      throw new SandboxError("RUNTIME_UNAVAILABLE", "this kind of Docker engine cannot show a guarded workspace", {
+        hint: "use an engine on this Linux host that is neither rootless nor remaps users",
+      });
+    }
+    return new DockerBackend(engine, info, options);
+  }
+
+  async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<Box> {
+    const name = spec.image ?? this.#options.image;
+    if (name === undefined) {
+      throw new SandboxError("INVALID_ARGUMENT", "a sandbox in Docker needs an image", { hint: "name one" });
+    }
+    const runtime = await this.#checkRuntime(spec.ociRuntime);
+    const { signal, onProgress = () => {} } = options;
+    const image = await findImage(this.#engine, name, this.#policy, { signal, onProgress });
+    signal?.throwIfAborted();
+    const box: DockerBox = new DockerBox({
+      engine: this.#engine,
+      instance: this.#options.instance,
+      spec,
+      image,
+      runtime,
+      owner: pickBoxOwner(),
+      log: this.#options.log ?? (() => {}),
+      onDestroyed: () => this.#boxes.delete(box),
+    });
+    this.#boxes.add(box);
+    return box;
+  }
+
+  async removeOrphans(deadInstances: readonly string[]): Promise<void> {
+    const removals = deadInstances.map((instance) => this.#removeContainersOf(instance));
+    const failed = (await Promise.allSettled(removals)).find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  async close(): Promise<void> {
+    const results = await Promise.allSettled([...this.#boxes].map((box) => box.destroy()));
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #removeContainersOf(instance: string): Promise<void> {
+    const containers = await this.#engine.json<readonly { Id: string }[]>({
+      method: "GET",
+      path: "/containers/json",
+      query: { all: "true", filters: JSON.stringify({ label: [`${LABEL.instance}=${instance}`] }) },
+    });
+    for (const { Id } of containers) await removeContainer(this.#engine, Id);
+  }
+
+  /** The engine would say it too, but only when the container starts. */
+  async #checkRuntime(name: string | undefined): Promise<string> {
+    const { Runtimes, DefaultRuntime } = await this.#engine.info();
+    if (name === undefined) return DefaultRuntime;
+    if (Object.hasOwn(Runtimes, name)) return name;
+    throw new SandboxError("RUNTIME_UNAVAILABLE", `the engine has no OCI runtime ${JSON.stringify(name)}`, {
+      hint: `it has: ${Object.keys(Runtimes).sort().join(", ")}`,
+    });
+  }
+}
+
+const DEFAULT_SOCKET = "/var/run/docker.sock";
+
+function socketFromEnvironment(): string {
+  const host = process.env.DOCKER_HOST ?? "";
+  if (host === "") return DEFAULT_SOCKET;
+  if (host.startsWith("unix://")) return host.slice("unix://".length) || DEFAULT_SOCKET;
+  throw new SandboxError("RUNTIME_UNAVAILABLE", "DOCKER_HOST names an engine on another machine", {
+    hint: "workspaces are mounts of this host: use an engine here, with DOCKER_HOST=unix://…",
+  });
+}
+
+async function connect(socketPath: string): Promise<{ engine: Engine; info: EngineInfo }> {
+  try {
+    const engine = await Engine.connect(socketPath);
+    return { engine, info: await engine.info() };
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    throw new SandboxError("RUNTIME_UNAVAILABLE", "no Docker engine answers", {
+      hint:
+        code === "EACCES"
+          ? "add the server's user to the group docker"
+          : "start it (systemctl start docker), or name its socket in DOCKER_HOST=unix://…",
+      cause: error,
+    });
+  }
+}
+
+function degradationsOf(info: EngineInfo): string[] {
+  return [
+    ...(info.MemoryLimit ? [] : ["the Docker engine cannot limit memory on this host"]),
+    ...(info.SwapLimit || !info.MemoryLimit
+      ? []
+      : ["the Docker engine cannot limit swap: a sandbox may use swap beyond its memory limit"]),
+    ...(info.CpuCfsQuota ? [] : ["the Docker engine cannot limit CPU time on this host"]),
+    ...(info.CPUShares ? [] : ["the Docker engine cannot weigh CPU time on this host"]),
+    ...(info.PidsLimit ? [] : ["the Docker engine cannot limit the number of processes on this host"]),
+  ];
+}

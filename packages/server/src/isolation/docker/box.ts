@@ -1,0 +1,197 @@
+import type {
+  Box,
+  BoxCommand,
+  BoxProcess,
+  BoxSpec,
+  ShellCommand,
+  ShellProcess,
+  TerminalCommand,
+  TerminalProcess,
+} from "../backend/backend.ts";
+import { unusedOwner } from "../backend/box-owner.ts";
+import { SandboxError } from "../backend/errors.ts";
+import type { ResourceUsage } from "../backend/limits.ts";
+import type { Owner } from "../filesystem/presentation.ts";
+import type { LogLine } from "../mount/host.ts";
+import { Container } from "./container.ts";
+import { type Engine, EngineError } from "./engine.ts";
+import { notRunning } from "./exec.ts";
+import type { Image } from "./image.ts";
+import { containerPlan } from "./plan.ts";
+import { ContainerProcess } from "./process.ts";
+import { COMMAND_SCRIPT } from "./scripts.ts";
+import { ContainerShell } from "./shell.ts";
+import { ContainerTerminal } from "./terminal.ts";
+
+interface Waiting {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface DockerBoxOptions {
+  readonly engine: Engine;
+  readonly instance: string;
+  readonly spec: BoxSpec;
+  readonly image: Image;
+  readonly runtime: string;
+  readonly owner: Owner;
+  readonly log: (line: LogLine) => void;
+  readonly onDestroyed: () => void;
+}
+
+/**
+ * A box is a container while it runs and nothing otherwise: its root is read-only and the rest is memory, so there is
+ * nothing to keep from stop to start, and the mounts only have to exist while the container does.
+ */
+export class DockerBox implements Box {
+  readonly owner: Owner;
+  readonly #options: DockerBoxOptions;
+  readonly #keeper = unusedOwner();
+  #container: Container | undefined;
+  #shells: readonly string[] | undefined;
+  #destroyed = false;
+  /** Starts and stops take turns. */
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(options: DockerBoxOptions) {
+    this.#options = options;
+    this.owner = options.owner;
+  }
+
+  start(options: Waiting = {}): Promise<void> {
+    return this.#inTurn(() => this.#start(options.signal));
+  }
+
+  async run(command: BoxCommand, options: Waiting = {}): Promise<BoxProcess> {
+    const { argv, workdir, stdin } = command;
+    return await ContainerProcess.start(
+      this.#running(),
+      { script: COMMAND_SCRIPT, argv, env: this.#environment(command.env), workdir, stdin },
+      options,
+    );
+  }
+
+  async openShell(command: ShellCommand, options: Waiting = {}): Promise<ShellProcess> {
+    return await ContainerShell.start(
+      this.#running(),
+      { ...command, env: this.#environment(command.env) },
+      options.signal,
+    );
+  }
+
+  async openTerminal(command: TerminalCommand, options: Waiting = {}): Promise<TerminalProcess> {
+    return await ContainerTerminal.start(
+      this.#running(),
+      { ...command, env: this.#environment(command.env) },
+      options.signal,
+    );
+  }
+
+  async shells(): Promise<readonly string[]> {
+    this.#shells ??= await this.#running().warden.shells();
+    return this.#shells;
+  }
+
+  async usage(): Promise<ResourceUsage> {
+    return await this.#running().usage();
+  }
+
+  stop(): Promise<void> {
+    return this.#inTurn(() => this.#stop());
+  }
+
+  destroy(): Promise<void> {
+    this.#destroyed = true;
+    return this.#inTurn(async () => {
+      await this.#stop();
+      this.#options.onDestroyed();
+    });
+  }
+
+  async #start(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#destroyed) throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
+    if (await this.#container?.isRunning()) return;
+    await this.#stop();
+    const { engine, log, runtime } = this.#options;
+    const plan = containerPlan({ ...this.#options, keeper: this.#keeper });
+    try {
+      const container = await Container.start(
+        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", log },
+        signal,
+      );
+      this.#container = container;
+      // The warden must be in the box before any command is.
+      this.#shells = await container.warden.shells();
+    } catch (error) {
+      await this.#stop();
+      throw describeStartFailure(error);
+    }
+    if (this.#shells.length === 0) {
+      await this.#stop();
+      throw new SandboxError("PROGRAM_NOT_FOUND", "the image has no shell at /bin/sh");
+    }
+  }
+
+  async #stop(): Promise<void> {
+    await this.#container?.remove();
+    this.#container = undefined;
+  }
+
+  #running(): Container {
+    if (this.#destroyed) throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
+    if (this.#container === undefined) throw notRunning();
+    return this.#container;
+  }
+
+  #environment(env: Readonly<Record<string, string>>): Record<string, string> {
+    return { ...this.#options.spec.env, ...env };
+  }
+
+  #inTurn(action: () => Promise<void>): Promise<void> {
+    const result = this.#turn.then(action);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+}
+
+function describeStartFailure(error: unknown): Error {
+  if (error instanceof SandboxError) return error;
+  const text = error instanceof EngineError ? error.message : "";
+  const hint = START_HINTS.find(({ pattern }) => pattern.test(text));
+  return new SandboxError(hint?.code ?? "INTERNAL", hint?.message ?? "the engine could not start the sandbox", {
+    ...(hint === undefined ? {} : { hint: hint.hint }),
+    cause: error,
+  });
+}
+
+const START_HINTS = [
+  {
+    pattern: /bind source path does not exist|invalid mount config|permission denied.*mount|transport endpoint/i,
+    code: "RUNTIME_UNAVAILABLE",
+    message: "the engine cannot see the sandbox's workspace",
+    hint: "a server that is not root needs user_allow_other in /etc/fuse.conf; a remote engine cannot be used",
+  },
+  {
+    pattern: /docker-init/i,
+    code: "RUNTIME_UNAVAILABLE",
+    message: "the engine has no docker-init",
+    hint: "install tini, or a complete Docker engine",
+  },
+  {
+    pattern: /network bridge not found|could not find .*bridge/i,
+    code: "RUNTIME_UNAVAILABLE",
+    message: "the engine has no bridge network",
+    hint: "start the engine without --bridge=none, or use the network none or host",
+  },
+  {
+    pattern: /minimum memory limit/i,
+    code: "INVALID_ARGUMENT",
+    message: "the memory limit is too small for a container",
+    hint: "at least 6 MiB, and more for most programs",
+  },
+  {
+    pattern: /no space left on device|cannot allocate memory|resource temporarily unavailable/i,
+    code: "RESOURCES_EXHAUSTED",
+    message: "the host has no room for another container",
+    hint: "free memory, disk space or processes",
+  },
+] as const;

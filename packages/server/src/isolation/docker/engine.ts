@@ -1,0 +1,138 @@
+import type { Socket } from "node:net";
+import type { Readable } from "node:stream";
+import DockerModem from "docker-modem";
+import { SandboxError } from "../backend/errors.ts";
+
+/** The newest version of the API this code was written against; an engine that is older is spoken to in its own. */
+const NEWEST_API = "1.43";
+const CONNECT_TIMEOUT_MS = 10_000;
+
+export interface EngineRequest {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: object;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An answer of the engine that is not a success. */
+export class EngineError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.name = "EngineError";
+    this.status = status;
+  }
+}
+
+/** What the engine says about itself, as far as we ask. */
+export interface EngineInfo {
+  readonly OSType: string;
+  readonly DefaultRuntime: string;
+  readonly Runtimes: Readonly<Record<string, unknown>>;
+  readonly SecurityOptions: readonly string[] | null;
+  readonly MemoryLimit: boolean;
+  readonly SwapLimit: boolean;
+  readonly CpuCfsQuota: boolean;
+  readonly CPUShares: boolean;
+  readonly PidsLimit: boolean;
+}
+
+/** A Docker engine behind its socket. */
+export class Engine {
+  readonly #modem: DockerModem;
+  readonly #socketPath: string;
+
+  private constructor(modem: DockerModem, socketPath: string) {
+    this.#modem = modem;
+    this.#socketPath = socketPath;
+  }
+
+  /** Finds out which version of the API both sides speak. */
+  static async connect(socketPath: string): Promise<Engine> {
+    const first = new Engine(openModem(socketPath), socketPath);
+    const version = await first.json<{ ApiVersion: string; MinAPIVersion?: string }>({
+      method: "GET",
+      path: "/version",
+      signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS),
+    });
+    const spoken = later(version.MinAPIVersion ?? "0.0", earlier(version.ApiVersion, NEWEST_API));
+    return new Engine(openModem(socketPath, `v${spoken}`), socketPath);
+  }
+
+  get socketPath(): string {
+    return this.#socketPath;
+  }
+
+  info(): Promise<EngineInfo> {
+    return this.json<EngineInfo>({ method: "GET", path: "/info" });
+  }
+
+  /** One question, one answer. */
+  async json<Answer>(request: EngineRequest): Promise<Answer> {
+    return (await this.#dial(request, {})) as Answer;
+  }
+
+  /** An answer that comes in pieces: lines of JSON. */
+  async stream(request: EngineRequest): Promise<Readable> {
+    return (await this.#dial(request, { isStream: true })) as Readable;
+  }
+
+  /** Turns the request's connection into a raw one, both ways, with half-close. */
+  async hijack(request: EngineRequest): Promise<Socket> {
+    // `isStream` makes the client read the text of a refusal; a success is an upgraded socket in any case.
+    return (await this.#dial(request, { hijack: true, openStdin: true, isStream: true })) as Socket;
+  }
+
+  #dial(request: EngineRequest, mode: Partial<DockerModem.DialOptions>): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const options: DockerModem.DialOptions = {
+      path: `${request.path}?`,
+      method: request.method,
+      options: { _query: request.query ?? {}, _body: request.body ?? {} },
+      statusCodes: SUCCESSES,
+      ...mode,
+      ...(request.signal === undefined ? {} : { abortSignal: request.signal }),
+    };
+    this.#modem.dial(options, (error, answer) => {
+      if (error === null || error === undefined) resolve(answer);
+      else reject(describe(error, request.signal));
+    });
+    return promise;
+  }
+}
+
+const SUCCESSES = { 200: true, 201: true, 204: true, 304: true };
+
+// `host` and `protocol` are named, or the library would take them from the environment.
+function openModem(socketPath: string, version?: string): DockerModem {
+  return new DockerModem({ socketPath, host: undefined, protocol: "http", version });
+}
+
+function describe(error: Error, signal: AbortSignal | undefined): Error {
+  if (signal?.aborted && signal.reason instanceof Error && signal.reason.name !== "TimeoutError") {
+    return new SandboxError("CANCELLED", "the call was cancelled", { cause: error });
+  }
+  const { statusCode } = error as { statusCode?: unknown };
+  if (typeof statusCode !== "number") return error;
+  return new EngineError(statusCode, error.message.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim());
+}
+
+export function isStatus(error: unknown, ...statuses: readonly number[]): error is EngineError {
+  return error instanceof EngineError && statuses.includes(error.status);
+}
+
+function later(a: string, b: string): string {
+  return compareVersions(a, b) >= 0 ? a : b;
+}
+
+function earlier(a: string, b: string): string {
+  return compareVersions(a, b) <= 0 ? a : b;
+}
+
+function compareVersions(a: string, b: string): number {
+  const [majorA = 0, minorA = 0] = a.split(".").map(Number);
+  const [majorB = 0, minorB = 0] = b.split(".").map(Number);
+  return majorA - majorB || minorA - minorB;
+}

@@ -1,0 +1,109 @@
+import { createInterface } from "node:readline";
+import { SandboxError } from "../backend/errors.ts";
+import { type Engine, isStatus } from "./engine.ts";
+
+/** What we need to know of an image. */
+export interface Image {
+  /** Its digest: what the name means now, whatever it will mean later. */
+  readonly id: string;
+  readonly volumes: readonly string[];
+  readonly hasPath: boolean;
+}
+
+// The grammar of references: [host[:port]/]name[/name…][:tag][@digest], all of it in characters that are harmless in a URL.
+const HOST = String.raw`(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]{1,5})?`;
+const NAME = String.raw`[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*`;
+const REFERENCE = new RegExp(
+  `^(?:${HOST}/)?${NAME}(?:/${NAME})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[a-f0-9]{64})?$`,
+);
+const LONGEST_REFERENCE = 512;
+
+export function checkImageName(name: string): string {
+  if (name.length <= LONGEST_REFERENCE && REFERENCE.test(name)) return name;
+  throw new SandboxError("INVALID_ARGUMENT", `${JSON.stringify(name.slice(0, 80))} is not the name of an image`, {
+    hint: "name[:tag], as in debian:bookworm-slim",
+  });
+}
+
+export interface ImagePolicy {
+  /** Whether an absent image may be fetched from a registry. */
+  readonly allowPull: boolean;
+  /** Names a sandbox may ask for, to the letter; absent: any image the engine has. */
+  readonly allowedImages: readonly string[] | undefined;
+}
+
+interface Progress {
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: (line: string) => void;
+}
+
+/** The image behind a name, pulled if it is absent and that is allowed. */
+export async function findImage(engine: Engine, name: string, policy: ImagePolicy, progress: Progress): Promise<Image> {
+  checkImageName(name);
+  if (policy.allowedImages !== undefined && !policy.allowedImages.includes(name)) {
+    throw new SandboxError("INVALID_ARGUMENT", `the image ${name} is not allowed here`, {
+      hint: `allowed are: ${policy.allowedImages.join(", ") || "none"}`,
+    });
+  }
+  const present = await inspectImage(engine, name, progress.signal);
+  if (present !== undefined) return present;
+  if (!policy.allowPull) {
+    throw new SandboxError("IMAGE_NOT_FOUND", `the engine has no image ${name}, and pulling is not allowed here`, {
+      hint: `docker pull ${name}`,
+    });
+  }
+  await pullImage(engine, name, progress);
+  const pulled = await inspectImage(engine, name, progress.signal);
+  if (pulled === undefined) throw notPulled(name, new Error("the engine still does not have it"));
+  return pulled;
+}
+
+async function inspectImage(engine: Engine, name: string, signal: AbortSignal | undefined): Promise<Image | undefined> {
+  try {
+    const { Id, Config } = await engine.json<{
+      Id: string;
+      Config: { Volumes?: Record<string, unknown> | null; Env?: readonly string[] | null } | null;
+    }>({ method: "GET", path: `/images/${encodeURIComponent(name)}/json`, signal });
+    return {
+      id: Id,
+      volumes: Object.keys(Config?.Volumes ?? {}),
+      hasPath: (Config?.Env ?? []).some((variable) => variable.startsWith("PATH=")),
+    };
+  } catch (error) {
+    if (isStatus(error, 404)) return undefined;
+    throw error;
+  }
+}
+
+interface PullLine {
+  readonly status?: string;
+  readonly id?: string;
+  readonly error?: string;
+}
+
+async function pullImage(engine: Engine, name: string, progress: Progress): Promise<void> {
+  progress.onProgress(`pulling ${name}`);
+  // Without a tag the engine would fetch every tag there is.
+  const query = /[:@][^/]*$/.test(name) ? { fromImage: name } : { fromImage: name, tag: "latest" };
+  try {
+    const answer = await engine.stream({ method: "POST", path: "/images/create", query, signal: progress.signal });
+    let last = "";
+    for await (const line of createInterface({ input: answer })) {
+      const { status, id, error } = JSON.parse(line) as PullLine;
+      if (error !== undefined) throw new Error(error);
+      const text = id === undefined ? (status ?? "") : `${id}: ${status ?? ""}`;
+      if (text !== "" && text !== last) progress.onProgress(text);
+      last = text;
+    }
+  } catch (error) {
+    if (progress.signal?.aborted) throw new SandboxError("CANCELLED", "the call was cancelled", { cause: error });
+    throw notPulled(name, error);
+  }
+}
+
+function notPulled(name: string, cause: unknown): SandboxError {
+  return new SandboxError("IMAGE_NOT_FOUND", `the image ${name} could not be pulled`, {
+    hint: `docker pull ${name}`,
+    cause,
+  });
+}

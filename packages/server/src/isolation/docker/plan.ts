@@ -1,0 +1,161 @@
+import type { BoxSpec, NetworkMode } from "../backend/backend.ts";
+import type { Owner } from "../filesystem/presentation.ts";
+import { dockerSeccompProfile } from "../seccomp/profile.ts";
+import type { Image } from "./image.ts";
+
+export const LABEL = { instance: "agentfense.instance", sandbox: "agentfense.sandbox" } as const;
+
+const HOME = "/home/agent";
+const CPU_PERIOD_MICROS = 100_000;
+const RUN_BYTES = 16 * 1024 * 1024;
+const OPEN_FILES = 16_384;
+/** Ours in every box: process 1, what keeps it alive, the warden, and one command's docker-init. */
+const OWN_PIDS = 4;
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** What every box gets; what the image and the caller say comes over it. */
+const ENVIRONMENT = { HOME, USER: "agent", LOGNAME: "agent", LANG: "C.UTF-8", TERM: "xterm-256color" };
+
+// `private` is the engine's own bridge: a network behind address translation, with the engine's name servers.
+const NETWORKS = { none: "none", private: "bridge", host: "host" } satisfies Record<NetworkMode, string>;
+
+/** What the engine hides by itself, in old versions and new ones, and what it leaves readable for no good reason. */
+const MASKED_PATHS = [
+  "/proc/acpi",
+  "/proc/asound",
+  "/proc/config.gz",
+  "/proc/interrupts",
+  "/proc/kallsyms",
+  "/proc/kcore",
+  "/proc/keys",
+  "/proc/key-users",
+  "/proc/kmsg",
+  "/proc/latency_stats",
+  "/proc/modules",
+  "/proc/sched_debug",
+  "/proc/scsi",
+  "/proc/timer_list",
+  "/proc/timer_stats",
+  "/sys/devices/virtual/dmi",
+  "/sys/devices/virtual/powercap",
+  "/sys/firmware",
+  "/sys/kernel",
+  "/sys/module",
+];
+
+const READ_ONLY_PATHS = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+export interface ContainerPlan {
+  readonly name: string;
+  /** The body of the engine's "create a container". */
+  readonly config: object;
+}
+
+/**
+ * The container of a box. All of it is decided here: nothing of an image (user, volumes, health check, entry point) and
+ * nothing of a request can add a privilege, a device, a mount or a namespace of the host.
+ *
+ * Process 1 belongs to a user of its own, the keeper, so that a command which kills everything it may does not end the box.
+ */
+export function containerPlan(options: {
+  readonly instance: string;
+  readonly spec: BoxSpec;
+  readonly image: Image;
+  readonly owner: Owner;
+  readonly keeper: Owner;
+}): ContainerPlan {
+  const { instance, spec, image, owner, keeper } = options;
+  return {
+    name: `agentfense-${instance}-${spec.id}`,
+    config: {
+      Image: image.id,
+      Labels: { [LABEL.instance]: instance, [LABEL.sandbox]: spec.id },
+      User: `${keeper.uid}:${keeper.gid}`,
+      Hostname: spec.hostname,
+      Entrypoint: ["/bin/sh", "-c", "exec sleep 2147483647"],
+      Cmd: [],
+      WorkingDir: "/",
+      Env: Object.entries(image.hasPath ? ENVIRONMENT : { PATH: DEFAULT_PATH, ...ENVIRONMENT }).map(
+        ([name, value]) => `${name}=${value}`,
+      ),
+      Healthcheck: { Test: ["NONE"] },
+      AttachStdin: false,
+      AttachStdout: false,
+      AttachStderr: false,
+      OpenStdin: false,
+      Tty: false,
+      HostConfig: {
+        ...confinement(spec),
+        ...limits(spec),
+        Mounts: spec.mounts.map(({ source, target }) => ({
+          Type: "bind",
+          Source: source,
+          Target: target,
+          // Neither what is mounted below it later, on the host, nor what is below it now comes along.
+          BindOptions: { Propagation: "rprivate", NonRecursive: true },
+        })),
+        Tmpfs: temporaryFileSystems(spec, image, owner),
+        ShmSize: spec.tmpBytes,
+      },
+    },
+  };
+}
+
+function confinement(spec: BoxSpec): object {
+  return {
+    Privileged: false,
+    CapDrop: ["ALL"],
+    CapAdd: [],
+    SecurityOpt: ["no-new-privileges:true", `seccomp=${JSON.stringify(dockerSeccompProfile())}`],
+    ReadonlyRootfs: true,
+    MaskedPaths: MASKED_PATHS,
+    ReadonlyPaths: READ_ONLY_PATHS,
+    NetworkMode: NETWORKS[spec.network],
+    IpcMode: "private",
+    PidMode: "",
+    UTSMode: "",
+    CgroupnsMode: "private",
+    Devices: [],
+    Init: true,
+    RestartPolicy: { Name: "no" },
+    AutoRemove: false,
+    LogConfig: { Type: "none" },
+    ...(spec.ociRuntime === undefined ? {} : { Runtime: spec.ociRuntime }),
+  };
+}
+
+function limits(spec: BoxSpec): object {
+  const { memoryBytes, cpuQuota, cpuShares, pids } = spec.limits;
+  return {
+    // Equal values: memory and swap together, so none of it is swap.
+    ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
+    ...(cpuQuota === undefined ? {} : { CpuQuota: cpuQuota, CpuPeriod: CPU_PERIOD_MICROS }),
+    ...(cpuShares === undefined ? {} : { CpuShares: cpuShares }),
+    ...(pids === undefined ? {} : { PidsLimit: pids + OWN_PIDS }),
+    Ulimits: [
+      { Name: "core", Soft: 0, Hard: 0 },
+      { Name: "nofile", Soft: OPEN_FILES, Hard: OPEN_FILES },
+    ],
+  };
+}
+
+/** Everything that can be written besides the workspace: in memory, charged to the box, bounded in bytes and in files. */
+function temporaryFileSystems(spec: BoxSpec, image: Image, owner: Owner): Record<string, string> {
+  // Where the image has the directory, runc gives it the image's mode, whatever is asked for: so it belongs to the box's user.
+  const own = (bytes: number, mode = "0700") => tmpfs(bytes, `mode=${mode},uid=${owner.uid},gid=${owner.gid}`);
+  const taken = new Set(spec.mounts.map(({ target }) => target));
+  return {
+    // An image's volumes would be directories of the host's disk without any limit.
+    ...Object.fromEntries(image.volumes.filter((path) => !taken.has(path)).map((path) => [path, own(spec.tmpBytes)])),
+    "/tmp": own(spec.tmpBytes, "1777"),
+    "/var/tmp": own(spec.tmpBytes, "1777"),
+    "/run": own(RUN_BYTES),
+    [HOME]: own(spec.tmpBytes),
+  };
+}
+
+const BYTES_PER_FILE = 4096;
+
+function tmpfs(bytes: number, rest: string): string {
+  return `rw,exec,nosuid,nodev,size=${bytes},nr_inodes=${Math.max(1024, Math.ceil(bytes / BYTES_PER_FILE))},${rest}`;
+}

@@ -1,0 +1,238 @@
+import { randomBytes } from "node:crypto";
+import { type Readable, Writable } from "node:stream";
+import type { BoxProcess, ProcessExit } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import { CommandTree, KILLED, startFailure } from "./command-tree.ts";
+import type { ProcessHome } from "./container.ts";
+import { Demultiplexer, type OutputName } from "./demultiplexer.ts";
+import { describeExecFailure, type Exec, exitCodeOf } from "./exec.ts";
+import { FrameScanner, type Piece } from "./frames.ts";
+import { Outputs } from "./outputs.ts";
+import { commandLine } from "./scripts.ts";
+
+/** More in one stream than in the other can only be forged. */
+const MOST_STATUSES = 1000;
+/** What an engine says instead of starting a process is no longer. */
+const LONGEST_COMPLAINT = 4096;
+
+export interface ProcessCommand {
+  readonly script: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir: string;
+  readonly stdin: boolean;
+}
+
+/** One command and everything it starts, below a docker-init of its own (see scripts.ts). */
+export class ContainerProcess implements BoxProcess {
+  readonly stdin?: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly exit: Promise<ProcessExit>;
+  readonly #home: ProcessHome;
+  readonly #exec: Exec;
+  readonly #nonce: string;
+  readonly outputs: Outputs;
+  readonly #scanners: Record<OutputName, FrameScanner>;
+  readonly #endings = new Set<OutputName>();
+  readonly #statuses: Record<OutputName, string[]> = { stdout: [], stderr: [] };
+  readonly #onStatus: (nonce: string, line: string) => void;
+  readonly #started = Promise.withResolvers<CommandTree>();
+  readonly #exited = Promise.withResolvers<ProcessExit>();
+  /** What overtook the frame which says that the command has started, or what the engine said instead. */
+  readonly #early: { readonly name: OutputName; readonly piece: Piece }[] = [];
+  #tree: CommandTree | undefined;
+  #over = false;
+  #killing: Promise<void> | undefined;
+
+  private constructor(
+    home: ProcessHome,
+    exec: Exec,
+    options: { nonce: string; stdin: boolean; onStatus: (nonce: string, line: string) => void },
+  ) {
+    this.#home = home;
+    this.#exec = exec;
+    this.#onStatus = options.onStatus;
+    this.#nonce = options.nonce;
+    this.#scanners = { stdout: new FrameScanner(options.nonce), stderr: new FrameScanner(options.nonce) };
+    this.outputs = new Outputs(exec.connection);
+    this.stdout = this.outputs.open();
+    this.stderr = this.outputs.open();
+    if (options.stdin) this.stdin = inputOf(exec);
+    this.exit = this.#exited.promise;
+    this.exit.catch(() => {});
+    this.#started.promise.catch(() => {});
+    const demultiplexer = new Demultiplexer((name, bytes) => this.#receive(name, bytes));
+    exec.connection.on("data", (chunk: Buffer) => demultiplexer.feed(chunk));
+    exec.connection.on("error", () => {});
+    exec.connection.on("close", () => void this.#disconnected());
+  }
+
+  static async start(
+    home: ProcessHome,
+    command: ProcessCommand,
+    options: {
+      readonly signal?: AbortSignal | undefined;
+      readonly onStatus?: (nonce: string, line: string) => void;
+    } = {},
+  ): Promise<ContainerProcess> {
+    const nonce = newNonce();
+    const { script, argv, env, workdir, stdin } = command;
+    const exec = await home.startExec(
+      {
+        commandLine: commandLine(script, { nonce, subreaper: home.subreaper }, { workdir, argv }),
+        env,
+        stdin,
+        terminal: false,
+      },
+      options.signal,
+    );
+    const process = new ContainerProcess(home, exec, { nonce, stdin, onStatus: options.onStatus ?? (() => {}) });
+    await process.#start(options.signal);
+    return process;
+  }
+
+  kill(): void {
+    this.#killing ??= this.#kill().catch((error: unknown) => {
+      this.#home.log({ level: "error", message: `a command could not be killed: ${String(error)}` });
+    });
+  }
+
+  async #kill(): Promise<void> {
+    const tree = await this.#started.promise;
+    await tree.kill({ exit: this.exit, isOver: () => this.#over, drain: () => this.outputs.drain() });
+  }
+
+  async #start(signal: AbortSignal | undefined): Promise<void> {
+    const cancelled = Promise.withResolvers<never>();
+    const cancel = () =>
+      cancelled.reject(new SandboxError("CANCELLED", "the call was cancelled", { cause: signal?.reason }));
+    if (signal?.aborted) cancel();
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      await Promise.race([this.#started.promise, cancelled.promise]);
+    } catch (error) {
+      // It may have started meanwhile, or be about to.
+      this.#started.promise.then(
+        () => this.kill(),
+        () => {},
+      );
+      this.stdout.destroy();
+      this.stderr.destroy();
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  #receive(name: OutputName, bytes: Buffer): void {
+    for (const piece of this.#scanners[name].scan(bytes)) {
+      // The first frame on stderr tells whether there is a command; all of stdout may have overtaken it.
+      if (this.#tree === undefined && (name === "stdout" || piece.kind === "data")) this.#early.push({ name, piece });
+      else this.#take(name, piece);
+    }
+  }
+
+  #take(name: OutputName, piece: Piece): void {
+    if (piece.kind === "frame") this.#onFrame(name, piece.text);
+    else this.outputs.push(this[name], piece.data);
+  }
+
+  #onFrame(name: OutputName, text: string): void {
+    const [verb, ...rest] = text.split(" ");
+    const failure = startFailure(verb);
+    if (failure !== undefined) {
+      this.#started.reject(failure);
+    } else if (verb === "started" && this.#tree === undefined) {
+      this.#tree = new CommandTree(this.#home, rest);
+      for (const { name, piece } of this.#early.splice(0)) this.#take(name, piece);
+      this.#started.resolve(this.#tree);
+    } else if (verb === "status") {
+      this.#statuses[name].push(text.slice("status ".length));
+      this.#passStatusOn();
+      if (this.#statuses[name].length > MOST_STATUSES) this.kill();
+    } else if (verb === "ended") {
+      const [exitCode = KILLED, oomKills = 0] = rest.map(Number);
+      this.#endings.add(name);
+      this.outputs.end(this[name]);
+      if (this.#endings.size === 2) this.#ended(exitCode, oomKills);
+    }
+  }
+
+  /** A status is passed on once it was seen in both streams: all output from before it is then here. */
+  #passStatusOn(): void {
+    const { stdout, stderr } = this.#statuses;
+    while (stdout.length > 0 && stderr.length > 0) {
+      stderr.shift();
+      this.#onStatus(this.#nonce, stdout.shift()!);
+    }
+  }
+
+  #ended(exitCode: number, oomKills: number): void {
+    const outOfMemory = this.#tree?.killedForMemory(oomKills) ?? false;
+    this.#finish({ exitCode: isExitCode(exitCode) ? exitCode : KILLED, outOfMemory });
+    this.#tree?.release();
+    this.#exec.connection.destroy();
+  }
+
+  /** The connection closed before the script said that the command has ended: somebody killed it, or the box. */
+  async #disconnected(): Promise<void> {
+    if (this.#over) return;
+    if (this.#tree === undefined) {
+      this.#over = true;
+      const said = this.#early.map(({ piece }) => (piece.kind === "data" ? piece.data.toString("latin1") : ""));
+      const complaint = said.join("").slice(0, LONGEST_COMPLAINT);
+      this.#started.reject(describeExecFailure(new Error(complaint || "the connection was closed")));
+      this.#finish({ exitCode: KILLED, outOfMemory: false });
+      return;
+    }
+    for (const name of ["stdout", "stderr"] as const) {
+      const rest = this.#scanners[name].rest();
+      if (rest.length > 0 && !this.#endings.has(name)) this.outputs.push(this[name], rest);
+    }
+    try {
+      const exitCode = (await exitCodeOf(this.#home.engine, this.#exec.id)) ?? KILLED;
+      this.#finish({ exitCode, ...(await this.#tree.clearUp()) });
+    } catch (error) {
+      this.#fail(new SandboxError("INTERNAL", "the engine went away under a command", { cause: error }));
+    }
+  }
+
+  #finish(exit: ProcessExit): void {
+    this.#over = true;
+    this.outputs.end(this.stdout);
+    this.outputs.end(this.stderr);
+    this.stdin?.destroy();
+    this.#exited.resolve(exit);
+  }
+
+  #fail(error: SandboxError): void {
+    this.#over = true;
+    this.stdout.destroy(error);
+    this.stderr.destroy(error);
+    this.stdin?.destroy();
+    this.#exited.reject(error);
+  }
+}
+
+// A forged frame may say anything.
+function isExitCode(code: number): boolean {
+  return Number.isInteger(code) && code >= 0 && code <= 255;
+}
+
+export function newNonce(): string {
+  return randomBytes(16).toString("hex");
+}
+
+/** Ending it closes our half of the connection, which is the command's end of file. */
+export function inputOf(exec: Exec): Writable {
+  const { connection } = exec;
+  const input = new Writable({
+    // A command that ended takes no more input; that is its right and nobody's error.
+    write: (chunk: Buffer, _encoding, done) => void connection.write(chunk, () => done()),
+    final: (done) => void connection.end(() => done()),
+  });
+  input.on("error", () => {});
+  connection.on("close", () => input.destroy());
+  return input;
+}

@@ -1,0 +1,163 @@
+import type { Socket } from "node:net";
+import { SandboxError } from "../backend/errors.ts";
+import { Demultiplexer } from "./demultiplexer.ts";
+import { compact, WARDEN_SCRIPT } from "./scripts.ts";
+
+/** Longer than any answer takes in a box that is in order; the fallback is to end the whole box. */
+const ANSWER_TIMEOUT_MS = 1_500;
+/** An answer is a short line; whoever replaced the warden by something that talks more is cut off. */
+const LONGEST_ANSWER = 4096;
+/** The kernel counts start times in hundredths of a second. */
+const TICKS_PER_SECOND = 100;
+
+interface Question {
+  readonly text: string;
+  readonly resolve: (answer: string) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The two processes that are not the command's own: docker-init above it, and the script in between. */
+export interface Root {
+  readonly root: number;
+  readonly wrapper: number;
+}
+
+/**
+ * Our hand inside a container (see WARDEN_SCRIPT). It runs as the box's user, so a command can end or stop it: then a
+ * question fails, and the caller ends the box instead; the next question starts another one.
+ */
+export class Warden {
+  readonly #connect: (commandLine: readonly string[]) => Promise<Socket>;
+  readonly #questions: Question[] = [];
+  #connection: Promise<Socket> | undefined;
+  #asking = false;
+  #nextId = 1;
+  #answer: ((line: string | undefined) => void) | undefined;
+  #closed = false;
+  /** Milliseconds of performance.now() at the kernel's zero of time; an answer on the way makes it later, never earlier. */
+  #bootMs: number | undefined;
+
+  constructor(connect: (commandLine: readonly string[]) => Promise<Socket>) {
+    this.#connect = connect;
+  }
+
+  async shells(): Promise<string[]> {
+    return (await this.#ask("shells")).split(" ").filter((path) => path !== "");
+  }
+
+  /** Kills everything below a root; how many are still there. */
+  async clear(tree: Root): Promise<number> {
+    return Number(await this.#ask(`clear ${tree.root} ${tree.wrapper}`));
+  }
+
+  async release(tree: Root): Promise<void> {
+    await this.#ask(`release ${tree.root} ${tree.wrapper}`);
+  }
+
+  async killOrphans(): Promise<number> {
+    return Number(await this.#ask("orphans"));
+  }
+
+  async oomKills(): Promise<number> {
+    return Number(await this.#ask("ooms"));
+  }
+
+  async signal(signalNumber: number, pid: number): Promise<void> {
+    await this.#ask(`signal ${signalNumber} ${pid}`);
+  }
+
+  /** Signals the children of a shell that started since a time of performance.now(), and all their descendants. */
+  async signalChildren(signal: string, shell: number, sinceMs: number): Promise<number> {
+    this.#bootMs ??= await this.#measureBoot();
+    const since = Math.max(0, Math.floor(((sinceMs - this.#bootMs) * TICKS_PER_SECOND) / 1000));
+    return Number(await this.#ask(`foreground ${signal.replace(/^SIG/, "")} ${shell} ${since}`));
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#drop();
+  }
+
+  /** The smallest of several, since whatever delays an answer makes the zero seem later. */
+  async #measureBoot(): Promise<number> {
+    const zeros: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const uptime = Number(await this.#ask("uptime"));
+      // The kernel cuts the uptime off at hundredths.
+      zeros.push(performance.now() - uptime * 1000);
+    }
+    return Math.min(...zeros);
+  }
+
+  // One question at a time: the limit on an answer is then about that answer.
+  #ask(text: string): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    this.#questions.push({ text, resolve, reject });
+    if (!this.#asking) void this.#askAll();
+    return promise;
+  }
+
+  async #askAll(): Promise<void> {
+    this.#asking = true;
+    for (let question = this.#questions.shift(); question !== undefined; question = this.#questions.shift()) {
+      try {
+        question.resolve(await this.#askOne(question.text));
+      } catch (error) {
+        question.reject(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
+    this.#asking = false;
+  }
+
+  async #askOne(text: string): Promise<string> {
+    if (this.#closed) throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox was stopped");
+    this.#connection ??= this.#open();
+    const connection = await this.#connection.catch((error: unknown) => {
+      this.#connection = undefined;
+      throw error;
+    });
+    const id = String(this.#nextId++);
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    const timer = setTimeout(() => resolve(undefined), ANSWER_TIMEOUT_MS);
+    this.#answer = (line) => {
+      if (line === undefined) resolve(undefined);
+      else if (line.startsWith(`${id} `)) resolve(line.slice(id.length + 1).trim());
+    };
+    connection.write(`${id} ${text}\n`);
+    const answer = await promise;
+    clearTimeout(timer);
+    this.#answer = undefined;
+    if (answer !== undefined) return answer;
+    this.#drop();
+    throw new SandboxError("INTERNAL", "the sandbox's warden does not answer");
+  }
+
+  async #open(): Promise<Socket> {
+    const connection = await this.#connect(["/bin/sh", "-c", compact(WARDEN_SCRIPT), "warden"]);
+    let line = "";
+    const demultiplexer = new Demultiplexer((_name, bytes) => {
+      line += bytes.toString("latin1");
+      for (let end = line.indexOf("\n"); end >= 0; end = line.indexOf("\n")) {
+        this.#answer?.(line.slice(0, end));
+        line = line.slice(end + 1);
+      }
+      if (line.length > LONGEST_ANSWER) connection.destroy();
+    });
+    connection.on("data", (chunk: Buffer) => demultiplexer.feed(chunk));
+    connection.on("error", () => {});
+    connection.on("close", () => {
+      this.#answer?.(undefined);
+      this.#connection = undefined;
+    });
+    return connection;
+  }
+
+  #drop(): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
+    connection?.then(
+      (socket) => socket.destroy(),
+      () => {},
+    );
+  }
+}

@@ -1,0 +1,125 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Box } from "../../src/isolation/backend/backend.ts";
+import { bash, describeDocker, finish, output } from "./arena.ts";
+
+const OK = { exitCode: 0, outOfMemory: false };
+
+async function countOf(box: Box, args: string): Promise<number> {
+  return Number((await output(box, `ps -eo args | grep -c '^${args}'`)).stdout);
+}
+
+async function secondsOf(action: () => Promise<unknown>): Promise<number> {
+  const begin = performance.now();
+  await action();
+  return (performance.now() - begin) / 1000;
+}
+
+describeDocker("killing in a container", (arena) => {
+  test("reaches what ignores signals, what called setsid, and what forked twice; partial output stays", async () => {
+    const box = await arena.box();
+    const run = await bash(
+      box,
+      "trap '' INT TERM HUP; (setsid setsid sleep 5551 &); python3 -c 'import os,signal,time\n" +
+        "[signal.signal(s, signal.SIG_IGN) for s in (1,2,3,15)]\n" +
+        'if os.fork()==0:\n os.setsid()\n if os.fork()==0: os.execv("/bin/sleep",["/bin/sleep","5552"])\n os._exit(0)\n' +
+        'print("partial",flush=True)\ntime.sleep(1000)\'',
+    );
+    const finished = finish(run);
+    await delay(500);
+    expect(await countOf(box, "sleep 5551")).toBe(1);
+    expect(await countOf(box, "/bin/sleep 5552")).toBe(1);
+    const seconds = await secondsOf(async () => {
+      run.kill();
+      run.kill();
+      await run.exit;
+    });
+    expect(await finished).toEqual({ exitCode: 137, outOfMemory: false, stdout: "partial\n", stderr: "" });
+    expect(seconds).toBeLessThan(1);
+    expect(await countOf(box, "sleep 5551")).toBe(0);
+    expect(await countOf(box, "/bin/sleep 5552")).toBe(0);
+  });
+
+  test("is not needed for daemons: they end with the command that left them, and it does not wait for them", async () => {
+    const box = await arena.box();
+    expect(await output(box, "setsid sleep 5553 & (setsid sleep 5554 &); echo left")).toEqual({
+      ...OK,
+      stdout: "left\n",
+      stderr: "",
+    });
+    expect(await countOf(box, "sleep 555[34]")).toBe(0);
+  });
+
+  test("ends only the one command", async () => {
+    const box = await arena.box();
+    const [one, other] = [await bash(box, "sleep 5555"), await bash(box, "sleep 1; echo fine")];
+    one.kill();
+    expect((await finish(one)).exitCode).toBe(137);
+    expect(await finish(other)).toEqual({ ...OK, stdout: "fine\n", stderr: "" });
+  });
+
+  test("resolves `exit` although nobody reads a flood of output", async () => {
+    const box = await arena.box();
+    const run = await bash(box, "yes");
+    await delay(700);
+    expect(
+      await secondsOf(async () => {
+        run.kill();
+        expect(await run.exit).toEqual({ exitCode: 137, outOfMemory: false });
+      }),
+    ).toBeLessThan(1);
+  });
+
+  test("ends a fork bomb at its limit of processes, and the box works again", async () => {
+    const box = await arena.box({ limits: { pids: 100 } });
+    const run = await bash(box, "bomb() { bomb | bomb & }; bomb; sleep 100");
+    run.stdout.resume();
+    run.stderr.resume();
+    await delay(700);
+    expect((await box.usage()).pids).toBeLessThanOrEqual(104);
+    expect(
+      await secondsOf(async () => {
+        run.kill();
+        await run.exit;
+      }),
+    ).toBeLessThan(4);
+    expect(await output(box, "echo again")).toEqual({ ...OK, stdout: "again\n", stderr: "" });
+  });
+
+  test("by a command of everything it may kill ends itself, not the box", async () => {
+    const box = await arena.box();
+    const victim = await bash(box, "sleep 5556");
+    expect((await output(box, "kill -9 -1; sleep 5557")).exitCode).toBe(137);
+    expect((await finish(victim)).exitCode).toBe(137);
+    expect(await output(box, "ps -e -o args= | grep -c '^sleep 555'")).toMatchObject({ stdout: "0\n" });
+  });
+
+  test("works when the warden was stopped: then the whole container is restarted", async () => {
+    const box = await arena.box();
+    const run = await bash(
+      box,
+      "for p in /proc/[0-9]*; do grep -q '^PPid:.0' $p/status && kill -STOP $(basename $p); done; sleep 5558",
+    );
+    const finished = finish(run);
+    await delay(500);
+    const seconds = await secondsOf(async () => {
+      run.kill();
+      await run.exit;
+    });
+    expect((await finished).exitCode).toBe(137);
+    expect(seconds).toBeLessThan(6);
+    expect(await output(box, "echo again")).toEqual({ ...OK, stdout: "again\n", stderr: "" });
+  });
+
+  test("by the kernel for want of memory is told from any other", async () => {
+    const box = await arena.box({ limits: { memoryBytes: 128 * 1024 ** 2 } });
+    const hog = await box.run({
+      argv: ["/usr/bin/python3", "-c", "x = bytearray(1 << 30)"],
+      env: {},
+      workdir: "/",
+      stdin: false,
+    });
+    expect(await finish(hog)).toMatchObject({ exitCode: 137, outOfMemory: true });
+    expect(await output(box, "kill -9 $$")).toMatchObject({ exitCode: 137, outOfMemory: false });
+  });
+});

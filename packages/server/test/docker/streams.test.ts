@@ -1,0 +1,73 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Demultiplexer } from "../../src/isolation/docker/demultiplexer.ts";
+import { FrameScanner } from "../../src/isolation/docker/frames.ts";
+
+const NONCE = "0123456789abcdef0123456789abcdef";
+
+const frame = (text: string) => `\x1e${NONCE} ${text}\x1e`;
+
+/** Feeds a text in pieces and tells data from frames. */
+function scan(text: string, cuts: readonly number[]): { data: string; frames: string[] } {
+  const scanner = new FrameScanner(NONCE);
+  const bytes = Buffer.from(text, "latin1");
+  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+  const result = { data: "", frames: [] as string[] };
+  for (const [index, place] of places.entries()) {
+    for (const piece of scanner.scan(bytes.subarray(places[index - 1] ?? 0, place))) {
+      if (piece.kind === "frame") result.frames.push(piece.text);
+      else result.data += piece.data.toString("latin1");
+    }
+  }
+  result.data += scanner.rest().toString("latin1");
+  return result;
+}
+
+describe("frames between output", () => {
+  test("are found wherever the stream is cut, and everything else is kept", () => {
+    const noise = fc.constantFrom("a", "\x1e", `\x1e${NONCE.slice(0, 9)}`, `\x1e${NONCE}`, NONCE, " ", "\n", "\xff");
+    const part = fc.oneof(
+      noise.map((data) => ({ data })),
+      fc.constantFrom("ended 0 0", "status x y").map((text) => ({ text })),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 12 }), fc.array(fc.nat(), { maxLength: 8 }), (parts, cuts) => {
+        // A piece of noise before a frame or a space could complete an opening of its own: keep them apart.
+        const text = parts.map((item) => ("text" in item ? frame(item.text) : `${item.data}.`)).join("");
+        const expected = {
+          data: parts.map((item) => ("text" in item ? "" : `${item.data}.`)).join(""),
+          frames: parts.flatMap((item) => ("text" in item ? [item.text] : [])),
+        };
+        expect(scan(text, cuts)).toEqual(expected);
+      }),
+    );
+  });
+
+  test("that never end are output after all", () => {
+    const endless = `\x1e${NONCE} ${"x".repeat(100_000)}`;
+    expect(scan(endless, [10, 50_000])).toEqual({ data: endless, frames: [] });
+  });
+});
+
+test("the engine's multiplexed stream comes apart wherever it is cut", () => {
+  const piece = fc.record({ name: fc.constantFrom("stdout", "stderr"), data: fc.uint8Array({ maxLength: 40 }) });
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 10 }), fc.array(fc.nat(), { maxLength: 10 }), (pieces, cuts) => {
+      const bytes = Buffer.concat(
+        pieces.flatMap(({ name, data }) => {
+          const header = Buffer.alloc(8);
+          header[0] = name === "stdout" ? 1 : 2;
+          header.writeUInt32BE(data.length, 4);
+          return [header, Buffer.from(data)];
+        }),
+      );
+      const got: Record<string, number[]> = { stdout: [], stderr: [] };
+      const demultiplexer = new Demultiplexer((name, part) => got[name]?.push(...part));
+      const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+      for (const [index, place] of places.entries()) demultiplexer.feed(bytes.subarray(places[index - 1] ?? 0, place));
+      const expected = (wanted: string) =>
+        pieces.filter(({ name }) => name === wanted).flatMap(({ data }) => [...data]);
+      expect(got).toEqual({ stdout: expected("stdout"), stderr: expected("stderr") });
+    }),
+  );
+});
