@@ -5,9 +5,33 @@ import { printable, printableSentence } from "./terminal.ts";
 
 /** Commands load when they are called: `policy` needs no engine, and help needs nothing. */
 const COMMANDS: Readonly<Record<string, { readonly summary: string; readonly load: () => Promise<Command> }>> = {
+  run: {
+    summary: "run a command on a directory in a sandbox, and list what it changed",
+    load: async () => (await import("./commands/run.ts")).run,
+  },
+  shell: {
+    summary: "an interactive shell on a directory in a sandbox",
+    load: async () => (await import("./commands/shell.ts")).shell,
+  },
+  doctor: {
+    summary: "what this machine lacks for running sandboxes, and how to fix it",
+    load: async () => (await import("./commands/doctor.ts")).doctor,
+  },
   mount: {
     summary: "show a directory to an agent through its rules, until interrupted",
     load: async () => (await import("./commands/mount.ts")).mount,
+  },
+  diff: {
+    summary: "what a kept delta changes in its codebase",
+    load: async () => (await import("./commands/diff.ts")).diff,
+  },
+  apply: {
+    summary: "write the changes of a kept delta into the codebase, as far as the rules allow",
+    load: async () => (await import("./commands/apply.ts")).apply,
+  },
+  discard: {
+    summary: "throw away changes of a kept delta",
+    load: async () => (await import("./commands/discard.ts")).discard,
   },
   "policy explain": {
     summary: "which rule decides about a path, and which ones lost",
@@ -36,18 +60,19 @@ Options:
   -h, --help      this text; after a command, the help of that command
   -V, --version   the version
 
-Exit codes: 0 done, 1 it did not work (or the answer is no), 2 the command was given wrongly.
+Exit codes: 0 done, 1 it did not work (or the answer is no), 2 the command was given wrongly. run and shell end with the
+code of what they ran.
 `;
 
-// A reader that has seen enough (`| head`) is no error of ours.
+// A reader that has seen enough (`| head`) is no error of ours. A command with something to clean up listens itself.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
-  process.exit(0);
+  if (process.stdout.listenerCount("error") === 1) process.exit(0);
 });
 
 process.exitCode = await main(process.argv.slice(2));
 
-async function main(args: readonly string[]): Promise<ExitCode> {
+async function main(args: readonly string[]): Promise<number> {
   const [first = "--help", second = ""] = args;
   if (first === "--help" || first === "-h" || first === "help") {
     process.stdout.write(HELP);
@@ -80,7 +105,7 @@ async function main(args: readonly string[]): Promise<ExitCode> {
     if (error instanceof UsageError) return complain(error.message, `agentfense ${name} --help`);
     if (!(error instanceof CommandFailure)) throw error;
     process.stderr.write(`agentfense: ${printableLines(error.message)}\n`);
-    return 1;
+    return error.exitCode;
   }
 }
 

@@ -12,6 +12,7 @@ export { type Finding, type RealRuntime, workingRuntimes } from "./isolation/doc
 export { type Change, listChanges } from "./isolation/filesystem/changes.ts";
 export type { Owner } from "./isolation/filesystem/presentation.ts";
 export type { QuotaLimits } from "./isolation/filesystem/quota.ts";
+export { removeTree } from "./isolation/filesystem/remove-tree.ts";
 export { type Isolation, type IsolationOptions, openIsolation } from "./isolation/isolation.ts";
 export type { MockCall, MockOptions } from "./isolation/mock/backend.ts";
 export type { MockAnswer } from "./isolation/mock/plan.ts";

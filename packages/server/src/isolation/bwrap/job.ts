@@ -211,9 +211,9 @@ export class Job {
     if (this.#exitCode === undefined) this.#killBox(); // bwrap died before it could arrange that the box dies with it
     if (this.#init !== undefined) await waitUntilGone(this.#init, GONE_TIMEOUT_MS);
     const end = await this.#judge();
-    if ("failure" in end && !this.#isStarted) {
+    if (!this.#isStarted && ("failure" in end || this.#isKilled)) {
       this.#destroyStreams();
-      this.#start.reject(end.failure);
+      this.#start.reject("failure" in end ? end.failure : new SandboxError("CANCELLED", "the command was killed"));
     } else {
       this.#hasStarted();
     }

@@ -26,7 +26,7 @@ import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./ex
 import { exitSignal } from "./exit-signal.ts";
 import { checkEnvironment, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "./request.ts";
 
-export const DEFAULT_TARGET = "/workspace";
+const DEFAULT_TARGET = "/workspace";
 const DEFAULT_OUTPUT_BYTES = 10 * 1024 * 1024;
 
 export interface SandboxParts {

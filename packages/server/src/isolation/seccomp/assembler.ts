@@ -17,7 +17,7 @@ export type Comparison = "equal" | "different" | "atLeast";
 
 const MAXIMUM_INSTRUCTIONS = 4096; // BPF_MAXINSNS
 const LONGEST_BRANCH = 255;
-export const INSTRUCTION_BYTES = 8;
+const INSTRUCTION_BYTES = 8;
 
 const Code = {
   load: 0x20, // BPF_LD | BPF_W | BPF_ABS

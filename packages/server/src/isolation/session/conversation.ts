@@ -11,6 +11,7 @@ export class Conversation {
   #dialect: Dialect | undefined;
   #last: CommandState = FRESH_STATE;
   #count = 0;
+  #serial = "";
 
   constructor(process: ShellProcess) {
     this.#commands = process.commands;
@@ -34,6 +35,14 @@ export class Conversation {
     await this.#say((serial) => this.#spoken.settle(serial));
   }
 
+  /**
+   * Asks for the awaited answer again: a signal that comes just when a command ends may have eaten it. A shell that is
+   * still busy reads this when it is done, and nobody minds an answer too many.
+   */
+  remind(): void {
+    this.#commands.write(this.#spoken.settle(this.#serial));
+  }
+
   /** What the next command shall find in `$?` and as options. */
   remember(state: CommandState): void {
     this.#last = state;
@@ -45,9 +54,9 @@ export class Conversation {
   }
 
   #say(line: (serial: string) => string | Buffer): Promise<Answer> {
-    const serial = `${++this.#count}.${randomBytes(8).toString("hex")}`;
-    const answer = this.#answers.awaitAnswer(serial);
-    this.#commands.write(line(serial));
+    this.#serial = `${++this.#count}.${randomBytes(8).toString("hex")}`;
+    const answer = this.#answers.awaitAnswer(this.#serial);
+    this.#commands.write(line(this.#serial));
     return answer;
   }
 }

@@ -19,10 +19,11 @@ import { join, quote } from "./quoting.ts";
  * What differs from a script or a terminal, and cannot be helped:
  * - `exec <FILE` lasts for one command; so does what a command opens as descriptor 8.
  * - With `set -e` the status of the whole command counts, as it does for a function: `false && true` ends the shell.
- * - bash: `set -u` with an unset variable, and `${x?}`, end the shell, as in a script. An interruption removes a DEBUG trap; a DEBUG or ERR trap
- *   also sees the protocol's commands. PIPESTATUS does not outlive the command.
+ * - bash: `set -u` with an unset variable, and `${x?}`, end the shell, as in a script. An interruption removes a DEBUG
+ *   trap; a DEBUG or ERR trap also sees the protocol's commands. PIPESTATUS does not outlive the command.
  * - dash: `kill %1` needs job control, which there is not. After `return` the positional parameters are the old ones.
- * - zsh: a syntax error turns tracing off. PS1 and PS2 are emptied after each command, for it would print them.
+ * - zsh: a syntax error turns tracing off. A program that stops itself is left behind, with exit code 128 + 19. PS1 and
+ *   PS2 are emptied after each command, for it would print them.
  * - A bash that is called sh is not in its POSIX mode, in which any such error ends it.
  * - An empty command leaves `$?`, and so its own exit code, as it was.
  * - `set -n` is the end: nothing reads the next line.
@@ -110,7 +111,7 @@ const POSIX_KEEP_WORDS =
 function posixAnswer(serial: string): string {
   return (
     `{ ${printAnswer("\\command", serial, 8)}; \\command set +xv; __agentfense_runs=; ` +
-    '\\command eval "${__agentfense_words+set -- $__agentfense_words}"; \\command unset __agentfense_words; } 2>/dev/null'
+    `\\command eval "\${__agentfense_words+set -- $__agentfense_words}"; \\command unset __agentfense_words; } 2>/dev/null`
   );
 }
 

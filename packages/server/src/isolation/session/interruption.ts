@@ -27,11 +27,13 @@ export interface Interruption {
  *
  * @param sinceMs when the command began, in performance.now()
  * @param ended settles when the command has ended or the shell is gone
+ * @param remind asks the shell again whether it has
  */
 export async function interrupt(
   process: ShellProcess,
   sinceMs: number,
   ended: Promise<unknown>,
+  remind: () => void,
 ): Promise<Interruption> {
   let over = false;
   const finished = ended.then(
@@ -57,6 +59,7 @@ export async function interrupt(
       await process.signalForeground(STAGES[stage]!.signal, sinceMs);
     }
     await Promise.race([finished, pause(STEP_MS)]);
+    if (!over) remind();
   }
   return { signal: STAGES[Math.max(stage, 0)]!.signal, helpless: !over };
 }

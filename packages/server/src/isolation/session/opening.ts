@@ -48,6 +48,11 @@ export async function awaitReady(
   }
 }
 
+/** Hands on what a shell that is gone has left. Where nobody can tell how much that is, its streams end by themselves. */
+export async function drainRemains(parts: Parameters<typeof drain>[0]): Promise<void> {
+  await drain(parts).catch(() => Promise.all([parts.stdout.finish(Infinity), parts.stderr.finish(Infinity)]));
+}
+
 /**
  * Hands on what the command that has just ended still owes. Its answer came after its last output was in the pipes, so
  * everything it wrote is counted there.
@@ -59,7 +64,6 @@ export async function drain(parts: {
 }): Promise<void> {
   parts.stdout.freeze();
   parts.stderr.freeze();
-  // A shell that is gone may leave nothing to ask; then its streams end by themselves.
-  const owed = await parts.process.pendingOutput().catch(() => ({ stdout: Infinity, stderr: Infinity }));
+  const owed = await parts.process.pendingOutput();
   await Promise.all([parts.stdout.finish(owed.stdout), parts.stderr.finish(owed.stderr)]);
 }

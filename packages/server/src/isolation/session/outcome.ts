@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import type { InterruptSignal } from "../backend/backend.ts";
 import type { ExecOutcome } from "../sandbox/api.ts";
 
 const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
@@ -11,6 +12,6 @@ export function outcomeOf(facts: Omit<ExecOutcome, "signal">): ExecOutcome {
   return signal === undefined ? facts : { ...facts, signal };
 }
 
-export function exitCodeOf(signal: "SIGINT" | "SIGTERM" | "SIGKILL"): number {
+export function exitCodeOf(signal: InterruptSignal): number {
   return 128 + constants.signals[signal];
 }

@@ -1,4 +1,4 @@
-import type { Box, ProcessExit, ShellProcess } from "../backend/backend.ts";
+import type { Box, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type {
   Cancellable,
@@ -15,7 +15,7 @@ import type { Answer } from "./answers.ts";
 import { Conversation } from "./conversation.ts";
 import { EventQueue } from "./event-queue.ts";
 import { interrupt, untilInterrupted } from "./interruption.ts";
-import { awaitReady, drain } from "./opening.ts";
+import { awaitReady, drain, drainRemains } from "./opening.ts";
 import { exitCodeOf, outcomeOf } from "./outcome.ts";
 import { Outlet, type Sink } from "./outlet.ts";
 import { OutputBuffer } from "./output-buffer.ts";
@@ -53,6 +53,7 @@ type Ending = { readonly answer: Answer } | { readonly exit: ProcessExit };
 
 /** After an interruption the shell must answer an empty line within this time. */
 const SETTLE_MS = 2_000;
+const REMIND_MS = 100;
 
 /**
  * A shell that stays. One command at a time is given to it; `dialects.ts` says how.
@@ -200,18 +201,15 @@ export class ShellSession implements Session {
 
     const interrupted = await untilInterrupted(running.promise, request.timeoutMs, signal);
     let exitCode: number | undefined;
-    if (interrupted !== undefined) {
-      const interruption = await interrupt(process, beganMs, running.promise);
-      if (interruption.helpless) this.#abandonShell();
-      exitCode = exitCodeOf(interruption.helpless ? "SIGKILL" : interruption.signal);
-    }
+    if (interrupted !== undefined) exitCode = exitCodeOf(await this.#interrupt(beganMs, running.promise));
     const ending = await running.promise;
     const durationMs = performance.now() - beganMs;
-    await drain(this.#parts);
     if ("answer" in ending) {
+      await this.#orBreak(drain(this.#parts));
       conversation.remember({ exitStatus: exitCode ?? ending.answer.exitStatus, options: ending.answer.options });
       if (interrupted !== undefined) await this.#settle();
     } else {
+      await drainRemains(this.#parts);
       process.kill(); // background jobs end with their session
     }
     this.#running = undefined;
@@ -225,14 +223,36 @@ export class ShellSession implements Session {
     });
   }
 
+  /** Tells the signal that was needed. */
+  async #interrupt(beganMs: number, ended: Promise<unknown>): Promise<InterruptSignal> {
+    const { process, conversation } = this.#parts;
+    const { signal, helpless } = await this.#orBreak(interrupt(process, beganMs, ended, () => conversation.remind()));
+    if (!helpless) return signal;
+    this.#abandonShell();
+    return "SIGKILL";
+  }
+
+  /** A shell that cannot be signalled or asked is of no use. */
+  async #orBreak<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (cause) {
+      this.#abandonShell();
+      throw brokenUnder(cause);
+    }
+  }
+
   /** A late signal must not hit the next command. */
   async #settle(): Promise<void> {
+    const { conversation } = this.#parts;
     const settled = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => settled.resolve(false), SETTLE_MS);
-    void this.#parts.conversation.settle().then(() => settled.resolve(true));
-    const { promise } = this.#gone;
-    if (!(await Promise.race([settled.promise, promise.then(() => true)]))) this.#abandonShell();
-    clearTimeout(timer);
+    const deadline = setTimeout(() => settled.resolve(false), SETTLE_MS);
+    const reminder = setInterval(() => conversation.remind(), REMIND_MS);
+    void conversation.settle().then(() => settled.resolve(true));
+    void this.#gone.promise.then(() => settled.resolve(true));
+    if (!(await settled.promise)) this.#abandonShell();
+    clearTimeout(deadline);
+    clearInterval(reminder);
   }
 
   #abandonShell(): void {
@@ -249,7 +269,7 @@ export class ShellSession implements Session {
 
   #broke(cause: unknown): void {
     this.#finish({ reason: "killed" });
-    this.#running?.reject(new SandboxError("INTERNAL", "the sandbox broke under the session", { cause }));
+    this.#running?.reject(brokenUnder(cause));
     this.#gone.resolve();
   }
 
@@ -290,4 +310,8 @@ export class ShellSession implements Session {
     if (outcome.truncated) report("output", `a command of session ${this.id} printed more than is kept`);
     if (outcome.outOfMemory) report("memory", `session ${this.id} ran out of memory`);
   }
+}
+
+function brokenUnder(cause: unknown): SandboxError {
+  return new SandboxError("INTERNAL", "the sandbox broke under the session", { cause });
 }

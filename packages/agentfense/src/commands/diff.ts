@@ -1,0 +1,89 @@
+import { once } from "node:events";
+import { diffChanges, encodeText, type FileDiff } from "@agentfense/server";
+import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
+import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
+import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
+import { print } from "../output.ts";
+import { printableSentence } from "../terminal.ts";
+
+const HELP = `Usage: agentfense diff --delta DELTA [OPTIONS] DIR [PATH…]
+
+Shows what the delta kept by run or mount changes in DIR, as a unified diff; with PATHs (/src/main.ts or src/main.ts), only
+there and below. Control characters in names and content are escaped. The delta may be in use.
+
+  --delta DELTA     the directory given to run or mount as --delta
+  --stat            one line a change instead, with counts of lines; ! marks what the host may run or trust unasked
+  --json            one array of { kind, path, type, size, linesAdded, linesRemoved, sensitive, … } instead
+  --raw             the diff byte for byte, for git apply; not to a terminal
+  -h, --help        this text
+`;
+
+const OPTIONS = {
+  delta: { type: "string" },
+  stat: { type: "boolean" },
+  json: { type: "boolean" },
+  raw: { type: "boolean" },
+} as const;
+
+export const diff: Command = { help: HELP, run };
+
+async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const forms = (["stat", "json", "raw"] as const).filter((form) => values[form] === true);
+  if (forms.length > 1) throw new UsageError(`give one of --${forms.join(", --")}`);
+  if (values.raw && process.stdout.isTTY) throw new UsageError("--raw goes to a file or a pipe, not to a terminal");
+  const [given, ...paths] = positionals;
+  const { delta, directory } = await requirePlaces(values.delta, given);
+  const changes = diffChanges({ delta, lowers: [directory], ...(paths.length > 0 && { paths }) });
+  await FORMS[forms[0] ?? "text"](changes).catch(explainRefusal);
+  return 0;
+}
+
+type Form = (changes: AsyncIterable<FileDiff>) => Promise<void>;
+
+const FORMS: Readonly<Record<"text" | "stat" | "json" | "raw", Form>> = {
+  async text(changes) {
+    for await (const { text } of changes) await print(printableText(text));
+  },
+  async raw(changes) {
+    for await (const { text } of changes) await printBytes(encodeText(text));
+  },
+  async json(changes) {
+    const rows: Omit<FileDiff, "text">[] = [];
+    for await (const { text: _, ...row } of changes) rows.push(row);
+    await print(`${JSON.stringify(rows, undefined, 2)}\n`);
+  },
+  async stat(changes) {
+    const total = { changes: 0, added: 0, removed: 0 };
+    for await (const change of changes) {
+      total.changes += 1;
+      total.added += change.linesAdded;
+      total.removed += change.linesRemoved;
+      await print(`${statLine(change)}\n`);
+    }
+    const lines = total.added + total.removed > 0 ? `, +${total.added} -${total.removed}` : "";
+    await print(total.changes === 0 ? "no changes\n" : `${counted(total.changes, "change")}${lines}\n`);
+  },
+};
+
+function statLine(change: FileDiff): string {
+  const remarks = {
+    lines: `+${change.linesAdded} -${change.linesRemoved}`,
+    binary: "binary",
+    "too-large": "too large to show",
+    nothing: "",
+  };
+  const remark = remarks[change.shows];
+  const mark = change.sensitive ? "!" : " ";
+  return `${KIND_LETTERS[change.kind]}${mark} ${shownPath(change)}${remark === "" ? "" : `  ${remark}`}`;
+}
+
+/** Lines stay lines and tabs tabs; everything else that would move the cursor or hide text is escaped. */
+function printableText(text: string): string {
+  return text.replace(/[^\n\t]+/g, printableSentence);
+}
+
+/** As `print`, for bytes that need not be text. */
+async function printBytes(bytes: Uint8Array): Promise<void> {
+  if (!process.stdout.write(bytes)) await once(process.stdout, "drain");
+}

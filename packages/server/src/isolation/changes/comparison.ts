@@ -1,0 +1,66 @@
+import { Errno, syscalls } from "@agentfense/fuse";
+
+const { FileType, Open, Stat } = syscalls;
+
+/** What counts of a mode: setuid, setgid and sticky are never carried over, so they make no difference either. */
+export const MODE_BITS = 0o777;
+
+const BLOCK = 64 * 1024;
+const BLOCKS_IN_A_ROW = 64;
+
+/** An entry by the descriptor of its directory and its name. */
+export interface Place {
+  readonly directory: number;
+  readonly name: string;
+}
+
+export function statOf(place: Place): syscalls.Stat | undefined {
+  const stat = new Stat();
+  return place.directory >= 0 && syscalls.statat(place.directory, place.name, stat) === 0 ? stat : undefined;
+}
+
+/** True for an entry that was only copied up: same type, content and mode (a link: same target). Not for directories. */
+export async function isUnchanged(now: Place, old: Place): Promise<boolean> {
+  const [a, b] = [statOf(now), statOf(old)];
+  if (a === undefined || b === undefined || a.type !== b.type || a.type === FileType.DIRECTORY) return false;
+  if (a.type === FileType.SYMLINK) return readTarget(now) === readTarget(old);
+  if (a.type !== FileType.REGULAR) return true;
+  if (a.size !== b.size || (a.mode & MODE_BITS) !== (b.mode & MODE_BITS)) return false;
+  return sameContent(now, old);
+}
+
+/** The target of a symlink as bytes; undefined when it is none. */
+export function readTarget(place: Place): string | undefined {
+  const bytes = Buffer.alloc(4096);
+  const length = syscalls.readlinkat(place.directory, place.name, bytes);
+  return length < 0 ? undefined : bytes.toString("latin1", 0, length);
+}
+
+/** Byte for byte; false when one cannot be read. */
+export async function sameContent(now: Place, old: Place): Promise<boolean> {
+  const [a, b] = [now, old].map((place) => openRegular(place));
+  try {
+    if (a === undefined || b === undefined || a < 0 || b < 0) return false;
+    const [left, right] = [Buffer.alloc(BLOCK), Buffer.alloc(BLOCK)];
+    for (let offset = 0, blocks = 1; ; blocks++) {
+      const n = syscalls.pread(a, left, BLOCK, offset);
+      const m = syscalls.pread(b, right, BLOCK, offset);
+      if (n !== m || n < 0 || left.compare(right, 0, n, 0, n) !== 0) return false;
+      if (n === 0) return true;
+      offset += n;
+      if (blocks % BLOCKS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+  } finally {
+    for (const fd of [a, b]) if (fd !== undefined && fd >= 0) syscalls.close(fd);
+  }
+}
+
+/** Opens a regular file for reading; what turns out to be something else by then is refused with ESTALE. */
+export function openRegular(place: Place, stat = new Stat()): number {
+  const fd = syscalls.openat(place.directory, place.name, Open.RDONLY | Open.NONBLOCK);
+  if (fd < 0) return fd;
+  const code = syscalls.fstat(fd, stat);
+  if (code === 0 && stat.type === FileType.REGULAR) return fd;
+  syscalls.close(fd);
+  return code < 0 ? code : -Errno.ESTALE;
+}

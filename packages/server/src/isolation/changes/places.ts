@@ -1,0 +1,93 @@
+import { Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse";
+import { Delta } from "../filesystem/delta.ts";
+import { ChangesError } from "./errors.ts";
+
+const { Open, Stat } = syscalls;
+
+/** A delta that nobody else has open, a live mount least of all. */
+export class LockedDelta implements Disposable {
+  readonly delta: Delta;
+
+  constructor(path: string) {
+    requireDelta(path);
+    try {
+      this.delta = Delta.open(nameBytes(path), undefined);
+    } catch (error) {
+      if (error instanceof SystemError)
+        throw new ChangesError("DELTA_UNUSABLE", `${path} cannot be used: ${error.message}`);
+      if (!(error instanceof Error) || !error.message.includes("in use")) throw error;
+      throw new ChangesError("DELTA_IN_USE", `the delta ${path} is in use: unmount the workspace first`);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.delta.close();
+  }
+}
+
+/**
+ * The codebase, held by descriptor from the first look to the last change. The lock keeps a second apply out, which could
+ * not tell the files under construction of this one from what a crash left behind.
+ */
+export class LockedCodebase implements Disposable {
+  readonly root: number;
+
+  constructor(path: string) {
+    const fd = syscalls.open(nameBytes(path), Open.RDONLY | Open.DIRECTORY | Open.NOFOLLOW);
+    if (fd < 0) throw unusable(path, -fd);
+    if (syscalls.tryLock(fd) < 0) {
+      syscalls.close(fd);
+      throw new ChangesError("CODEBASE_IN_USE", `changes are being applied to ${path} already`);
+    }
+    this.root = fd;
+  }
+
+  [Symbol.dispose](): void {
+    syscalls.close(this.root);
+  }
+}
+
+/** The layers of a delta and its codebases for reading: the tree first. No lock; a live mount may go on. */
+export class OpenLayers implements Disposable {
+  readonly tree: number;
+  readonly lowers: readonly number[];
+
+  constructor(delta: string, lowers: readonly string[]) {
+    requireDelta(delta);
+    const opened: number[] = [];
+    try {
+      for (const path of [`${delta}/tree`, ...lowers]) {
+        const fd = syscalls.open(nameBytes(path), Open.PATH | Open.DIRECTORY | Open.NOFOLLOW);
+        if (fd < 0) throw unusable(path, -fd);
+        opened.push(fd);
+      }
+    } catch (error) {
+      for (const fd of opened) syscalls.close(fd);
+      throw error;
+    }
+    const [tree = -1, ...rest] = opened;
+    this.tree = tree;
+    this.lowers = rest;
+  }
+
+  [Symbol.dispose](): void {
+    for (const fd of [this.tree, ...this.lowers]) syscalls.close(fd);
+  }
+}
+
+// Opening a delta makes one where there is none, which a mistyped path should not do.
+function requireDelta(path: string): void {
+  const root = syscalls.open(nameBytes(path), Open.PATH | Open.DIRECTORY);
+  const found = root >= 0 && syscalls.statat(root, "tree", new Stat()) === 0;
+  if (root >= 0) syscalls.close(root);
+  if (!found) throw new ChangesError("NOT_A_DELTA", `there is no delta in ${path}`);
+}
+
+function unusable(path: string, errno: number): ChangesError {
+  const reason = errno === Errno.ENOTDIR || errno === Errno.ELOOP ? "not a directory, or a symlink" : errnoName(errno);
+  return new ChangesError("CODEBASE_UNUSABLE", `${path} cannot be used: ${reason}`);
+}
+
+function nameBytes(path: string): string {
+  return Buffer.from(path, "utf8").toString("latin1");
+}

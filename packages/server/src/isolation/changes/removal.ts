@@ -1,0 +1,77 @@
+import { syscalls } from "@agentfense/fuse";
+import { LEVEL, type Scope } from "@agentfense/permission";
+import { DirentType, readDirectory } from "../filesystem/directory-reader.ts";
+import { textOf } from "../filesystem/names.ts";
+import type { Place } from "./comparison.ts";
+
+const { AT_REMOVEDIR, Open } = syscalls;
+
+/** What removing an entry of the codebase with all below it came to. */
+export interface RemovalResult {
+  /** Nothing of it is left. */
+  readonly gone: boolean;
+  /** The first path that stays because the rules protect it. */
+  readonly protectedPath?: string;
+  /** Why something else stays. */
+  readonly errno?: number;
+}
+
+/**
+ * Removes an entry of the codebase as far as the rules allow: only what has level `write` goes, and a directory only when
+ * nothing is left in it. Device nodes never showed in the sandbox, so it cannot have deleted them. In a rehearsal nothing
+ * is touched.
+ */
+export async function removeTree(
+  place: Place,
+  type: number,
+  scope: Scope,
+  path: string,
+  options: { rehearsal: boolean },
+): Promise<RemovalResult> {
+  if (type === DirentType.CHARACTER || type === DirentType.BLOCK) return { gone: false, protectedPath: path };
+  if (type !== DirentType.DIRECTORY) {
+    if (scope.level < LEVEL.write) return { gone: false, protectedPath: path };
+    return finish(options.rehearsal ? 0 : syscalls.unlinkat(place.directory, place.name));
+  }
+  const below = await emptyTree(place, scope, path, options);
+  if (!below.gone) return below;
+  if (scope.level < LEVEL.write) return { gone: false, protectedPath: path };
+  return finish(options.rehearsal ? 0 : syscalls.unlinkat(place.directory, place.name, AT_REMOVEDIR));
+}
+
+/** Removes what is in a directory, not the directory. */
+export async function emptyTree(
+  place: Place,
+  scope: Scope,
+  path: string,
+  options: { rehearsal: boolean },
+): Promise<RemovalResult> {
+  await new Promise((resolve) => setImmediate(resolve));
+  const directory = syscalls.openat(place.directory, place.name, Open.RDONLY | Open.DIRECTORY);
+  if (directory < 0) return finish(directory);
+  try {
+    const entries: [name: string, type: number][] = [];
+    const code = readDirectory(directory, (name, type) => entries.push([name, type]));
+    if (code < 0) return finish(code);
+    let result: RemovalResult = { gone: true };
+    for (const [name, type] of entries) {
+      const text = textOf(name);
+      const known = type === DirentType.UNKNOWN ? typeAt({ directory, name }) : type;
+      const below = await removeTree({ directory, name }, known, scope.child(text), `${path}/${text}`, options);
+      if (!below.gone) result = { ...below, ...result, gone: false };
+    }
+    return result;
+  } finally {
+    syscalls.close(directory);
+  }
+}
+
+/** The d_type of an entry, by asking for it. */
+function typeAt({ directory, name }: Place): number {
+  const stat = new syscalls.Stat();
+  return syscalls.statat(directory, name, stat) < 0 ? DirentType.UNKNOWN : stat.type >> 12;
+}
+
+function finish(code: number): RemovalResult {
+  return code < 0 ? { gone: false, errno: -code } : { gone: true };
+}

@@ -1,0 +1,103 @@
+import { ChangesError } from "./errors.ts";
+
+/**
+ * The names on the way to a path as people write it, `/src/a.ts` or `src/a.ts`, as byte strings. Bytes that are not UTF-8
+ * are lone surrogates U+DC80 to U+DCFF, as everywhere.
+ */
+function parsePath(path: string): string[] {
+  const names = path.split("/").filter((name) => name !== "" && name !== ".");
+  if (names.includes("..")) throw new ChangesError("INVALID_PATH", `a path of the workspace has no ..: ${path}`);
+  if (path.includes("\0")) throw new ChangesError("INVALID_PATH", `a path has no NUL character: ${path}`);
+  return names.map(bytesOf);
+}
+
+/** The inverse of `textOf`: a name as one character per byte. */
+function bytesOf(text: string): string {
+  return encodeText(text).toString("latin1");
+}
+
+/** Text in which lone surrogates stand for single bytes, as those bytes. */
+export function encodeText(text: string): Buffer {
+  const parts = text.split(/([\udc80-\udcff]+)/u);
+  return Buffer.concat(
+    parts.map((part, index) =>
+      index % 2 === 0 ? Buffer.from(part, "utf8") : Buffer.from(part, "utf16le").filter((_, at) => at % 2 === 0),
+    ),
+  );
+}
+
+/**
+ * Where an entry stands to what was selected.
+ *
+ *   within    it or a directory above it was named, or nothing was named at all
+ *   above     something below it was named
+ *   outside   neither
+ */
+export type Standing = "within" | "above" | "outside";
+
+/** A set of paths, each with all that is below it; walked down name by name. */
+export class Selection {
+  static readonly #everything = new Selection(true);
+  static readonly #nothing = new Selection(false);
+
+  /** No paths given: everything. */
+  static of(paths: readonly string[] | undefined): Selection {
+    if (paths === undefined) return Selection.#everything;
+    const root = new Selection(false);
+    for (const path of paths) root.#add(parsePath(path), path);
+    return root;
+  }
+
+  readonly #children = new Map<string, Selection>();
+  #whole: boolean;
+  #named: string | undefined;
+  #met = false;
+
+  private constructor(whole: boolean) {
+    this.#whole = whole;
+  }
+
+  get standing(): Standing {
+    if (this.#whole) return "within";
+    return this.#children.size > 0 ? "above" : "outside";
+  }
+
+  child(name: string): Selection {
+    if (this.#whole) return Selection.#everything;
+    return this.#children.get(name) ?? Selection.#nothing;
+  }
+
+  /** Notes that there is a change here; the names lead down from this selection. */
+  meet(names: readonly string[]): void {
+    const [first, ...rest] = names;
+    this.#met = true;
+    if (first !== undefined) this.#children.get(first)?.meet(rest);
+  }
+
+  /** Paths, as they were given, that no change was met at or below. */
+  unmet(): string[] {
+    const own = this.#named !== undefined && !this.#met ? [this.#named] : [];
+    return [...own, ...[...this.#children.values()].flatMap((child) => child.unmet())];
+  }
+
+  /** The paths that were named, each as its names. */
+  namedPaths(): { readonly given: string; readonly names: readonly string[] }[] {
+    const own = this.#named === undefined ? [] : [{ given: this.#named, names: [] }];
+    const below = [...this.#children].flatMap(([name, child]) =>
+      child.namedPaths().map(({ given, names }) => ({ given, names: [name, ...names] })),
+    );
+    return [...own, ...below];
+  }
+
+  #add(names: readonly string[], given: string): void {
+    const [first, ...rest] = names;
+    if (first === undefined) {
+      this.#named = given;
+      this.#whole = true;
+      return;
+    }
+    const child = this.#children.get(first) ?? new Selection(false);
+    this.#children.set(first, child);
+    child.#add(rest, given);
+  }
+}

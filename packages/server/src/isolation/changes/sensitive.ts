@@ -1,0 +1,68 @@
+import { compileRules, LEVEL } from "@agentfense/permission";
+
+// Names that make the host run something, or trust something, without anybody asking for it: a commit, an install, opening
+// the directory in an editor, a push. A reviewer has to see those among a thousand harmless ones.
+
+const PATTERNS = [
+  // version control: hooks, filters, submodules
+  "**/.git/**",
+  "**/.{gitattributes,gitmodules,gitconfig,hgrc}",
+  "**/{.githooks,.husky,.hg}/**",
+  "**/{lefthook,.lefthook,.pre-commit-config,.pre-commit-hooks}.{yml,yaml}",
+  // JavaScript: scripts, registries, configuration that is code
+  "**/{package.json,package-lock.json,npm-shrinkwrap.json,yarn.lock,pnpm-lock.yaml,pnpm-workspace.yaml,.pnpmfile.cjs}",
+  "**/{.npmrc,.yarnrc,.yarnrc.yml,bunfig.toml,deno.json,deno.jsonc}",
+  "**/*.config.{js,cjs,mjs,ts,cts,mts}",
+  "**/.*rc.{js,cjs,mjs,ts}",
+  "**/node_modules/.bin/**",
+  // Python
+  "**/{setup.py,setup.cfg,pyproject.toml,conftest.py,tox.ini,noxfile.py,sitecustomize.py,usercustomize.py,.pypirc,pip.conf}",
+  "**/*.pth",
+  "**/requirements*.txt",
+  "**/{Pipfile,Pipfile.lock,poetry.lock,uv.lock}",
+  // builds
+  "**/{Makefile,makefile,GNUmakefile,Justfile,justfile,.justfile,Rakefile,Gemfile,Gemfile.lock,configure,CMakeLists.txt}",
+  "**/*.{mk,cmake,gemspec,gradle,gradle.kts,csproj,fsproj,vbproj,props,targets,bzl}",
+  "**/Taskfile.{yml,yaml}",
+  "**/{build.rs,Cargo.toml,build.zig,Package.swift,mix.exs,meson.build,pom.xml,composer.json,go.mod}",
+  "**/{.cargo,.mvn,gradle/wrapper}/**",
+  "**/{gradlew,gradlew.bat,mvnw,mvnw.cmd,gradle.properties}",
+  "**/{BUILD,BUILD.bazel,WORKSPACE,MODULE.bazel,.bazelrc}",
+  "**/{Dockerfile,Containerfile,Vagrantfile,flake.nix,shell.nix,default.nix}",
+  "**/{Dockerfile.*,*.Dockerfile}",
+  "**/{docker-compose,compose}*.{yml,yaml}",
+  // shells and environments
+  "**/.{env,envrc,tool-versions,profile,bashrc,bash_profile,zshrc,zshenv,zprofile,inputrc,gdbinit,lldbinit}",
+  "**/.env.*",
+  "**/{.mise,mise}.toml",
+  // editors, and assistants that take orders from files
+  "**/{.vscode,.idea,.zed,.fleet,.cursor,.claude,.gemini,.codex,.devcontainer}/**",
+  "**/*.{code-workspace,sublime-project,iml}",
+  "**/{.vimrc,.exrc,.nvimrc,.nvim.lua,.dir-locals.el,.editorconfig,.mcp.json,.cursorrules}",
+  "**/{AGENTS.md,CLAUDE.md,GEMINI.md}",
+  // continuous integration
+  "**/{.github,.gitlab,.circleci,.buildkite,.forgejo,.gitea,.woodpecker}/**",
+  "**/{.gitlab-ci,.travis,azure-pipelines,bitbucket-pipelines,.drone,.woodpecker,appveyor,.appveyor,cloudbuild}.{yml,yaml}",
+  "**/Jenkinsfile",
+];
+
+const policy = compileRules(PATTERNS.map((pattern) => ({ pattern, permission: "read", type: "glob" })));
+
+/**
+ * The host may act on what stands at this path (`/package.json`) without being asked to, or it is a link (to `target`) that
+ * leads out of the workspace.
+ */
+export function isSensitive(path: string, target: string | undefined): boolean {
+  return policy.decide(path).level > LEVEL.none || (target !== undefined && leadsOut(path, target));
+}
+
+function leadsOut(path: string, target: string): boolean {
+  if (target.startsWith("/")) return true;
+  let depth = path.split("/").length - 2;
+  for (const name of target.split("/")) {
+    if (name === "..") depth -= 1;
+    else if (name !== "" && name !== ".") depth += 1;
+    if (depth < 0) return true;
+  }
+  return false;
+}

@@ -1,0 +1,6 @@
+import { applyChanges } from "@agentfense/server";
+
+// Applies a delta, for the test that kills it. Arguments: the delta, the codebase.
+const [delta = "", lower = ""] = process.argv.slice(2);
+process.stdout.write("begin\n");
+await applyChanges({ delta, lower, rules: [{ pattern: "**/*", permission: "write" }] });
