@@ -11,6 +11,7 @@ import { type Options, parseOptions, USAGE } from "./options.ts";
 import { progress, report } from "./report.ts";
 import type { Results } from "./results.ts";
 import { measureRules } from "./rules.ts";
+import { measureRuntimes } from "./runtimes.ts";
 import { measure } from "./sample.ts";
 import { plantSeed, type Seed } from "./seed.ts";
 import { TARGETS } from "./targets/table.ts";
@@ -21,7 +22,7 @@ import { isMemory, makeWorkDirectory, type WorkDirectory } from "./work-director
 import { type Workload, workloadNames, workloads } from "./workloads.ts";
 
 const RESULTS = fileURLToPath(new URL("results", import.meta.url));
-const SCALING = ["rules", "tree-size", "idle-memory"] as const;
+const SCALING = ["rules", "tree-size", "idle-memory", "runtimes"] as const;
 
 /** What the parts of a run have in common. */
 interface Session {
@@ -67,7 +68,7 @@ async function benchmark(options: Options, results: Results, signal: AbortSignal
       results.rules = measureRules(options.sizes.maxRules, options.runs);
     });
   }
-  const needed = [...workloadNames(), "tree-size", "idle-memory"].some((name) => options.only.test(name));
+  const needed = [...workloadNames(), "tree-size", "idle-memory", "runtimes"].some((name) => options.only.test(name));
   if (!needed) return;
 
   // Everything made on the way is undone in the opposite order, whether the run ends, fails or is stopped.
@@ -86,6 +87,7 @@ async function benchmark(options: Options, results: Results, signal: AbortSignal
   await compare(seed, session);
   if (wanted("tree-size", options)) await part("tree-size", session, () => treeSize(session));
   if (wanted("idle-memory", options)) await part("idle-memory", session, () => idleMemory(seed, session));
+  if (wanted("runtimes", options)) await part("runtimes", session, () => runtimes(seed, session));
 }
 
 /** The workloads on all targets: their time, then their requests. */
@@ -141,6 +143,16 @@ async function idleMemory(seed: Seed, { options, results, work, signal }: Sessio
   if (!results.targets.some((name) => TARGETS[name]!.family === "ours")) return;
   const place = work.at("idle-memory");
   results.idleMemory = await measureIdleMemory(seed, place, options.sizes.idleMounts, signal);
+}
+
+async function runtimes(seed: Seed, { options, results, work, signal }: Session): Promise<void> {
+  results.runtimes = await measureRuntimes({
+    codebase: seed.directory,
+    directory: work.at("runtimes"),
+    samples: options.sizes.execs,
+    crowd: options.sizes.crowd,
+    signal,
+  });
 }
 
 /** One part of the run that fails must not take the others with it. */

@@ -47,10 +47,30 @@ export interface Sizes {
   readonly maxRules: number;
   readonly maxTree: number;
   readonly idleMounts: number;
+  /** Samples of one command in a sandbox. */
+  readonly execs: number;
+  /** Sandboxes alive at once. */
+  readonly crowd: number;
 }
 
-const FULL: Sizes = { bigMiB: 1024, writeMiB: 512, maxRules: 10_000, maxTree: 1_000_000, idleMounts: 100 };
-const QUICK: Sizes = { bigMiB: 128, writeMiB: 64, maxRules: 1_000, maxTree: 10_000, idleMounts: 20 };
+const FULL: Sizes = {
+  bigMiB: 1024,
+  writeMiB: 512,
+  maxRules: 10_000,
+  maxTree: 1_000_000,
+  idleMounts: 100,
+  execs: 100,
+  crowd: 200,
+};
+const QUICK: Sizes = {
+  bigMiB: 128,
+  writeMiB: 64,
+  maxRules: 1_000,
+  maxTree: 10_000,
+  idleMounts: 20,
+  execs: 20,
+  crowd: 20,
+};
 
 /** Throws with a message for the user when the command line makes no sense. */
 export function parseOptions(argv: readonly string[]): Options {

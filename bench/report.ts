@@ -12,6 +12,7 @@ export function report(results: Results): string {
     ...rules(results),
     ...trees(results),
     ...idleMemory(results),
+    ...runtimes(results),
     ...troubles(results),
   ].join("\n\n");
 }
@@ -143,6 +144,39 @@ function idleMemory({ idleMemory: memory }: Results): string[] {
     table(
       ["mounts in one process", "process before", "per idle mount", "per mount after a find over 500 files", "target"],
       [[whole(memory.mounts), kib(memory.processBytes), kib(memory.idleBytes), kib(memory.usedBytes), "1,024 KiB"]],
+    ),
+  ];
+}
+
+function runtimes({ runtimes: costs }: Results): string[] {
+  if (costs === undefined) return [];
+  const { rows, crowd } = costs;
+  return [
+    "### Commands in a sandbox",
+    table(
+      ["", "ms", "without us, ms", "ratio", "target", "without us"],
+      rows.map(({ label, ms, baseMs, base, target }) => [
+        label,
+        ms.toFixed(2),
+        baseMs.toFixed(2),
+        factor(ms / baseMs),
+        target,
+        base,
+      ]),
+    ),
+    `### ${whole(crowd.sandboxes)} sandboxes on one codebase`,
+    table(
+      ["alive at once", "commands that succeeded", "start s", "one exec in each s", "destroy s", "memory per sandbox"],
+      [
+        [
+          whole(crowd.sandboxes),
+          whole(crowd.succeeded),
+          crowd.startSeconds.toFixed(1),
+          crowd.execSeconds.toFixed(1),
+          crowd.destroySeconds.toFixed(1),
+          `${whole(crowd.bytesPerSandbox / 1024)} KiB`,
+        ],
+      ],
     ),
   ];
 }

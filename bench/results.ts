@@ -1,6 +1,7 @@
 import type { IdleMemory } from "./idle-memory.ts";
 import type { Machine } from "./machine.ts";
 import type { RuleCost } from "./rules.ts";
+import type { RuntimeCosts } from "./runtimes.ts";
 import type { Cell } from "./sample.ts";
 import type { RequestCount } from "./trace.ts";
 import type { TreeCost } from "./tree-size.ts";
@@ -21,5 +22,6 @@ export interface Results {
   rules?: readonly RuleCost[];
   trees?: readonly TreeCost[];
   idleMemory?: IdleMemory;
+  runtimes?: RuntimeCosts;
   readonly failures: { benchmark: string; reason: string }[];
 }

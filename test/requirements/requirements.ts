@@ -1,4 +1,5 @@
 import { DISCOVERY } from "./discovery.ts";
+import { ESCAPES } from "./escapes.ts";
 import { LAYERS } from "./layers.ts";
 import { PERMISSIONS } from "./permissions.ts";
 import { PROTECTION } from "./protection.ts";
@@ -12,4 +13,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...DISCOVERY,
   ...VIEWING,
   ...PROTECTION,
+  ...ESCAPES,
 ];

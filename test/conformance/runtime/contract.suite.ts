@@ -414,7 +414,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
         const second = await sandbox.session();
         await sandbox.stop();
         await expect(second.exec({ command: "true" })).rejects.toMatchObject({ code: "SESSION_CLOSED" });
-        expect(second.closed).toBeDefined();
+        expect(second.closed).toMatchObject({ reason: "stopped" });
       });
 
       promise("takes the shells it knows and no other", async () => {

@@ -19,7 +19,7 @@ describe.each(shells)("a session with $title", (shell) => {
       "/usr/bin\n1\n2\nhello you\n",
     );
     expect(await session.out("shout\numask; ulimit -n\necho *")).toMatch(/^HEY\n0?027\n100\n\*?/);
-    expect(await session.out("unset own; unset -f greet; unalias shout; echo ${own-gone}")).toBe("gone\n");
+    expect(await session.out(`unset own; unset -f greet; unalias shout; echo \${own-gone}`)).toBe("gone\n");
     expect((await session.run("greet")).code).toBe(127);
   });
 
@@ -202,7 +202,7 @@ describe.each(shells)("a session with $title", (shell) => {
     await using session = await openSession(shell);
     const began = performance.now();
     await session.run("sleep 0.3 & sleep 30 & job=$!");
-    expect(performance.now() - began).toBeLessThan(250);
+    expect(performance.now() - began).toBeLessThan(5_000); // not the 30 s of the job
     expect(await session.out("jobs")).toMatch(/running/i);
     expect(await session.out("kill -0 $job && echo alive")).toBe("alive\n");
     expect(await session.out(`kill $job; wait $job; echo $?`)).toBe("143\n");
@@ -213,10 +213,10 @@ describe.each(shells)("a session with $title", (shell) => {
     await using session = await openSession(shell);
     writeFileSync(
       join(place, "activate"),
-      'VIRTUAL_ENV=/venv; export VIRTUAL_ENV; PATH="/venv/bin:$PATH"; PS1="(venv) ${PS1-}"; export PS1\n',
+      `VIRTUAL_ENV=/venv; export VIRTUAL_ENV; PATH="/venv/bin:$PATH"; PS1="(venv) \${PS1-}"; export PS1\n`,
     );
     expect(await session.run(`. '${place}/activate'`)).toEqual({ out: "", err: "", code: 0 });
-    expect(await session.run('echo "$VIRTUAL_ENV ${PATH%%:*}"')).toEqual({
+    expect(await session.run(`echo "$VIRTUAL_ENV \${PATH%%:*}"`)).toEqual({
       out: "/venv /venv/bin\n",
       err: "",
       code: 0,

@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import type { SandboxEvent, SessionEnd, SessionRequest } from "../../src/isolation/sandbox/api.ts";
 import { ShellSession } from "../../src/isolation/session/session.ts";
 import { LocalBox, type LocalShell } from "./local-shell.ts";
@@ -13,7 +14,7 @@ export interface ShellUnderTest {
 
 /** A directory for everything one test file makes. */
 export const place = mkdtempSync(join(tmpdir(), "agentfense-session-"));
-process.on("exit", () => rmSync(place, { recursive: true, force: true }));
+afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 symlinkSync("/bin/bash", join(place, "sh"));
 

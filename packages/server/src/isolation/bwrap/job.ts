@@ -208,6 +208,7 @@ export class Job {
   async #finish(): Promise<void> {
     this.#isOver = true;
     this.#lent.close();
+    this.stdin?.destroy(); // nobody reads it any more, and its writer may not know
     if (this.#exitCode === undefined) this.#killBox(); // bwrap died before it could arrange that the box dies with it
     if (this.#init !== undefined) await waitUntilGone(this.#init, GONE_TIMEOUT_MS);
     const end = await this.#judge();

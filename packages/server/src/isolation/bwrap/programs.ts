@@ -19,6 +19,7 @@ export async function findPrograms(options: {
   isRoot: boolean;
   bwrapPath?: string | undefined;
 }): Promise<HostPrograms> {
+  if (options.bwrapPath !== undefined && !(await isExecutable(options.bwrapPath))) throw missing("bwrap", "bubblewrap");
   return {
     bash: await required("bash", "bash"),
     bwrap: options.bwrapPath ?? (await required("bwrap", "bubblewrap")),

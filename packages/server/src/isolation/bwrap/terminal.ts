@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { type Duplex, PassThrough, type Readable, type Writable } from "node:stream";
+import { PassThrough, type Readable, Writable } from "node:stream";
 import { ReadStream } from "node:tty";
-import { processes, syscalls } from "@agentfense/fuse";
+import { Errno, processes, syscalls } from "@agentfense/fuse";
 import type { ProcessExit, TerminalProcess, TerminalSize } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { exhausted } from "./descriptors.ts";
@@ -23,6 +23,7 @@ export function openPseudoTerminal(size: TerminalSize): PseudoTerminal {
   try {
     setSize(opened.master, size);
     const stream = new ReadStream(opened.master);
+    syscalls.setNonblocking(opened.master);
     stream.on("error", () => {}); // EIO: nobody has the other side open any more
     return { name: { terminal: Number(opened.path.slice("/dev/pts/".length)) }, master: opened.master, stream };
   } catch (error) {
@@ -43,7 +44,7 @@ export class BwrapTerminal implements TerminalProcess {
     this.#job = job;
     this.#terminal = terminal;
     this.exit = exit;
-    this.input = terminal.stream as Duplex;
+    this.input = new TerminalInput(terminal);
     this.output = endingQuietly(terminal.stream);
   }
 
@@ -53,6 +54,30 @@ export class BwrapTerminal implements TerminalProcess {
 
   kill(): void {
     this.#job.kill();
+  }
+}
+
+const RETRY_MS = 10;
+
+/**
+ * What is typed. libuv would write to a terminal as if it always had room, and a command that does not read could stop the
+ * server; here a full terminal is tried again later, and the writer of this stream waits.
+ */
+class TerminalInput extends Writable {
+  readonly #terminal: PseudoTerminal;
+
+  constructor(terminal: PseudoTerminal) {
+    super({ highWaterMark: 16 * 1024 });
+    this.#terminal = terminal;
+    terminal.stream.once("close", () => this.destroy());
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    const { stream, master } = this.#terminal;
+    // A terminal that is gone has nobody to read the rest: it counts as written.
+    const written = stream.destroyed ? chunk.length : syscalls.write(master, chunk, chunk.length);
+    if (written === chunk.length || (written < 0 && written !== -Errno.EAGAIN)) done();
+    else setTimeout(() => this._write(chunk.subarray(Math.max(0, written)), _encoding, done), RETRY_MS);
   }
 }
 

@@ -1,9 +1,9 @@
 import { Errno, errnoName, syscalls } from "@agentfense/fuse";
 import { LEVEL, levelName, type Scope } from "@agentfense/permission";
 import type { Delta } from "../filesystem/delta.ts";
+import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { textOf } from "../filesystem/names.ts";
 import { isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
-import { type DeltaDirectory, readDeltaDirectory } from "./delta-directory.ts";
 import { type Departure, dissolveOpaque, leaveDelta } from "./departure.ts";
 import { typeOf } from "./diff.ts";
 import { installDirectory, installFile, installLink, isUnfinishedName, removeUnfinished } from "./installation.ts";

@@ -1,8 +1,8 @@
 import { errnoName, syscalls } from "@agentfense/fuse";
+import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { textOf } from "../filesystem/names.ts";
 import { isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
-import { type DeltaDirectory, readDeltaDirectory } from "./delta-directory.ts";
 import { ChangesError } from "./errors.ts";
 import type { OpenLayers } from "./places.ts";
 import type { Selection } from "./selection.ts";

@@ -12,7 +12,7 @@ export const SETUP_ESCAPE = { id: "GHSA-pxhw-h44j-8pfx", fixedUpstream: "0.12.0"
  * it back the next day with USN-8779-2 (…ubuntu0.3), because it broke Flatpak. No fixed package of Debian 11, 12 or 13 is
  * known here: 0.8.0-2+deb12u1 is older than the advisory, and 0.11.0-2+deb13u1 fixes another one (CVE-2026-41163).
  */
-export const FIXED_PACKAGES: readonly { readonly version: string; readonly source: string }[] = [
+const FIXED_PACKAGES: readonly { readonly version: string; readonly source: string }[] = [
   { version: "0.6.1-1ubuntu0.2", source: "USN-8779-1" },
   { version: "0.9.0-1ubuntu0.2", source: "USN-8779-1" },
   { version: "0.11.1-1ubuntu0.2", source: "USN-8779-1" },

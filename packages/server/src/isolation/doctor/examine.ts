@@ -1,10 +1,10 @@
 import { release } from "node:os";
+import { findProgram } from "../bwrap/programs.ts";
 import { readBwrap, readNamespaces } from "./facts/bwrap.ts";
 import { readDocker } from "./facts/docker.ts";
 import type { HostFacts } from "./facts/facts.ts";
 import { readFuseDevice, readFusermount, readPassthroughBuilt, readSeccompActions } from "./facts/host.ts";
 import { readLimits } from "./facts/limits.ts";
-import { findProgram } from "./facts/programs.ts";
 import type { Finding } from "./finding.ts";
 import { judgeHost } from "./judgement/judge.ts";
 

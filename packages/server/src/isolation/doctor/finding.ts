@@ -17,7 +17,7 @@ export interface Finding {
   readonly blocks: readonly RealRuntime[];
 }
 
-export const BOTH: readonly RealRuntime[] = ["bwrap", "docker"];
+const BOTH: readonly RealRuntime[] = ["bwrap", "docker"];
 
 /** The runtimes nothing stands in the way of. */
 export function workingRuntimes(findings: readonly Finding[]): RealRuntime[] {

@@ -1,9 +1,3 @@
-/** The leading numbers of a version: "6.18.44-rc1" is 6, 18, 44. Empty when it begins otherwise. */
-export function versionNumbers(text: string): readonly number[] {
-  const [numbers = ""] = /^v?\d+(?:\.\d+)*/.exec(text) ?? [];
-  return numbers === "" ? [] : numbers.replace(/^v/, "").split(".").map(Number);
-}
-
 /** Whether a version is at least another; one that cannot be read is not. */
 export function isAtLeast(version: string, floor: string): boolean {
   const have = versionNumbers(version);
@@ -13,4 +7,10 @@ export function isAtLeast(version: string, floor: string): boolean {
     if (number !== wanted) return number > wanted;
   }
   return true;
+}
+
+/** The leading numbers of a version: "6.18.44-rc1" is 6, 18, 44. Empty when it begins otherwise. */
+function versionNumbers(text: string): readonly number[] {
+  const [numbers = ""] = /^v?\d+(?:\.\d+)*/.exec(text) ?? [];
+  return numbers === "" ? [] : numbers.replace(/^v/, "").split(".").map(Number);
 }

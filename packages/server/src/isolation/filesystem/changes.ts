@@ -1,7 +1,7 @@
 import { check, syscalls } from "@agentfense/fuse";
+import { readDeltaDirectory } from "./delta-directory.ts";
 import { readDirectory } from "./directory-reader.ts";
 import { textOf } from "./names.ts";
-import { isReserved, OPAQUE_MARKER, readMarker } from "./whiteouts.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -42,9 +42,10 @@ async function* changesIn(
 ): AsyncGenerator<Change> {
   // Between directories others get their turn: a delta can be large.
   await new Promise((resolve) => setImmediate(resolve));
-  const entries = deltaEntries(delta);
+  const entries = readDeltaDirectory(delta);
+  if (typeof entries === "number") return; // it went away, or a mode keeps an ordinary user out
   const opaque = above.opaque || entries.opaque;
-  const names = new Set([...entries.names, ...entries.whiteouts, ...(opaque ? namesOf(lowers) : [])]);
+  const names = new Set([...entries.names, ...entries.whiteouts.keys(), ...(opaque ? namesOf(lowers) : [])]);
   for (const name of [...names].sort()) {
     const childPath = `${path}/${textOf(name)}`;
     const old = statIn(lowers, name);
@@ -80,35 +81,6 @@ async function* changesAt(
   } finally {
     for (const fd of opened) syscalls.close(fd);
   }
-}
-
-interface DeltaEntries {
-  readonly names: Set<string>;
-  readonly whiteouts: Set<string>;
-  opaque: boolean;
-}
-
-function deltaEntries(directory: number): DeltaEntries {
-  const entries: DeltaEntries = { names: new Set(), whiteouts: new Set(), opaque: false };
-  const long: string[] = [];
-  readDirectory(directory, (name) => {
-    if (!isReserved(name)) entries.names.add(name);
-    else if (name === OPAQUE_MARKER) entries.opaque = true;
-    else {
-      const marker = readMarker(name);
-      if (marker?.kind === "whiteout") entries.whiteouts.add(marker.name);
-      if (marker?.kind === "long-whiteout") long.push(name);
-    }
-  });
-  for (const file of long) {
-    const fd = syscalls.openat(directory, file, Open.RDONLY | Open.NONBLOCK);
-    if (fd < 0) continue;
-    const content = Buffer.alloc(4096);
-    const length = syscalls.pread(fd, content, content.length, 0);
-    syscalls.close(fd);
-    if (length > 0) entries.whiteouts.add(content.toString("latin1", 0, length));
-  }
-  return entries;
 }
 
 function namesOf(directories: readonly number[]): string[] {

@@ -52,7 +52,7 @@ export class GuardedSandbox implements Sandbox {
   readonly #spec: SandboxSpec;
   readonly #box: Box;
   readonly #mounted = new Map<string, WorkspaceMount>();
-  readonly #sessions = new Set<Session>();
+  readonly #sessions = new Set<ShellSession>();
   /** What a restart must mount, rule changes included. */
   readonly #rules = new Map<string, readonly Rule[]>();
   #status: SandboxStatus = "PENDING";
@@ -117,7 +117,7 @@ export class GuardedSandbox implements Sandbox {
     const { outputBytes = DEFAULT_OUTPUT_BYTES } = this.#spec.limits ?? {};
     const { defaultTimeoutMs, maxTimeoutMs } = this.#parts.timeLimits;
     const signal = AbortSignal.any([this.#stopping.signal, ...(options.signal ? [options.signal] : [])]);
-    const session: Session = await this.#explain(
+    const session: ShellSession = await this.#explain(
       ShellSession.open(
         {
           box: this.#box,
@@ -305,8 +305,10 @@ export class GuardedSandbox implements Sandbox {
     const attempt = async (work: () => Promise<unknown>): Promise<void> => {
       await work().catch((error: unknown) => failures.push(error));
     };
+    // The sessions are told first, so that they know their end for what it is.
+    const sessions = [...this.#sessions].map((session) => session.end("stopped"));
     await attempt(() => this.#box.stop());
-    for (const session of this.#sessions) await attempt(() => session.close());
+    for (const ended of sessions) await attempt(() => ended);
     this.#sessions.clear();
     for (const mount of this.#mounted.values()) await attempt(() => mount.unmount());
     this.#mounted.clear();

@@ -1,14 +1,15 @@
-import { access } from "node:fs/promises";
+import { access, realpath } from "node:fs/promises";
+import { findProgram } from "../../bwrap/programs.ts";
 import type { BwrapFacts, NamespaceFacts } from "./facts.ts";
 import { readNumber } from "./host.ts";
-import { findProgram, runProgram } from "./programs.ts";
+import { runProgram } from "./programs.ts";
 
 export async function readBwrap(): Promise<BwrapFacts | undefined> {
   const path = await findProgram("bwrap");
   if (path === undefined) return undefined;
   const { stdout } = await runProgram(path, ["--version"]);
   const [, version] = /^bubblewrap (\S+)/.exec(stdout) ?? [];
-  return { path, version, package: await owningPackage(path) };
+  return { path, version, package: await owningPackage(await realpath(path)) };
 }
 
 /** The package a file came with: a bwrap somebody built by hand has nothing of the packaged one's patches. */

@@ -2,8 +2,8 @@ import { constants } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
+import { findProgram } from "../../bwrap/programs.ts";
 import type { HostFacts } from "./facts.ts";
-import { findProgram } from "./programs.ts";
 
 export async function readFuseDevice(): Promise<HostFacts["fuseDevice"]> {
   try {

@@ -1,24 +1,4 @@
 import { execFile } from "node:child_process";
-import { access, constants, realpath } from "node:fs/promises";
-import { delimiter, join } from "node:path";
-
-/** Where administrators' programs are, which an ordinary user's PATH may leave out. */
-const SYSTEM_DIRECTORIES = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-
-/** The real path of a program. */
-export async function findProgram(name: string): Promise<string | undefined> {
-  const directories = [...(process.env.PATH ?? "").split(delimiter).filter(Boolean), ...SYSTEM_DIRECTORIES];
-  for (const directory of directories) {
-    const path = join(directory, name);
-    try {
-      await access(path, constants.X_OK);
-      return await realpath(path);
-    } catch {
-      // Not here.
-    }
-  }
-  return undefined;
-}
 
 interface ProgramResult {
   /** Undefined: it did not start, or did not end in time. */

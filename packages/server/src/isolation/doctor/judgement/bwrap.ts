@@ -99,8 +99,7 @@ function howToDelegate(isRoot: boolean): string {
 
 export function judgeShell({ shell }: Pick<HostFacts, "shell">): Finding {
   if (shell !== undefined) return fine("bash", `bash at ${shell}`, concerns);
-  const fix = "install the package bash; commands are given to sh until then";
-  return doubtful("bash", "there is no bash", { fix, concerns });
+  return broken("bash", "there is no bash, which starts the boxes", { fix: "install the package bash", concerns });
 }
 
 export function judgeSetpriv({ setpriv, isRoot }: Pick<HostFacts, "setpriv" | "isRoot">): Finding {

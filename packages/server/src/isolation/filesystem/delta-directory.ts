@@ -1,10 +1,10 @@
 import { syscalls } from "@agentfense/fuse";
-import { readDirectory } from "../filesystem/directory-reader.ts";
-import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "../filesystem/whiteouts.ts";
+import { readDirectory } from "./directory-reader.ts";
+import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
 
 const { FileType, Open } = syscalls;
 
-/** One directory of a delta's tree, read with suspicion: the format is in filesystem/whiteouts.ts. */
+/** One directory of a delta's tree, read with suspicion: the format is in whiteouts.ts. */
 export interface DeltaDirectory {
   readonly names: ReadonlySet<string>;
   /** Deleted names, with the file that says so. A name can be here and in `names`, which then decides. */

@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type As, identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
+import { BwrapBackend } from "../../src/isolation/bwrap/backend.ts";
+import { endOrphans, markerOf } from "../../src/isolation/bwrap/orphans.ts";
+import { freeLimits, openPlace, sleep, textOf } from "./place.ts";
+import { codeOf } from "./scenarios.ts";
+
+const VICTIM = new URL("victim-process.ts", import.meta.url).pathname;
+const quick = { env: {}, workdir: "/workspace", stdin: false } as const;
+
+/** Processes whose command line has this word. */
+function processesWith(word: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0").includes(word);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+async function untilNone(word: string, timeoutMs: number): Promise<number[]> {
+  const deadline = performance.now() + timeoutMs;
+  while (processesWith(word).length > 0 && performance.now() < deadline) await sleep(20);
+  return processesWith(word);
+}
+
+async function firstLine(child: ChildProcess): Promise<string> {
+  for await (const chunk of child.stdout ?? []) return String(chunk);
+  return "";
+}
+
+describe("the life of a bwrap backend", () => {
+  test("a launcher that dies takes its commands along, and the next command gets a new one", async () => {
+    await using place = await openPlace();
+    const running = await place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] });
+    const [outputs, ending] = [Promise.all([textOf(running.stdout), textOf(running.stderr)]), codeOf(running.exit)];
+    const launching = codeOf(place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] }));
+    const first = place.backend.launcherPid ?? 0;
+    process.kill(first, "SIGKILL");
+    expect([await ending, await launching, await outputs]).toEqual(["INTERNAL", "INTERNAL", ["", ""]]);
+    expect((await place.sh("echo again")).stdout).toBe("again\n");
+    expect(place.backend.launcherPid).not.toBe(first);
+    expect(place.log.map((line) => line.level)).toContain("error");
+  });
+
+  for (const as of ["root", "user"] satisfies As[]) {
+    const reason = reasonAgainst(as);
+    test.skipIf(reason !== undefined)(
+      `nothing outlives a killed server (${as})${reason ? `: ${reason}` : ""}`,
+      async () => {
+        const instance = `victim-${as}-${process.pid}`;
+        const child = spawn(process.execPath, [VICTIM, instance], {
+          ...identityOf(as),
+          stdio: ["ignore", "pipe", "inherit"],
+        });
+        const { directory } = JSON.parse(await firstLine(child)) as { directory: string };
+        expect(processesWith(markerOf(instance)).length).toBeGreaterThanOrEqual(2);
+        child.kill("SIGKILL");
+        expect(await untilNone(markerOf(instance), 5000)).toEqual([]);
+        await rm(directory, { recursive: true, force: true });
+      },
+    );
+  }
+
+  test("boxes of a dead instance are found and ended, those of others are left alone", async () => {
+    await using place = await openPlace({ instance: "alive" });
+    const running = await place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] });
+    await endOrphans(["somebody-else"]);
+    expect(processesWith(markerOf("alive")).length).toBeGreaterThanOrEqual(2);
+    await endOrphans(["alive"]);
+    expect(await codeOf(running.exit)).toBe("INTERNAL");
+  });
+
+  test("closing the backend ends everything", async () => {
+    const place = await openPlace({ instance: `closing-${process.pid}` });
+    const running = await place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] });
+    await place[Symbol.asyncDispose]();
+    expect((await running.exit).exitCode).toBe(137);
+    expect(processesWith(markerOf(`closing-${process.pid}`))).toEqual([]);
+  });
+
+  test("a host without bwrap, or one that forbids user namespaces, is told with a hint", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "agentfense-fake-"));
+    await chmod(directory, 0o755);
+    const fake = join(directory, "bwrap");
+    await writeFile(
+      fake,
+      "#!/bin/sh\necho 'bwrap: No permissions to create new namespace, likely because the kernel does not allow it' >&2\nexit 1\n",
+      { mode: 0o755 },
+    );
+    const open = (bwrapPath: string): Promise<unknown> =>
+      BwrapBackend.open({ instance: "none", limits: freeLimits(), bwrapPath }).then(
+        () => "opened",
+        (error: { code: string; hint: string }) => [error.code, error.hint],
+      );
+    expect(await open(fake)).toEqual(["RUNTIME_UNAVAILABLE", expect.stringContaining("user namespaces")]);
+    expect(await open("/no/such/bwrap")).toEqual(["RUNTIME_UNAVAILABLE", expect.stringContaining("bubblewrap")]);
+    await rm(directory, { recursive: true });
+  });
+});

@@ -1,0 +1,314 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { SandboxError } from "../../src/isolation/backend/errors.ts";
+import { freeLimits, openPlace, type Place, sleep } from "./place.ts";
+
+/** What is tried in a box, by root and by an ordinary user, and what must come of it. */
+export interface Scenario {
+  readonly run: (place: Place) => Promise<unknown>;
+  readonly expected: unknown;
+}
+
+const quick = { env: {}, workdir: "/workspace", stdin: false } as const;
+
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  "output, errors and the exit code come back apart": {
+    run: (place) => place.sh("echo out; echo err >&2; exit 7"),
+    expected: { exitCode: 7, stdout: "out\n", stderr: "err\n" },
+  },
+  "a command that dies of a signal ends with 128 + n": {
+    run: async (place) => [(await place.sh("kill -9 $$")).exitCode, (await place.sh("kill -TERM $$")).exitCode],
+    expected: [137, 143],
+  },
+  "stdin reaches the command and ends; without stdin it reads an end of file": {
+    run: async (place) => [(await place.sh("cat", { input: "hello" })).stdout, (await place.sh("cat | wc -c")).stdout],
+    expected: ["hello", "0\n"],
+  },
+  "the environment is the box's, then the command's": {
+    run: async (place) => (await place.sh("env | sort", { env: { FOO: "a b\n$c", LANG: "C" } })).stdout,
+    expected: [
+      ...["FOO=a b", "HOME=/home/agent", "LANG=C", "LOGNAME=agent", "$c"],
+      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+      ...["PWD=/workspace", "SHELL=/bin/bash", "SHLVL=1", "TERM=xterm-256color", "USER=agent", "_=/usr/bin/env"],
+    ]
+      .sort()
+      .join("\n")
+      .concat("\n"),
+  },
+  "arguments arrive as they are, large ones too": {
+    run: async (place) => {
+      const argv = ["/usr/bin/printf", "%s|", "", " a  b ", "*", "$(id)", "é\n", "x".repeat(100_000)] as const;
+      return (await place.sh("", { argv: [...argv] })).stdout.replace(/x{100000}/, "X");
+    },
+    expected: "| a  b |*|$(id)|é\n|X|",
+  },
+  "a missing working directory, program or interpreter is told apart from a failing command": {
+    run: async (place) => [
+      await codeOf(place.sh("true", { workdir: "/nope" })),
+      await codeOf(place.sh("true", { workdir: "/etc/passwd" })),
+      await codeOf(place.sh("", { argv: ["/no/such/program"] })),
+      await codeOf(place.sh("", { argv: ["/etc/passwd"] })),
+      await codeOf(place.sh("", { argv: ["/bin/echo", "x".repeat(200_000)] })),
+      (await place.sh("exit 1")).exitCode,
+    ],
+    expected: [
+      ...["WORKDIR_UNUSABLE", "WORKDIR_UNUSABLE", "PROGRAM_NOT_FOUND", "PROGRAM_NOT_FOUND", "INVALID_ARGUMENT"],
+      1,
+    ],
+  },
+  "a silent command counts as started long before it ends": {
+    run: async (place) => {
+      const before = performance.now();
+      const process = await place.box.run({ ...quick, argv: ["/bin/sleep", "100"] });
+      const startedInTime = performance.now() - before < 3000;
+      process.kill();
+      return [startedInTime, (await process.exit).exitCode];
+    },
+    expected: [true, 137],
+  },
+  "killing takes a whole tree along, however it hid": {
+    run: async (place) => {
+      const process = await place.box.run({
+        ...quick,
+        argv: [
+          "/bin/bash",
+          "-c",
+          "(setsid sh -c 'sleep 100 & setsid sleep 100 &' &); trap '' TERM INT; sleep 100 & wait",
+        ],
+      });
+      await sleep(100);
+      const namespace = pidNamespaceOf(place);
+      const before = inNamespace(namespace);
+      process.kill();
+      await process.exit;
+      return [namespace !== undefined, before >= 4, inNamespace(namespace)];
+    },
+    expected: [true, true, 0],
+  },
+  "a daemon that keeps the output open neither outlives its command nor delays it": {
+    run: async (place) => {
+      const before = performance.now();
+      const ended = await place.sh("setsid sleep 100 & echo done");
+      return [ended, performance.now() - before < 5000];
+    },
+    expected: [{ exitCode: 0, stdout: "done\n", stderr: "" }, true],
+  },
+  "the command has descriptors 0, 1 and 2 only": {
+    run: async (place) => (await place.sh("", { argv: ["/bin/ls", "/proc/self/fd"] })).stdout,
+    expected: "0\n1\n2\n3\n", // 3 is the listing's own
+  },
+  "no capability, no new privileges, a seccomp filter": {
+    run: async (place) => (await place.sh("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status")).stdout,
+    expected: [
+      ...["Inh", "Prm", "Eff", "Bnd", "Amb"].map((set) => `Cap${set}:\t0000000000000000`),
+      ...["NoNewPrivs:\t1", "Seccomp:\t2", ""],
+    ].join("\n"),
+  },
+  "every namespace is the box's own": {
+    run: async (place) => {
+      const kinds = ["user", "pid", "net", "ipc", "uts", "cgroup", "mnt"];
+      const inside = (await place.sh(`cd /proc/self/ns; readlink ${kinds.join(" ")}`)).stdout.trim().split("\n");
+      return kinds.filter((kind, i) => inside[i] === readlinkSync(`/proc/self/ns/${kind}`));
+    },
+    expected: [],
+  },
+  "the user is agent, the host name the given one, and the host knows neither as root": {
+    run: async (place) => [(await place.sh("whoami; id -u; hostname; echo ~")).stdout, place.box.owner.uid !== 0],
+    expected: ["agent\n1000\nbox\n/home/agent\n", true],
+  },
+  "process 1 tells nothing of the host": {
+    run: async (place) => {
+      const words = (await place.sh("tr '\\0' '\\n' < /proc/1/cmdline")).stdout.split("\n");
+      const environ = (await place.sh("wc -c < /proc/1/environ")).stdout;
+      const root = (await place.sh("ls -A /proc/1/root/workspace /proc/1/cwd/")).exitCode;
+      return [words.filter((word) => word.includes(place.directory)), environ, root];
+    },
+    expected: [[], "0\n", 0],
+  },
+  "mounts show no path of the host but the system's own": {
+    run: async (place) => {
+      const text = (await place.sh("cat /proc/self/mountinfo")).stdout;
+      const lines = text
+        .trim()
+        .split("\n")
+        .map((line) => line.split(" "));
+      const odd = lines.filter(([, , , root, target]) => !isPlainMount(root ?? "", target ?? ""));
+      return odd.map(([, , , , target]) => target);
+    },
+    // The workspace of these tests is a directory of the host; a real one is a file system of its own, mounted at its root.
+    expected: ["/workspace"],
+  },
+  "only the private directories and the workspace can be written": {
+    run: async (place) => {
+      const tried = [
+        "/",
+        "/usr",
+        "/etc",
+        "/dev",
+        "/var",
+        "/home",
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/msgmax",
+      ];
+      const own = ["/tmp", "/var/tmp", "/dev/shm", "/home/agent", "/run", "/workspace"];
+      const script = (path: string): string => `[ -d ${path} ] && touch ${path}/x || echo 1 > ${path}`;
+      const line = [...tried, ...own].map((path) => `(${script(path)}) 2>/dev/null && echo ${path}`).join("; ");
+      return (await place.sh(line)).stdout.trim().split("\n");
+    },
+    expected: ["/tmp", "/var/tmp", "/dev/shm", "/home/agent", "/run", "/workspace"],
+  },
+  "private directories are full at their size": {
+    run: async (place) => {
+      const fill = (path: string): string => `head -c 20M /dev/zero > ${path}/f 2>/dev/null; stat -c %s ${path}/f`;
+      const sizes = (await place.sh(["/tmp", "/dev/shm", "/home/agent"].map(fill).join("; "))).stdout;
+      return sizes.trim().split("\n").map(Number);
+    },
+    expected: [4, 4, 4].map((size) => size * 1024 * 1024),
+  },
+  "the host's data in /proc cannot be read": {
+    run: async (place) => {
+      const names = [
+        "keys",
+        "key-users",
+        "kcore",
+        "kmsg",
+        "kallsyms",
+        "cmdline",
+        "partitions",
+        "interrupts",
+        "timer_list",
+      ];
+      const line = names.map((name) => `[ -s /proc/${name} ] && head -c1 /proc/${name} && echo ${name}`).join("; ");
+      return (await place.sh(`(${line}) 2>/dev/null; ls /sys 2>&1; find /proc/sys -writable 2>/dev/null | wc -l`))
+        .stdout;
+    },
+    expected: "ls: cannot access '/sys': No such file or directory\n0\n",
+  },
+  "no network device but an own loopback": {
+    run: async (place) =>
+      (await place.sh("cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '; cat /etc/resolv.conf")).stdout,
+    expected: "lo\n",
+  },
+  "compilers, interpreters, git and a debugger work": {
+    run: async (place) => {
+      const line = [
+        "cd /tmp && printf 'int f(int x){return x+1;} int main(){return f(41)-42;}' > a.c && gcc -g -o a a.c && ./a && echo gcc",
+        'python3 -c \'import ssl, sqlite3, subprocess; subprocess.run(["true"], check=True); print("python")\'',
+        "git init -q r && cd r && git -c user.name=a -c user.email=b commit -q --allow-empty -m x && git log --format=%s",
+        "gdb -batch -ex 'break f' -ex run -ex 'print x' ../a 2>&1 | grep '^\\$1'",
+        "perl -e 'print \"perl\\n\"'",
+      ].join("\n");
+      return (await place.sh(line)).stdout;
+    },
+    expected: "gcc\npython\nx\n$1 = 41\nperl\n",
+  },
+  "a reader that does not read stops the command": {
+    run: async (place) => {
+      const process = await place.box.run({ ...quick, argv: ["/bin/sh", "-c", "yes; true"] });
+      await sleep(300);
+      const buffered = process.stdout.readableLength;
+      process.kill();
+      process.stdout.resume();
+      process.stderr.resume();
+      return [buffered <= 256 * 1024, (await process.exit).exitCode];
+    },
+    expected: [true, 137],
+  },
+  "a cancelled call leaves nothing running": {
+    run: async (place) => {
+      const abort = new AbortController();
+      const starting = codeOf(place.box.run({ ...quick, argv: ["/bin/sleep", "100"] }, { signal: abort.signal }));
+      abort.abort();
+      return [await starting, await codeOf(place.box.run({ ...quick, argv: ["/bin/true"] }, { signal: abort.signal }))];
+    },
+    expected: ["CANCELLED", "CANCELLED"],
+  },
+  "stop ends what runs, start makes it run again, destroy is final": {
+    run: async (place) => {
+      const box = await place.anotherBox();
+      const running = await box.run({ ...quick, argv: ["/bin/sleep", "100"] });
+      const launching = codeOf(box.run({ ...quick, argv: ["/bin/sleep", "100"] }));
+      await Promise.all([box.stop(), box.stop()]);
+      const stopped = [
+        (await running.exit).exitCode,
+        await launching,
+        await codeOf(box.run({ ...quick, argv: ["/bin/true"] })),
+      ];
+      await box.start();
+      const again = (await (await box.run({ ...quick, argv: ["/bin/true"] })).exit).exitCode;
+      await Promise.all([box.destroy(), box.destroy(), box.stop()]);
+      return [...stopped, again, await codeOf(box.run({ ...quick, argv: ["/bin/true"] })), await codeOf(box.start())];
+    },
+    expected: [137, "SANDBOX_NOT_RUNNING", "SANDBOX_NOT_RUNNING", 0, "SANDBOX_DESTROYED", "SANDBOX_DESTROYED"],
+  },
+  "two boxes of one host do not see each other's processes or files in /tmp": {
+    run: async (place) => {
+      const sleeper = await place.box.run({ ...quick, argv: ["/bin/sh", "-c", "touch /tmp/mine; sleep 100"] });
+      const seen = await place.sh("ls /tmp; ls /proc | grep -c '^[0-9]'");
+      sleeper.kill();
+      return Number(seen.stdout) <= 5;
+    },
+    expected: true,
+  },
+  "fifty commands at once all end": {
+    run: async (place) => {
+      const all = await Promise.all(Array.from({ length: 50 }, (_, i) => place.sh(`echo ${i}`)));
+      return all.every((ended, i) => ended.stdout === `${i}\n` && ended.exitCode === 0);
+    },
+    expected: true,
+  },
+  "rlimits are taken on inside, and a missing program is still told": {
+    run: async () => {
+      const rlimits = [
+        { resource: "data", value: 1024 ** 3 },
+        { resource: "nproc", value: 64 },
+      ] as const;
+      await using limited = await openPlace({ limits: freeLimits({ rlimits }), instance: "limited" });
+      const limits = await limited.sh("ulimit -d; ulimit -u");
+      return [limits.stdout, await codeOf(limited.box.run({ ...quick, argv: ["/no/such"] }))];
+    },
+    expected: ["1048576\n64\n", "PROGRAM_NOT_FOUND"],
+  },
+  "the descriptors of the server are as many as before": {
+    run: async (place) => {
+      await place.sh("true");
+      const before = readdirSync("/proc/self/fd").length;
+      for (let i = 0; i < 10; i++) await place.sh("echo x");
+      await codeOf(place.sh("", { argv: ["/no/such"] }));
+      await sleep(50);
+      return readdirSync("/proc/self/fd").length - before;
+    },
+    expected: 0,
+  },
+};
+
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => "ok",
+    (error: unknown) => (error instanceof SandboxError ? error.code : String(error)),
+  );
+}
+
+function isPlainMount(root: string, target: string): boolean {
+  return root === "/" || root === "/newroot" || target.endsWith(root) || root === "/null";
+}
+
+/** The pid namespace of the one box that runs something now: that of a grandchild of the launcher. */
+function pidNamespaceOf(place: Place): string | undefined {
+  const launcher = place.backend.launcherPid;
+  const monitors = readFileSync(`/proc/${launcher}/task/${launcher}/children`, "latin1").trim().split(" ");
+  const inits = monitors.flatMap((pid) =>
+    readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").trim().split(" "),
+  );
+  return inits[0] === undefined ? undefined : readlinkSync(`/proc/${inits[0]}/ns/pid`);
+}
+
+function inNamespace(namespace: string | undefined): number {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.filter((pid) => {
+    try {
+      return readlinkSync(`/proc/${pid}/ns/pid`) === namespace;
+    } catch {
+      return false;
+    }
+  }).length;
+}

@@ -1,0 +1,331 @@
+import { mkdir, mkdtemp, statfs, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type ExecResult,
+  type Isolation,
+  removeTree,
+  type Sandbox,
+  type SandboxEvent,
+  type SandboxSpec,
+} from "@agentfense/server";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+
+// RES: one sandbox uses all it can get. Its limits hold, the server answers others meanwhile, and it can be destroyed.
+
+export interface ResourceOptions {
+  open(): Promise<Isolation>;
+  readonly spec: Pick<SandboxSpec, "runtime" | "image">;
+}
+
+const MIB = 1024 * 1024;
+const RULES = [{ pattern: "**/*", permission: "write" }] as const;
+/** What a neighbour may wait for its own small command while somebody attacks, on two busy cores. */
+const NEIGHBOUR_MS = 5_000;
+/** How long the server's one thread may be away. */
+const STALL_MS = 1_000;
+
+export function describeResources(name: string, options: ResourceOptions): void {
+  describe(`resource attacks in ${name}`, () => {
+    let isolation: Isolation;
+    let home: string;
+    let project: string;
+    let neighbour: Sandbox;
+
+    beforeAll(async () => {
+      home = await mkdtemp(join(tmpdir(), "agentfense-resources-"));
+      project = join(home, "project");
+      await mkdir(project);
+      await writeFile(join(project, "file"), "content\n");
+      isolation = await options.open();
+      neighbour = await running();
+    });
+
+    afterAll(async () => {
+      await isolation?.close();
+      await removeTree(home);
+    });
+
+    async function running(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+      const delta = await mkdtemp(join(home, "delta-"));
+      const workspaces = [{ lowers: [project], delta, rules: RULES }];
+      const sandbox = await isolation.create({ ...options.spec, workspaces, ...extra });
+      await sandbox.start();
+      return sandbox;
+    }
+
+    /** A sandbox for one test, gone after it. */
+    async function attacker(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+      const sandbox = await running(extra);
+      onTestFinished(() => sandbox.destroy());
+      return sandbox;
+    }
+
+    /** Runs the attack; a neighbour's commands are answered and the server's thread is not away for long. */
+    async function attack(sandbox: Sandbox, command: string, timeoutMs: number): Promise<ExecResult> {
+      const delay = monitorEventLoopDelay({ resolution: 10 });
+      delay.enable();
+      let over = false;
+      const result = sandbox.exec({ command, timeoutMs }).finally(() => {
+        over = true;
+      });
+      const waits: number[] = [];
+      do {
+        const before = performance.now();
+        const { exitCode, stdout } = await neighbour.exec({ command: "cat file", timeoutMs: 2 * NEIGHBOUR_MS });
+        expect([exitCode, stdout.toString()]).toEqual([0, "content\n"]);
+        waits.push(performance.now() - before);
+        await sleep(50);
+      } while (!over);
+      delay.disable();
+      expect(Math.max(...waits)).toBeLessThan(NEIGHBOUR_MS);
+      expect(delay.max / 1e6).toBeLessThan(STALL_MS);
+      return await result;
+    }
+
+    const python = (code: string): string => `python3 -c '${code}'`;
+
+    test("RES-01 a fork bomb ends at the limit, threads included, and the sandbox recovers", async () => {
+      const sandbox = await attacker({ limits: { pids: 60 } });
+      await attack(sandbox, "bomb() { bomb | bomb & }; bomb; sleep 30", 2_000);
+      const threads = python(
+        "import threading, time\nn = 0\ntry:\n  while n < 500: threading.Thread(target=time.sleep, args=(3,), daemon=True).start(); n += 1\nexcept RuntimeError: pass\nprint(n)",
+      );
+      const { stdout } = await sandbox.exec({ command: threads, timeoutMs: 20_000 });
+      expect(Number(stdout.toString())).toBeLessThan(60);
+      expect((await sandbox.exec({ command: "echo ok" })).stdout.toString()).toBe("ok\n");
+    });
+
+    test("RES-02 a memory hog is killed at the limit", async () => {
+      const sandbox = await attacker({ limits: { memoryBytes: 64 * MIB } });
+      const result = await attack(sandbox, python("x = bytearray(1 << 30)\nprint(len(x))"), 20_000);
+      expect([result.stdout.toString(), result.exitCode === 0]).toEqual(["", false]);
+      if (isolation.degradations.length === 0) expect(result.outOfMemory).toBe(true);
+    });
+
+    test("RES-03 memory in the shape of files is bounded everywhere", async () => {
+      const sandbox = await attacker({ limits: { memoryBytes: 128 * MIB }, tmpBytes: 16 * MIB });
+      const places = "/tmp /dev/shm /dev /run /home/agent /var/tmp / /etc /usr /proc /mnt";
+      const fill = `for place in ${places}; do head -c 200000000 /dev/zero > $place/fill 2>/dev/null; stat -c "%n %s" $place/fill 2>/dev/null; rm -f $place/fill; done; true`;
+      const { stdout } = await attack(sandbox, fill, 30_000);
+      for (const line of stdout.toString().split("\n").filter(Boolean)) {
+        expect([line, Number(line.split(" ")[1]) <= 64 * MIB]).toEqual([line, true]);
+      }
+    });
+
+    test("RES-04 busy loops are held to the quota", async () => {
+      const sandbox = await attacker({ limits: { cpuQuota: 30_000 } });
+      if (isolation.degradations.some((sentence) => /cpu/i.test(sentence))) return;
+      const burn = "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 2; kill $(jobs -p); wait; times";
+      const { stdout } = await attack(sandbox, burn, 20_000);
+      // `times`: the shell's own, then its children's, each user and system as 0m0.123s.
+      const seconds = [...stdout.toString().matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => Number(m) * 60 + Number(s));
+      expect(seconds.slice(2).reduce((sum, value) => sum + value, 0)).toBeLessThan(2 * 0.3 + 0.5);
+    });
+
+    test("RES-05 the disk is filled to the quota and no further, and freeing works", async () => {
+      const free = async (): Promise<number> => {
+        const { bavail, bsize } = await statfs(home);
+        return bavail * bsize;
+      };
+      const before = await free();
+      const sandbox = await attacker({ limits: { diskBytes: 8 * MIB } });
+      const result = await attack(
+        sandbox,
+        "head -c 500000000 /dev/zero > big; echo $?; rm -f big; echo ok > small; cat small",
+        60_000,
+      );
+      expect(result.stdout.toString()).toMatch(/^1\nok\n$/);
+      expect(before - (await free())).toBeLessThan(100 * MIB);
+    });
+
+    test("RES-06 files without content are counted", async () => {
+      const sandbox = await attacker({ limits: { diskFiles: 500 } });
+      const { stdout } = await attack(
+        sandbox,
+        "i=0; while [ $i -lt 5000 ] && : > f$i; do i=$((i+1)); done 2>/dev/null; echo $i",
+        60_000,
+      );
+      expect(Number(stdout.toString())).toBeLessThanOrEqual(500);
+    });
+
+    test("RES-07 a sparse giant costs what it holds, and has an end", async () => {
+      const sandbox = await attacker({ limits: { diskBytes: 8 * MIB } });
+      const { stderr } = await sandbox.exec({
+        command: python(
+          'import os\nfor size in 7 << 60, 20 << 40:\n  with open("giant", "w") as f:\n    os.truncate(f.fileno(), size)',
+        ),
+      });
+      expect(stderr.toString()).toMatch(/File too large|quota|No space/);
+    });
+
+    test("RES-08 a directory with very many entries stays usable", async () => {
+      const sandbox = await attacker();
+      const { exitCode } = await attack(
+        sandbox,
+        'mkdir many && cd many && seq 20000 | xargs touch && ls | wc -l > /tmp/n && [ "$(cat /tmp/n)" = 20000 ]',
+        120_000,
+      );
+      expect(exitCode).toBe(0);
+    });
+
+    test("RES-09 a path deeper than PATH_MAX can be made, left and destroyed", async () => {
+      const sandbox = await attacker();
+      const dig =
+        'import os\nfor i in range(300):\n  os.mkdir("d" * 40)\n  os.chdir("d" * 40)\nopen("f", "w").write("x")\nprint("deep")';
+      const { stdout } = await sandbox.exec({ command: python(dig), timeoutMs: 60_000 });
+      expect(stdout.toString()).toBe("deep\n");
+      await sandbox.stop();
+      await sandbox.destroy();
+    });
+
+    test("RES-11 appending a byte to a large file is counted before the file is copied", async () => {
+      const codebase = await mkdtemp(join(home, "large-"));
+      await writeFile(join(codebase, "large"), "");
+      await truncate(join(codebase, "large"), 200 * MIB);
+      const delta = await mkdtemp(join(home, "delta-"));
+      const sandbox = await attacker({
+        workspaces: [{ lowers: [codebase], delta, rules: RULES }],
+        limits: { diskBytes: 8 * MIB },
+      });
+      const { exitCode, stderr } = await attack(sandbox, "echo x >> large", 20_000);
+      expect([exitCode === 0, /quota|No space/i.test(stderr.toString())]).toEqual([false, true]);
+    });
+
+    test("RES-12 a flood of output costs the server no memory", async () => {
+      const sandbox = await attacker();
+      const before = process.memoryUsage().rss;
+      const result = await attack(
+        sandbox,
+        "head -c 3000000000 /dev/zero; head -c 100000000 /dev/zero >&2; exit 4",
+        60_000,
+      );
+      expect(result).toMatchObject({ exitCode: 4, truncated: true });
+      expect([result.stdout.length, result.stderr.length]).toEqual([10 * MIB, 10 * MIB]);
+      expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
+    });
+
+    test("RES-13 gigabytes of input to a command that does not read, or reads and answers, neither hang nor grow", async () => {
+      const sandbox = await attacker();
+      async function* gigabytes(): AsyncGenerator<Uint8Array> {
+        const piece = Buffer.alloc(MIB);
+        for (let i = 0; i < 500; i += 1) yield piece;
+      }
+      const before = process.memoryUsage().rss;
+      expect(await sandbox.exec({ command: "sleep 1", stdin: gigabytes() })).toMatchObject({ exitCode: 0 });
+      const echoed = await sandbox.exec({ command: "cat | tail -c 5 | wc -c", stdin: gigabytes(), timeoutMs: 60_000 });
+      expect(echoed.stdout.toString().trim()).toBe("5");
+      expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
+    });
+
+    test("RES-14 a command that ignores every signal is dead within a second of its timeout", async () => {
+      const sandbox = await attacker();
+      const deaf = `trap "" INT TERM HUP QUIT USR1 USR2; ${python("import signal, time\nfor s in range(1, 32):\n  try: signal.signal(s, signal.SIG_IGN)\n  except Exception: pass\ntime.sleep(60)")}; sleep 60`;
+      const result = await attack(sandbox, deaf, 1_000);
+      expect(result).toMatchObject({ timedOut: true, exitCode: 137 });
+      expect(result.durationMs).toBeLessThan(2_500);
+    });
+
+    test("RES-15 a daemon behind setsid and two forks holds nothing up and ends with the sandbox", async () => {
+      const sandbox = await attacker();
+      const daemon = python(
+        'import os, time\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0: time.sleep(300)\n  os._exit(0)\nprint("parent")',
+      );
+      const result = await attack(sandbox, daemon, 30_000);
+      expect(result.stdout.toString()).toBe("parent\n");
+      expect(result.durationMs).toBeLessThan(8_000);
+      const before = performance.now();
+      await sandbox.destroy();
+      expect(performance.now() - before).toBeLessThan(8_000);
+    });
+
+    test("RES-16 stopped processes and a pile of zombies do not hold up destroy", async () => {
+      const sandbox = await attacker();
+      const pile = python(
+        "import os, time, signal\nfor i in range(30):\n  if os.fork() == 0: os._exit(0)\nfor i in range(5):\n  p = os.fork()\n  if p == 0:\n    time.sleep(300)\n  os.kill(p, signal.SIGSTOP)\ntime.sleep(300)",
+      );
+      const command = sandbox.exec({ command: pile, timeoutMs: 60_000 });
+      await sleep(800);
+      const before = performance.now();
+      await sandbox.destroy();
+      expect(performance.now() - before).toBeLessThan(8_000);
+      expect(await command).toMatchObject({ exitCode: 137 });
+    });
+
+    test("RES-17 a flood of file-system requests leaves the neighbour its turn", async () => {
+      const sandbox = await attacker();
+      const flood = python(
+        'import os, threading, time\nend = time.time() + 3\ndef go():\n  i = 0\n  while time.time() < end:\n    i += 1\n    try: os.stat("missing%d" % i)\n    except OSError: pass\nfor _ in range(16): threading.Thread(target=go).start()',
+      );
+      await attack(sandbox, flood, 30_000);
+    });
+
+    test("RES-18 thousands of open files run out for the sandbox, not for the server", async () => {
+      const sandbox = await attacker();
+      const open = python(
+        'import os\nheld = []\ntry:\n  for i in range(200000): held.append(os.open("f%d" % (i % 500), os.O_CREAT | os.O_RDWR))\nexcept OSError as e: print(e.strerror)\nprint(len(held) > 100)',
+      );
+      const { stdout } = await attack(sandbox, open, 60_000);
+      expect(stdout.toString()).toMatch(/Too many open files[\s\S]*True/);
+      expect((await sandbox.exec({ command: "cat file" })).exitCode).toBe(0);
+    });
+
+    test("RES-21 locks that are never let go hold up neither stop nor destroy", async () => {
+      const sandbox = await attacker();
+      const lock = python(
+        'import fcntl, time\nf = open("file", "r+")\nfcntl.flock(f, fcntl.LOCK_EX)\nfcntl.lockf(f, fcntl.LOCK_EX)\ntime.sleep(300)',
+      );
+      const command = sandbox.exec({ command: lock, timeoutMs: 60_000 });
+      await sleep(700);
+      await sandbox.stop();
+      expect(await command).toMatchObject({ exitCode: 137 });
+      await sandbox.start();
+      expect((await sandbox.exec({ command: "cat file" })).exitCode).toBe(0);
+    });
+
+    test("RES-22 no priority can be raised and no limit lifted", async () => {
+      const sandbox = await attacker();
+      const raise = python(
+        'import os, resource\ndef t(n, f):\n  try: f(); print(n, "allowed")\n  except (OSError, ValueError): print(n, "refused")\nt("nice", lambda: os.nice(-5))\nt("realtime", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10)))\nt("core", lambda: resource.setrlimit(resource.RLIMIT_CORE, (1 << 30, 1 << 30)))\nt("files", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 22, 1 << 22)))\nt("oom", lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"-500"))',
+      );
+      const { stdout } = await sandbox.exec({ command: raise });
+      expect(stdout.toString()).toBe("nice refused\nrealtime refused\ncore refused\nfiles refused\noom refused\n");
+    });
+
+    test("RES-23 a sandbox that takes long to stop holds up no other", async () => {
+      const sandboxes = await Promise.all(Array.from({ length: 4 }, () => attacker()));
+      const before = performance.now();
+      await Promise.all(sandboxes.map((sandbox) => Promise.all([sandbox.destroy(), attack(neighbour, "true", 5_000)])));
+      expect(performance.now() - before).toBeLessThan(10_000);
+    });
+
+    test("RES-24 memory of the kernel is charged to the sandbox", async () => {
+      if (isolation.degradations.length > 0) return;
+      const sandbox = await attacker({ limits: { memoryBytes: 48 * MIB, pids: 200 } });
+      const pin = python(
+        "import os\nheld = []\nfor i in range(900):\n  try:\n    r, w = os.pipe()\n    os.set_blocking(w, False)\n    try: os.write(w, bytes(1 << 20))\n    except BlockingIOError: pass\n    held += [r, w]\n  except OSError: break\nprint(len(held))",
+      );
+      const result = await attack(sandbox, `for i in 1 2 3 4 5 6; do ${pin} & done; wait`, 30_000);
+      const usage = await sandbox.usage();
+      expect(usage.memoryBytes ?? 0).toBeLessThanOrEqual(48 * MIB);
+      expect(result.timedOut).toBe(false);
+    });
+
+    test("RES-25 thousands of refused probes are a handful of events", async () => {
+      const events: SandboxEvent[] = [];
+      const delta = await mkdtemp(join(home, "delta-"));
+      const rules = [{ pattern: "**/*", permission: "view" }] as const;
+      const sandbox = await attacker({
+        workspaces: [{ lowers: [project], delta, rules }],
+        onEvent: (event) => events.push(event),
+      });
+      const probe = 'for i in range(20000):\n  try: open("/workspace/file")\n  except OSError: pass';
+      await sandbox.exec({ command: python(probe), timeoutMs: 30_000 });
+      const denials = events.filter(({ kind }) => kind === "permission_denied");
+      expect(denials.length).toBeGreaterThan(0);
+      expect(denials.length).toBeLessThan(500);
+    });
+  });
+}

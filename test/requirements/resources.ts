@@ -1,0 +1,30 @@
+import { requirements } from "./requirement.ts";
+
+/** RES: a sandbox that uses all it can get. */
+export const RESOURCES = requirements([
+  ["RES-01", "A fork bomb ends at the limit on processes, threads included, and the sandbox recovers."],
+  ["RES-02", "A memory hog is killed at the limit; the server and other sandboxes live."],
+  ["RES-03", "Memory in the shape of files is bounded and charged to the sandbox."],
+  ["RES-04", "Busy loops are held to the CPU quota."],
+  ["RES-05", "The disk is filled to the quota and no further; freeing works."],
+  ["RES-06", "Files and directories without content are counted."],
+  ["RES-07", "A sparse giant costs what it holds, and has an end."],
+  ["RES-08", "A directory with very many entries stays usable."],
+  ["RES-09", "A path deeper than PATH_MAX can be made, left and destroyed."],
+  ["RES-10", "Very long names and many long links are bounded, without EIO.", { shownBy: ["DISC-49"] }],
+  ["RES-11", "A copy-up is counted against the quota before it is made."],
+  ["RES-12", "A flood of output costs the server no memory; the cut is reported."],
+  ["RES-13", "Gigabytes of input neither hang nor grow."],
+  ["RES-14", "A command that ignores every signal is dead within a second of its timeout."],
+  ["RES-15", "A daemon holds nothing up and ends with the sandbox."],
+  ["RES-16", "Stopped processes and zombies do not hold up destroy."],
+  ["RES-17", "A flood of file-system requests leaves others their turn."],
+  ["RES-18", "Thousands of open files run out for the sandbox, not for the server."],
+  ["RES-19", "Sessions, sandboxes and commands per owner are limited.", { later: "owners come with the service" }],
+  ["RES-20", "Rules are matched in linear time and limited in number and length.", { shownBy: ["P-12", "P-13"] }],
+  ["RES-21", "Locks that are never let go hold up neither stop nor destroy."],
+  ["RES-22", "No priority can be raised and no limit lifted."],
+  ["RES-23", "A sandbox that takes long to stop holds up no other."],
+  ["RES-24", "Memory of the kernel is charged to the sandbox."],
+  ["RES-25", "Refusals that repeat are counted and told at a limited rate."],
+]);
