@@ -64,11 +64,8 @@ Exit codes: 0 done, 1 it did not work (or the answer is no), 2 the command was g
 code of what they ran.
 `;
 
-// A reader that has seen enough (`| head`) is no error of ours. A command with something to clean up listens itself.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-  if (process.stdout.listenerCount("error") === 1) process.exit(0);
-});
+// A reader that has seen enough (`| head`) is no error of ours.
+process.stdout.on("error", leaveWithReader);
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -100,6 +97,7 @@ async function main(args: readonly string[]): Promise<number> {
       process.stdout.write(command.help);
       return 0;
     }
+    if (command.handlesClosedOutput) process.stdout.off("error", leaveWithReader);
     return await command.run(rest);
   } catch (error) {
     if (error instanceof UsageError) return complain(error.message, `agentfense ${name} --help`);
@@ -107,6 +105,11 @@ async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(`agentfense: ${printableLines(error.message)}\n`);
     return error.exitCode;
   }
+}
+
+function leaveWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(0);
 }
 
 function unknownCommand(first: string, second: string): string {

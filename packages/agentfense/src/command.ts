@@ -4,7 +4,10 @@ import { printable } from "./terminal.ts";
 /** One command of the command line: what its help says and what it does with the arguments after its name. */
 export interface Command {
   readonly help: string;
-  run(args: readonly string[]): Promise<ExitCode>;
+  /** It has something to clean up when nobody reads its output any more, and listens for that itself. */
+  readonly handlesClosedOutput?: true;
+  /** Gives the exit code: one of `ExitCode`, or that of a command it ran for the user. */
+  run(args: readonly string[]): Promise<number>;
 }
 
 /** 0: done; 1: it did not work, or the answer is no; 2: the command was given wrongly and nothing was done. */
@@ -13,8 +16,15 @@ export type ExitCode = 0 | 1 | 2;
 /** The command was given wrongly: an option, an argument, a file of rules. Exit code 2. */
 export class UsageError extends Error {}
 
-/** The command was right but cannot be carried out here. Exit code 1, the message is the whole story. */
-export class CommandFailure extends Error {}
+/** The command was right but cannot be carried out here. Exit code 1 unless given, the message is the whole story. */
+export class CommandFailure extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 /** `parseArgs`, strict, with positionals, whose complaints are usage errors. */
 export function parseArguments<const Options extends NonNullable<ParseArgsConfig["options"]>>(

@@ -9,11 +9,13 @@ import { onTestFinished } from "vitest";
 
 const cli = join(import.meta.dirname, "../src/cli.ts");
 
-interface Surroundings {
+export interface Surroundings {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Run it as this user. */
   readonly identity?: { readonly uid: number; readonly gid: number };
+  /** What it reads; absent: nothing, and no pipe either. */
+  readonly input?: string | Uint8Array;
 }
 
 /** Runs the real command line to its end. */
@@ -56,12 +58,16 @@ export async function scratch(): Promise<string> {
   return path;
 }
 
-function start(args: readonly string[], { cwd, env = {}, identity }: Surroundings): ChildProcess {
+/** Starts the real command line. */
+export function start(args: readonly string[], { cwd, env = {}, identity, input }: Surroundings): ChildProcess {
   const { FORCE_COLOR: _force, NO_COLOR: _no, ...clean } = process.env;
-  return spawn(process.execPath, [cli, ...args], {
+  const child = spawn(process.execPath, [cli, ...args], {
     ...identity,
     cwd,
     env: { ...clean, LC_ALL: "C", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
   });
+  // What does not read its input to the end is no failure of the test.
+  child.stdin?.on("error", () => {}).end(input);
+  return child;
 }

@@ -41,11 +41,22 @@ export async function resolveDelta(path: string): Promise<string> {
  * agent its own changes as files.
  */
 export function requireApart({ directory, mountPoint, delta }: Placement): void {
-  const places = [
+  requirePlacesApart([
     ["DIR", directory],
     ["MOUNTPOINT", mountPoint],
     ["the delta", delta],
-  ] as const;
+  ]);
+}
+
+/** The same for a mount whose place is not the user's to choose. */
+export function requireDeltaApart(directory: string, delta: string): void {
+  requirePlacesApart([
+    ["DIR", directory],
+    ["the delta", delta],
+  ]);
+}
+
+function requirePlacesApart(places: readonly (readonly [name: string, path: string])[]): void {
   for (const [name, path] of places) {
     for (const [otherName, otherPath] of places) {
       if (name === otherName) continue;

@@ -1,0 +1,121 @@
+import type { ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server";
+import { type Command, UsageError } from "../command.ts";
+import { print } from "../output.ts";
+import { reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
+import { DeltaPlace } from "../run/delta-place.ts";
+import { inSandbox, warn } from "../run/embedded.ts";
+import { Interruption } from "../run/interruption.ts";
+import { parseDuration } from "../run/quantities.ts";
+import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";
+import { inputToPassOn, passOn } from "../run/streaming.ts";
+
+const HELP = `Usage: agentfense run [OPTIONS] [DIR] -- COMMAND [ARGUMENT…]
+
+Runs COMMAND in a sandbox that sees DIR (default: where you are) at /workspace as the rules allow, and lists what it
+changed. DIR itself is not written unless you ask for it.
+
+COMMAND with arguments is run as it stands. COMMAND alone is a line for the shell:
+  agentfense run -- npm test
+  agentfense run -- 'grep -rn TODO src | head'
+
+Its output is passed on as it comes, input from a pipe or a file is passed in; what we have to say goes to stderr.
+
+${SANDBOX_HELP}
+
+Other:
+  --timeout TIME    kill it after 30s, 10m … (default: never)
+  --json            one JSON object at the end instead: { exitCode, signal, timedOut, truncated, outOfMemory, durationMs,
+                    stdout, stderr, changes, applied }; of stdout and stderr at most 10 MiB each
+  -h, --help        this text
+
+Exit codes: that of the command; 128 + n when signal n killed it; 124 when its time was up; 125 when it could not be run;
+2 when this command was given wrongly; 130 after Ctrl-C, 143 after SIGTERM.
+`;
+
+export const run: Command = { help: HELP, handlesClosedOutput: true, run: runCommand };
+
+/** As timeout(1). */
+const TIMED_OUT = 124;
+
+async function runCommand(args: readonly string[]): Promise<number> {
+  const { request, exec, json } = await readRequest(args);
+  using interruption = new Interruption();
+  await using delta = await DeltaPlace.open(request);
+  try {
+    return await carryOut(request, exec, json, delta.path, interruption);
+  } catch (error) {
+    if (interruption.exitCode === undefined) throw error;
+    if (request.keptDelta !== undefined) warn(`interrupted; what it changed so far is kept in ${request.keptDelta}`);
+    return interruption.exitCode;
+  }
+}
+
+async function carryOut(
+  request: SandboxRequest,
+  exec: ExecRequest,
+  json: boolean,
+  delta: string,
+  interruption: Interruption,
+): Promise<number> {
+  const outcome = await inSandbox(request, delta, interruption, (sandbox) =>
+    json ? collect(sandbox, exec, interruption.signal) : stream(sandbox, exec, interruption.signal),
+  );
+  const exitCode = outcome.timedOut ? TIMED_OUT : outcome.exitCode;
+  interruption.signal.throwIfAborted();
+  const settlement = await settleChanges(request, delta, { exitCode, signal: interruption.signal });
+  interruption.signal.throwIfAborted();
+  if (json) await printJson(outcome, settlement);
+  else {
+    if (outcome.timedOut) warn(`the command was killed after ${(outcome.durationMs / 1000).toFixed(1)} s (--timeout)`);
+    if (outcome.outOfMemory) warn("the command ran out of memory (--memory)");
+    reportChanges(request, settlement, exitCode);
+  }
+  return exitCode;
+}
+
+/** What the command printed, where it was collected. */
+type Collected = ExecOutcome & { readonly stdout?: Buffer; readonly stderr?: Buffer };
+
+async function collect(sandbox: Sandbox, exec: ExecRequest, signal: AbortSignal): Promise<Collected> {
+  return await sandbox.exec(exec, { signal });
+}
+
+async function stream(sandbox: Sandbox, exec: ExecRequest, signal: AbortSignal): Promise<Collected> {
+  return await passOn(sandbox.execStream(exec, { signal }), process, signal);
+}
+
+async function printJson({ stdout, stderr, ...outcome }: Collected, settlement: Settlement): Promise<void> {
+  const { exitCode, signal, timedOut, truncated, outOfMemory, durationMs } = outcome;
+  const result = {
+    exitCode,
+    ...(signal === undefined ? {} : { signal }),
+    timedOut,
+    truncated,
+    outOfMemory,
+    durationMs: Math.round(durationMs),
+    stdout: stdout?.toString("utf8"),
+    stderr: stderr?.toString("utf8"),
+    ...settlement,
+  };
+  await print(`${JSON.stringify(result)}\n`);
+}
+
+async function readRequest(args: readonly string[]) {
+  const separator = args.indexOf("--");
+  if (separator < 0) throw new UsageError("run takes a command after --, as in: agentfense run -- npm test");
+  const [first, ...rest] = args.slice(separator + 1);
+  if (first === undefined || first === "") throw new UsageError("there is no command after --");
+  const { request, values } = await readSandboxRequest("run", args.slice(0, separator), {
+    timeout: { type: "string" },
+    json: { type: "boolean" },
+  });
+  const { timeout, json } = values as { readonly timeout?: string; readonly json?: boolean };
+  const input = inputToPassOn();
+  const exec: ExecRequest = {
+    command: rest.length === 0 ? first : [first, ...rest],
+    ...(input === undefined ? {} : { stdin: input }),
+    ...(request.workdir === undefined ? {} : { workdir: request.workdir }),
+    ...(timeout === undefined ? {} : { timeoutMs: parseDuration(timeout, "--timeout") }),
+  };
+  return { request, exec, json: json === true };
+}

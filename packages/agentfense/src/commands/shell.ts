@@ -1,0 +1,57 @@
+import type { Sandbox } from "@agentfense/server";
+import { type Command, UsageError } from "../command.ts";
+import { reportChanges, settleChanges } from "../run/changes.ts";
+import { DeltaPlace } from "../run/delta-place.ts";
+import { inSandbox, warn } from "../run/embedded.ts";
+import { Interruption } from "../run/interruption.ts";
+import { RawTerminal } from "../run/raw-terminal.ts";
+import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";
+
+const HELP = `Usage: agentfense shell [OPTIONS] [DIR]
+
+An interactive shell in a sandbox that sees DIR (default: where you are) at /workspace as the rules allow. Lists what was
+changed when it ends, and ends with the code of the shell. Needs a terminal; without one, see agentfense run.
+
+${SANDBOX_HELP}
+  -h, --help        this text
+`;
+
+export const shell: Command = { help: HELP, handlesClosedOutput: true, run: runShell };
+
+async function runShell(args: readonly string[]): Promise<number> {
+  const { request } = await readSandboxRequest("shell", args, {});
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    throw new UsageError("shell needs a terminal; for a single command there is: agentfense run -- COMMAND");
+  }
+  using interruption = new Interruption();
+  await using delta = await DeltaPlace.open(request);
+  try {
+    const { signal } = interruption;
+    const exitCode = await inSandbox(request, delta.path, interruption, (sandbox) =>
+      converse(sandbox, request, signal),
+    );
+    signal.throwIfAborted();
+    reportChanges(request, await settleChanges(request, delta.path, { exitCode, signal }), exitCode);
+    return exitCode;
+  } catch (error) {
+    if (interruption.exitCode === undefined) throw error;
+    if (request.keptDelta !== undefined) warn(`interrupted; what was changed so far is kept in ${request.keptDelta}`);
+    return interruption.exitCode;
+  }
+}
+
+async function converse(sandbox: Sandbox, { spec, workdir }: SandboxRequest, signal: AbortSignal): Promise<number> {
+  using user = new RawTerminal();
+  // Which terminal this is, the programs inside have to know; nothing else of our environment is their business.
+  const { TERM } = process.env;
+  await using terminal = await sandbox.terminal(
+    {
+      size: user.size,
+      env: { ...(TERM === undefined ? {} : { TERM }), ...spec.env },
+      ...(workdir === undefined ? {} : { workdir }),
+    },
+    { signal },
+  );
+  await user.connect(terminal);
+  return (await terminal.exit).exitCode;
+}

@@ -1,0 +1,30 @@
+import { requireDeltaApart } from "../mount/placement.ts";
+import { TemporaryDelta } from "../mount/temporary-delta.ts";
+import type { SandboxRequest } from "./sandbox-request.ts";
+
+/** Where the changes of a run go: a directory of the user's, or one that goes away with this. */
+export class DeltaPlace implements AsyncDisposable {
+  readonly path: string;
+  readonly #temporary: TemporaryDelta | undefined;
+
+  private constructor(path: string, temporary: TemporaryDelta | undefined) {
+    this.path = path;
+    this.#temporary = temporary;
+  }
+
+  static async open({ directory, keptDelta }: SandboxRequest): Promise<DeltaPlace> {
+    if (keptDelta !== undefined) return new DeltaPlace(keptDelta, undefined);
+    const temporary = await TemporaryDelta.create();
+    try {
+      requireDeltaApart(directory, temporary.path);
+    } catch (error) {
+      await temporary[Symbol.asyncDispose]();
+      throw error;
+    }
+    return new DeltaPlace(temporary.path, temporary);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#temporary?.[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,57 @@
+import { openIsolation, type Sandbox, SandboxError } from "@agentfense/server";
+import { CommandFailure, UsageError } from "../command.ts";
+import { printableSentence } from "../terminal.ts";
+import type { Interruption } from "./interruption.ts";
+import { LONGEST_TIMEOUT_MS } from "./quantities.ts";
+import type { SandboxRequest } from "./sandbox-request.ts";
+
+/** Our own failures: as with `docker run` and `env`, a code that commands hardly ever end with. */
+const NOT_RUN = 125;
+
+/**
+ * Makes the sandbox that was asked for, lets `use` work in it, and takes it away again: afterwards no process, mount or
+ * control group is left, and the delta does not change any more.
+ */
+export async function inSandbox<Result>(
+  request: SandboxRequest,
+  delta: string,
+  interruption: Interruption,
+  use: (sandbox: Sandbox) => Promise<Result>,
+): Promise<Result> {
+  const { signal } = interruption;
+  try {
+    await using isolation = await openIsolation({
+      runtimes: [request.runtime],
+      engines: 1,
+      docker: { allowPull: request.allowPull },
+      // A person who waits can press Ctrl-C; a limit is for who asks for one.
+      defaultTimeoutMs: LONGEST_TIMEOUT_MS,
+      maxTimeoutMs: LONGEST_TIMEOUT_MS,
+    });
+    if (asksForLimits(request)) for (const sentence of isolation.degradations) warn(sentence);
+    const workspace = { lowers: [request.directory], delta, rules: request.rules };
+    const spec = { ...request.spec, runtime: request.runtime, workspaces: [workspace] };
+    await using sandbox = await isolation.create(spec, { signal, onProgress: warn });
+    await sandbox.start({ signal });
+    return await use(sandbox);
+  } catch (error) {
+    throw explained(error);
+  }
+}
+
+/** The disk limit is the file system's own and always holds. */
+function asksForLimits({ limits }: SandboxRequest): boolean {
+  return limits.memoryBytes !== undefined || limits.cpuQuota !== undefined || limits.pids !== undefined;
+}
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof SandboxError)) return error;
+  const hint = error.hint === undefined ? "" : `\n${error.hint}`;
+  if (error.code === "INVALID_ARGUMENT") return new UsageError(`${error.message}${hint}`);
+  const doctor = error.code === "RUNTIME_UNAVAILABLE" ? "\nSee what is missing: agentfense doctor" : "";
+  return new CommandFailure(`${error.message}${hint}${doctor}`, NOT_RUN);
+}
+
+export function warn(sentence: string): void {
+  process.stderr.write(`agentfense: ${printableSentence(sentence)}\n`);
+}

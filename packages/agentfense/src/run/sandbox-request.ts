@@ -1,0 +1,142 @@
+import { resolve } from "node:path";
+import type { Rule } from "@agentfense/permission";
+import type { NetworkMode, SandboxLimits, SandboxSpec } from "@agentfense/server";
+import { parseArguments, UsageError } from "../command.ts";
+import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
+import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
+import { parseByteSize, parseCount } from "../size.ts";
+import { printable } from "../terminal.ts";
+import { resolveDirectory } from "../workspace-directory.ts";
+import { fillImpliedValues } from "./optional-values.ts";
+import { parseCpuQuota, parseEnvironment } from "./quantities.ts";
+
+/** The options of `run` and `shell` alike. */
+const SANDBOX_OPTIONS = {
+  ...RULES_OPTIONS,
+  runtime: { type: "string" },
+  image: { type: "string" },
+  "oci-runtime": { type: "string" },
+  pull: { type: "boolean" },
+  root: { type: "string" },
+  "read-only-path": { type: "string", multiple: true },
+  network: { type: "string" },
+  memory: { type: "string" },
+  cpus: { type: "string" },
+  pids: { type: "string" },
+  disk: { type: "string" },
+  env: { type: "string", multiple: true },
+  workdir: { type: "string" },
+  delta: { type: "string" },
+  apply: { type: "string" },
+} as const;
+
+export const SANDBOX_HELP = `Rules:
+${RULES_HELP}
+
+Sandbox:
+  --runtime NAME    bwrap (default) or docker
+  --image NAME      docker: the image
+  --oci-runtime NAME  docker: another runtime the engine knows, such as runsc
+  --pull            docker: fetch the image when it is not there
+  --root DIR        bwrap: a root directory of your own instead of this machine's programs
+  --read-only-path PATH  bwrap: show this too, at the same path, read-only (may be repeated)
+  --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means) or host
+  --env NAME=VALUE  a variable for the command (may be repeated); NAME alone passes on the one here
+  --workdir DIR     where to start, absolute or relative to the workspace (default /workspace)
+
+Limits:
+  --memory SIZE     512m, 1g …
+  --cpus NUMBER     0.5, 2 …
+  --pids NUMBER     processes and threads together (default 1024)
+  --disk SIZE       the most the changes may take
+
+Changes:
+  --delta DIR       keep them here (made if absent, continued if it holds some)
+  --apply[=WHEN]    write them back to DIR at the end: when the command succeeded (default), or always
+                    Without either they are listed and thrown away.`;
+
+/** What `run` and `shell` were asked for, checked as far as that goes without making anything. */
+export interface SandboxRequest {
+  readonly directory: string;
+  readonly rules: readonly Rule[];
+  readonly runtime: "bwrap" | "docker";
+  /** Everything of the specification but the workspace, whose delta may still have to be made. */
+  readonly spec: Omit<SandboxSpec, "workspaces" | "runtime">;
+  readonly limits: SandboxLimits;
+  readonly allowPull: boolean;
+  readonly workdir: string | undefined;
+  readonly keptDelta: string | undefined;
+  readonly apply: "never" | "success" | "always";
+}
+
+type OptionsConfig = NonNullable<Parameters<typeof parseArguments>[1]>;
+
+/** Reads the options, the common ones and those in `more`, and at most one directory. */
+export async function readSandboxRequest<const More extends OptionsConfig>(
+  command: string,
+  args: readonly string[],
+  more: More,
+) {
+  const { values, positionals } = parseArguments(fillImpliedValues(args), { ...SANDBOX_OPTIONS, ...more });
+  const [directory = ".", ...surplus] = positionals;
+  if (surplus.length > 0)
+    throw new UsageError(`${command} takes one directory, not ${printable(positionals.join(" "))}`);
+  const common = values as CommonValues;
+  const { policy } = await chooseRules(common);
+  const runtime = chooseRuntime(common);
+  const limits = readLimits(common);
+  const request: SandboxRequest = {
+    directory: await resolveDirectory(directory),
+    rules: policy.rules,
+    runtime,
+    limits,
+    spec: {
+      limits,
+      network: (common.network ?? "none") as NetworkMode,
+      env: parseEnvironment(common.env ?? [], process.env),
+      ...(common.image === undefined ? {} : { image: common.image }),
+      ...(common["oci-runtime"] === undefined ? {} : { ociRuntime: common["oci-runtime"] }),
+      ...(common.root === undefined ? {} : { rootDirectory: await resolveDirectory(common.root, "--root") }),
+      readOnlyPaths: (common["read-only-path"] ?? []).map((path) => resolve(path)),
+    },
+    allowPull: common.pull === true,
+    workdir: common.workdir,
+    keptDelta: common.delta === undefined ? undefined : await resolveDelta(common.delta),
+    apply: (common.apply ?? "never") as SandboxRequest["apply"],
+  };
+  if (request.keptDelta !== undefined) requireDeltaApart(request.directory, request.keptDelta);
+  return { request, values };
+}
+
+/** Node's types cannot tell the common options apart once others are mixed in. */
+type CommonValues = ReturnType<typeof parseArguments<typeof SANDBOX_OPTIONS>>["values"];
+
+const BELONGS_TO: readonly (readonly [option: keyof CommonValues, runtime: SandboxRequest["runtime"]])[] = [
+  ["image", "docker"],
+  ["oci-runtime", "docker"],
+  ["pull", "docker"],
+  ["root", "bwrap"],
+  ["read-only-path", "bwrap"],
+];
+
+function chooseRuntime(values: CommonValues): SandboxRequest["runtime"] {
+  const runtime = values.runtime ?? "bwrap";
+  if (runtime !== "bwrap" && runtime !== "docker") {
+    throw new UsageError(`--runtime is bwrap or docker, not ${JSON.stringify(runtime)}`);
+  }
+  for (const [option, owner] of BELONGS_TO) {
+    if (values[option] !== undefined && owner !== runtime) {
+      throw new UsageError(`--${option} belongs to the runtime ${owner}; add --runtime ${owner} or leave it out`);
+    }
+  }
+  return runtime;
+}
+
+function readLimits({ memory, cpus, pids, disk }: CommonValues): SandboxLimits {
+  return {
+    ...(memory === undefined ? {} : { memoryBytes: parseByteSize(memory, "--memory") }),
+    ...(cpus === undefined ? {} : { cpuQuota: parseCpuQuota(cpus, "--cpus") }),
+    ...(pids === undefined ? {} : { pids: parseCount(pids, "--pids") }),
+    ...(disk === undefined ? {} : { diskBytes: parseByteSize(disk, "--disk") }),
+  };
+}

@@ -1,0 +1,59 @@
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { agentfense, scratch } from "./run-cli.ts";
+
+/** What is wrong, the arguments (in a directory with `project/`), and what must be said. */
+const WRONG: readonly (readonly [what: string, args: readonly string[], reason: string])[] = [
+  ["no command", ["run", "project"], "run takes a command after --"],
+  ["nothing after --", ["run", "project", "--"], "there is no command after --"],
+  ["an empty command", ["run", "project", "--", ""], "there is no command after --"],
+  ["two directories", ["run", "project", "more", "--", "true"], "run takes one directory"],
+  ["an absent directory", ["run", "absent", "--", "true"], "DIR does not exist: absent"],
+  ["an unknown option", ["run", "--frobnicate", "--", "true"], "Unknown option '--frobnicate'"],
+  ["an unknown preset", ["run", "--preset", "agent-sfae", "project", "--", "true"], "agent-sfae"],
+  ["an unknown runtime", ["run", "--runtime", "podman", "project", "--", "true"], "--runtime is bwrap or docker"],
+  [
+    "an image without docker",
+    ["run", "--image", "x", "project", "--", "true"],
+    "--image belongs to the runtime docker",
+  ],
+  ["--pull without docker", ["run", "--pull", "project", "--", "true"], "--pull belongs to the runtime docker"],
+  ["--root with docker", ["run", "--runtime", "docker", "--root", "project", "--", "true"], "--root belongs to"],
+  ["an absent root", ["run", "--root", "absent", "project", "--", "true"], "--root does not exist: absent"],
+  ["an unreadable memory limit", ["run", "--memory", "lots", "project", "--", "true"], "--memory takes a size"],
+  ["an unreadable CPU limit", ["run", "--cpus", "half", "project", "--", "true"], "--cpus takes a number of CPUs"],
+  ["no CPU at all", ["run", "--cpus", "0", "project", "--", "true"], "--cpus takes a number of CPUs"],
+  ["an unreadable process limit", ["run", "--pids", "-1", "project", "--", "true"], "--pids"],
+  ["an unreadable timeout", ["run", "--timeout", "soon", "project", "--", "true"], "--timeout takes a time"],
+  ["a timeout of nothing", ["run", "--timeout", "0", "project", "--", "true"], "--timeout takes a time"],
+  ["an unknown network", ["run", "--network=mine", "project", "--", "true"], "--network is one of none, private, host"],
+  ["a network without =", ["run", "--network", "host", "project", "--", "true"], "write --network=host"],
+  [
+    "an unknown moment to apply",
+    ["run", "--apply=never", "project", "--", "true"],
+    "--apply is one of success, always",
+  ],
+  ["a variable without a name", ["run", "--env", "=x", "project", "--", "true"], "--env takes NAME=VALUE"],
+  ["a variable that is not here", ["run", "--env", "NOT_SET_HERE", "project", "--", "true"], "--env NOT_SET_HERE"],
+  ["a delta inside the directory", ["run", "--delta", "project/d", "project", "--", "true"], "the delta"],
+  ["a shell without a terminal", ["shell", "project"], "shell needs a terminal"],
+  ["a shell with a command", ["shell", "project", "ls"], "shell takes one directory"],
+  ["a doctor with arguments", ["doctor", "project"], "doctor takes no arguments"],
+  ["a doctor for an unknown runtime", ["doctor", "--runtime", "podman"], "--runtime is bwrap or docker"],
+];
+
+test.each(WRONG)("%s: ends with 2 and leaves nothing", async (_what, args, reason) => {
+  const cwd = await scratch();
+  const temporary = await scratch();
+  await mkdir(join(cwd, "project"));
+  await writeFile(join(cwd, "project/README.md"), "hello\n");
+
+  const { code, stdout, stderr } = await agentfense(args, { cwd, env: { TMPDIR: temporary } });
+
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain(reason);
+  expect(stderr).toContain(`Try: agentfense ${args[0]} --help\n`);
+  expect(await readdir(cwd, { recursive: true })).toEqual(["project", "project/README.md"]);
+  expect(await readdir(temporary)).toEqual([]);
+});
