@@ -67,6 +67,13 @@ function mountDirectly(options: MountOptions): number {
     sys.close(fd);
     throw new SystemError("mount", -code);
   }
+  // What the host mounts below it later is not for those who have a copy of this mount in a namespace of their own.
+  const separated = sys.mount("none", bytesOf(options.mountPoint), "", sys.Mount.PRIVATE, "");
+  if (separated < 0) {
+    sys.umount(bytesOf(options.mountPoint), sys.Mount.DETACH);
+    sys.close(fd);
+    throw new SystemError("mount --make-private", -separated);
+  }
   return fd;
 }
 

@@ -80,3 +80,10 @@ export function setTerminalSize(master: number, columns: number, rows: number): 
   const size = new Uint16Array([rows, columns, 0, 0]);
   return call(() => c.ioctl(master, TIOCSWINSZ, size));
 }
+
+const NS_GET_USERNS = 0xb701;
+
+/** A descriptor of the user namespace whose capabilities rule over this namespace. */
+export function owningUserNamespace(namespace: number): number {
+  return call(() => c.ioctl(namespace, NS_GET_USERNS, null));
+}

@@ -116,7 +116,7 @@ export const Open = {
 
 export const Rename = { NOREPLACE: 1, EXCHANGE: 2, WHITEOUT: 4 } as const;
 export const Seek = { SET: 0, CUR: 1, END: 2, DATA: 3, HOLE: 4 } as const;
-export const Mount = { NOSUID: 2, NODEV: 4, DETACH: 2 } as const;
+export const Mount = { NOSUID: 2, NODEV: 4, DETACH: 2, PRIVATE: 1 << 18 } as const;
 
 /** Type bits of a mode. */
 export const FileType = {

@@ -160,11 +160,13 @@ class HostIsolation implements Isolation {
     const real = backend.name !== "mock";
     const mountPoints = await instance.makeMountPoints(id, spec.workspaces.length);
     try {
+      const box = await backend.createBox(boxSpec(id, spec, mountPoints), options);
+      await instance.giveMountPoints(id, box.owner);
       return new GuardedSandbox({
         id,
         spec,
         backend,
-        box: await backend.createBox(boxSpec(id, spec, mountPoints), options),
+        box,
         mountPoints,
         mounts: real ? mounts : undefined,
         instance,

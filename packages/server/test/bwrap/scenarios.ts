@@ -118,11 +118,13 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "process 1 tells nothing of the host": {
     run: async (place) => {
       const words = (await place.sh("tr '\\0' '\\n' < /proc/1/cmdline")).stdout.split("\n");
-      const environ = (await place.sh("wc -c < /proc/1/environ")).stdout;
-      const root = (await place.sh("ls -A /proc/1/root/workspace /proc/1/cwd/")).exitCode;
+      // Whether process 1 may be looked at at all depends on how far it is; what can be seen is the box's own.
+      const environ = (await place.sh("cat /proc/1/environ 2>/dev/null | wc -c")).stdout;
+      const root = (await place.sh('seen=$(ls -A /proc/1/root 2>/dev/null); [ "${seen:-$(ls -A /)}" = "$(ls -A /)" ] && echo own'))
+        .stdout;
       return [words.filter((word) => word.includes(place.directory)), environ, root];
     },
-    expected: [[], "0\n", 0],
+    expected: [[], "0\n", "own\n"],
   },
   "mounts show no path of the host but the system's own": {
     run: async (place) => {

@@ -29,6 +29,7 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       await sleep(300);
       const signalled = await opened.signalForeground("SIGINT", since);
       const [code, jobs] = [await answers.next(), await answers.next()];
+      await sleep(50);
       const none = await opened.signalForeground("SIGTERM", performance.now());
       await opened.signalShell(9);
       return [ready, signalled, code, jobs, none, (await opened.exit).exitCode];

@@ -10,6 +10,7 @@ import { BwrapBox } from "./box.ts";
 import { memoryFile } from "./descriptors.ts";
 import { BoxOwners } from "./identity.ts";
 import { Launcher } from "./launcher.ts";
+import { PrivateNetworks } from "./network.ts";
 import { endOrphans, markerOf } from "./orphans.ts";
 import { checkSpec } from "./plan.ts";
 import { findProcMasks, type ProcMasks } from "./proc-masks.ts";
@@ -38,6 +39,7 @@ export class BwrapBackend implements Backend {
   readonly #hostFiles: readonly number[];
   readonly #clock = new BootClock();
   readonly #seccomp: number;
+  readonly #network: PrivateNetworks;
   /** With the descriptors that belong to each. */
   readonly #boxes = new Map<BwrapBox, readonly number[]>();
   #closing: Promise<void> | undefined;
@@ -54,6 +56,7 @@ export class BwrapBackend implements Backend {
     this.#hostFiles = contentsOf(found.system);
     this.degradations = [...options.limits.degradations, ...found.owners.degradations];
     this.#seccomp = memoryFile("seccomp", seccompFilter(process.arch === "arm64" ? "arm64" : "x64"));
+    this.#network = new PrivateNetworks({ setpriv: found.programs.setpriv, marker: this.#marker });
     this.#launcher = new Launcher({
       programs: found.programs,
       marker: this.#marker,
@@ -89,6 +92,7 @@ export class BwrapBackend implements Backend {
   async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<BwrapBox> {
     if (this.#closing !== undefined) throw new SandboxError("SANDBOX_DESTROYED", "the backend is closed");
     checkSpec(spec);
+    if (spec.network === "private") await this.#network.check();
     for (const path of spec.readOnlyPaths) {
       await stat(path).catch((cause: unknown) => {
         throw new SandboxError("INVALID_ARGUMENT", `this read-only path does not exist: ${path}`, { cause });
@@ -113,6 +117,7 @@ export class BwrapBackend implements Backend {
         systemFiles: system === this.#hostSystem ? this.#hostFiles : ownFiles,
         seccomp: this.#seccomp,
         clock: this.#clock,
+        network: this.#network,
       },
       onDestroyed: async (gone) => this.#forget(gone),
     });

@@ -19,6 +19,7 @@ import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
 import { Job, type JobRequest } from "./job.ts";
 import type { Launcher } from "./launcher.ts";
+import type { PrivateNetworks } from "./network.ts";
 import { type BoxPlan, boxPlan, checkCommand, checkEnvironment, commandOptions } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";
 import { boxProcess } from "./process.ts";
@@ -39,6 +40,7 @@ export interface BoxSurroundings {
   readonly systemFiles: readonly number[];
   readonly seccomp: number;
   readonly clock: BootClock;
+  readonly network: PrivateNetworks;
 }
 
 /** A box is a plan and a control group: each command gets a bwrap, and so namespaces, of its own. */
@@ -140,9 +142,9 @@ export class BwrapBox implements Box {
 
   async #stop(): Promise<void> {
     for (const job of this.#jobs) job.kill();
-    const ended = Promise.all([...this.#jobs].map((job) => job.ended));
+    const gone = Promise.all([...this.#jobs].map((job) => job.gone));
     await this.#group.kill();
-    await ended;
+    await gone;
     for (const fd of this.#prepared?.files ?? []) syscalls.close(fd);
     this.#prepared = undefined;
   }
@@ -159,7 +161,8 @@ export class BwrapBox implements Box {
 
   #prepare(): void {
     if (this.#prepared !== undefined) return;
-    const own = nameFiles(this.#spec.hostname, this.#spec.network);
+    const { hostname, network } = this.#spec;
+    const own = nameFiles(hostname, network, network === "none" ? "" : this.#around.network.resolver(network));
     const isOwnEtc = this.#spec.rootDirectory === undefined;
     const ownFiles = isOwnEtc ? Object.entries(own) : [];
     this.#prepared = {
@@ -200,9 +203,10 @@ export class BwrapBox implements Box {
       files: [...this.#around.systemFiles, ...prepared.files],
       entrances: this.#group.entrances,
       marker: this.#around.marker,
+      attach: this.#spec.network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
     });
     this.#jobs.add(job);
-    void job.ended.then(() => this.#jobs.delete(job));
+    void job.gone.then(() => this.#jobs.delete(job));
     const onAbort = (): void => job.kill();
     signal?.addEventListener("abort", onAbort, { once: true });
     try {

@@ -28,8 +28,9 @@ export function accountFiles(shell: string): EtcFiles {
   };
 }
 
-export function nameFiles(hostname: string, network: NetworkMode): EtcFiles {
+export function nameFiles(hostname: string, network: NetworkMode, resolver: string): EtcFiles {
   return {
+    ...(network === "none" ? {} : { "/etc/resolv.conf": resolver }),
     "/etc/hosts": `127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 ${hostname}\n`,
     "/etc/hostname": `${hostname}\n`,
     "/etc/nsswitch.conf": [

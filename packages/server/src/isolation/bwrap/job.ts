@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { processes } from "@agentfense/fuse";
+import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
@@ -34,7 +34,8 @@ export interface JobRequest {
     | { readonly kind: "pipes"; readonly stdin: boolean; readonly channel: boolean }
     | { readonly kind: "terminal"; readonly terminal: Terminal; readonly output: Socket };
   readonly seccomp: number;
-  readonly block?: number | undefined;
+  /** What the box needs from outside while bwrap waits in it, before the command runs; closed when the box is gone. */
+  readonly attach?: ((initPid: number) => Promise<{ close(): void }>) | undefined;
   readonly files: readonly number[];
   readonly entrances: readonly string[];
   /** An argument that only bwrap itself has on its command line. */
@@ -56,13 +57,16 @@ export class Job {
   readonly channel: Socket | undefined;
   /** Resolves when the command itself runs; rejects when it never will. */
   readonly started: Promise<void>;
-  /** Resolves when bwrap and the whole box are gone. */
+  /** Resolves when the command and all it started have ended. */
   readonly ended: Promise<JobEnd>;
+  /** Resolves a moment later, when nothing of the box is left in the process table. */
+  readonly gone: Promise<void>;
   readonly generation: number;
   readonly #request: JobRequest;
   readonly #lent: DescriptorSet;
   readonly #start = Promise.withResolvers<void>();
   readonly #end = Promise.withResolvers<JobEnd>();
+  readonly #disappearance = Promise.withResolvers<void>();
   readonly #descriptors = { stdout: -1, stderr: -1 };
   #init: HostProcess | undefined;
   #main: HostProcess | undefined;
@@ -72,11 +76,15 @@ export class Job {
   #isLost = false;
   #isOver = false;
   #line = "";
+  #gate = -1;
+  #attached: { close(): void } | undefined;
+  #attachFailure: SandboxError | undefined;
 
   constructor(launcher: Launcher, request: JobRequest) {
     this.#request = request;
     this.started = this.#start.promise;
     this.ended = this.#end.promise;
+    this.gone = this.#disappearance.promise;
     this.started.catch(() => {}); // who cares awaits it
     const lent = new DescriptorSet();
     this.#lent = lent;
@@ -88,7 +96,7 @@ export class Job {
         seccomp: request.seccomp,
         options: lent.list("options", request.options),
         command: lent.list("command", [...request.prefix, ...request.argv]),
-        block: request.block,
+        block: request.attach === undefined ? undefined : this.#makeGate(),
         files: request.files,
         entrances: request.entrances,
       };
@@ -117,6 +125,7 @@ export class Job {
       this.generation = launcher.submit({ ...line, ...streams });
     } catch (error) {
       lent.close();
+      if (this.#gate >= 0) syscalls.close(this.#gate);
       this.#destroyStreams();
       throw error;
     }
@@ -173,8 +182,34 @@ export class Job {
     } else if (report["child-pid"] !== undefined) {
       this.#init = findProcess(report["child-pid"]);
       if (this.#isKilled || this.#isLost) this.#killBox();
-      else void this.#watchStart();
+      else void this.#open();
     }
+  }
+
+  /** A pipe that lets bwrap go on. */
+  #makeGate(): number {
+    const gate = this.#lent.pipe();
+    this.#gate = this.#lent.release(gate.writeEnd);
+    return gate.readEnd;
+  }
+
+  async #open(): Promise<void> {
+    const { attach } = this.#request;
+    if (attach !== undefined && this.#init !== undefined) {
+      try {
+        this.#attached = await attach(this.#init.pid);
+      } catch (error) {
+        this.#attachFailure =
+          error instanceof SandboxError
+            ? error
+            : new SandboxError("INTERNAL", "the box has no network", { cause: error });
+        this.#killBox();
+        return;
+      }
+      if (this.#isOver) this.#attached.close();
+      else syscalls.write(this.#gate, Buffer.from("\n"), 1);
+    }
+    await this.#watchStart();
   }
 
   // bwrap tells when it made the box, not when the command runs in it; that shows in the process table. Most commands are
@@ -208,9 +243,15 @@ export class Job {
   async #finish(): Promise<void> {
     this.#isOver = true;
     this.#lent.close();
+    this.#attached?.close();
+    if (this.#gate >= 0) syscalls.close(this.#gate);
     this.stdin?.destroy(); // nobody reads it any more, and its writer may not know
     if (this.#exitCode === undefined) this.#killBox(); // bwrap died before it could arrange that the box dies with it
-    if (this.#init !== undefined) await waitUntilGone(this.#init, GONE_TIMEOUT_MS);
+    // Process 1 takes a millisecond to tear its namespaces down; the command's result waits for that only when there are
+    // others that may still do something.
+    const isEmpty = this.#exitCode !== undefined && (this.#init === undefined || childrenOf(this.#init.pid).length === 0);
+    const disappearing = this.#init === undefined ? undefined : waitUntilGone(this.#init, GONE_TIMEOUT_MS);
+    if (!isEmpty) await disappearing;
     const end = await this.#judge();
     if (!this.#isStarted && ("failure" in end || this.#isKilled)) {
       this.#destroyStreams();
@@ -219,6 +260,8 @@ export class Job {
       this.#hasStarted();
     }
     this.#end.resolve(end);
+    await disappearing;
+    this.#disappearance.resolve();
   }
 
   async #judge(): Promise<JobEnd> {
@@ -228,6 +271,7 @@ export class Job {
       if (/^(agentfense: cannot run |setsid: failed to execute )/.test(text)) return { failure: explainFailure(text) };
       return { exitCode: this.#exitCode };
     }
+    if (this.#attachFailure !== undefined) return { failure: this.#attachFailure };
     if (this.#isKilled) return { exitCode: KILLED };
     if (this.#isLost || this.#isStarted) {
       return { failure: new SandboxError("INTERNAL", "the box broke while the command ran") };

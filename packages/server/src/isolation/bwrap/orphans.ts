@@ -27,7 +27,9 @@ export async function endOrphans(deadInstances: readonly string[]): Promise<void
   await Promise.all(orphans.map((orphan) => waitUntilGone(orphan, GONE_TIMEOUT_MS)));
 }
 
-/** `bwrap --unsetenv MARKER …` */
+/** `bwrap --unsetenv MARKER …`, or a helper of its network; never a program that was merely given the word by somebody. */
 function isOf(words: readonly string[], markers: ReadonlySet<string>): boolean {
-  return words[1] === "--unsetenv" && words[2] !== undefined && markers.has(words[2]);
+  const [program = "", option, word = ""] = words;
+  const isOurs = option === "--unsetenv" || (/\/pasta(\.avx2)?$/.test(program) && option === "--search");
+  return isOurs && markers.has(word);
 }

@@ -1,5 +1,5 @@
 import { isAbsolute, normalize } from "node:path";
-import type { BoxSpec } from "../backend/backend.ts";
+import type { BoxSpec, NetworkMode } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { INSIDE } from "./identity.ts";
 import { JobDescriptor } from "./launcher.ts";
@@ -9,6 +9,12 @@ import type { System } from "./system.ts";
 const RUN_BYTES = 16 * 1024 * 1024;
 const EMPTY_BYTES = 4096;
 
+/**
+ * Process 1 is bwrap, and its memory knows where the workspace is mounted on the host. The other ways to it, ptrace and
+ * process_vm_readv, are refused by the seccomp filter.
+ */
+const WRAPPER_MEMORY = { files: ["/proc/1/mem"], directories: ["/proc/1/task"] };
+
 const ENVIRONMENT = {
   PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   HOME: INSIDE.home,
@@ -17,6 +23,13 @@ const ENVIRONMENT = {
   LANG: "C.UTF-8",
   TERM: "xterm-256color",
 };
+
+/** A private network is attached from outside while bwrap waits. */
+const NETWORK_OPTIONS = {
+  none: [],
+  host: ["--share-net"],
+  private: ["--block-fd", String(JobDescriptor.block)],
+} satisfies Record<NetworkMode, string[]>;
 
 /** What all commands of a box have in common. */
 export interface BoxPlan {
@@ -41,7 +54,7 @@ export function boxPlan(options: {
   return {
     options: [
       ...["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"],
-      ...(spec.network === "host" ? ["--share-net"] : []),
+      ...NETWORK_OPTIONS[spec.network],
       ...["--uid", String(INSIDE.uid), "--gid", String(INSIDE.gid), "--hostname", spec.hostname],
       ...["--json-status-fd", String(JobDescriptor.status), "--seccomp", String(JobDescriptor.seccomp)],
 
@@ -54,8 +67,10 @@ export function boxPlan(options: {
       ...options.files.flatMap((path, i) => ["--perms", "0644", "--file", String(JobDescriptor.firstFile + i), path]),
 
       ...["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
-      ...masks.files.flatMap((path) => ["--ro-bind", "/dev/null", path]),
-      ...masks.directories.flatMap((path) => privateDirectory(path, "0555", EMPTY_BYTES)),
+      ...[...masks.files, ...WRAPPER_MEMORY.files].flatMap((path) => ["--ro-bind", "/dev/null", path]),
+      ...[...masks.directories, ...WRAPPER_MEMORY.directories].flatMap((path) =>
+        privateDirectory(path, "0555", EMPTY_BYTES),
+      ),
 
       ...["--dev", "/dev", ...privateDirectory("/dev/shm", "1777", tmp), "--remount-ro", "/dev"],
       ...privateDirectory("/tmp", "1777", tmp),

@@ -3,6 +3,7 @@ import { LEVEL, levelName, type Scope } from "@agentfense/permission";
 import type { Delta } from "../filesystem/delta.ts";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { textOf } from "../filesystem/names.ts";
+import { ownRights } from "../filesystem/own-rights.ts";
 import { isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
 import { type Departure, dissolveOpaque, leaveDelta } from "./departure.ts";
 import { typeOf } from "./diff.ts";
@@ -62,6 +63,7 @@ export class Application {
   async directory(pair: Pair): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#signal?.throwIfAborted();
+    using _rights = ownRights(pair.delta);
     const read = readDeltaDirectory(pair.delta);
     if (typeof read === "number") return this.#failedDirectory(pair, -read);
     if (!this.#dryRun) removeUnfinished(pair.lower);

@@ -1,5 +1,6 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "../filesystem/delta.ts";
+import { withOwnRights } from "../filesystem/own-rights.ts";
 import { OPAQUE_MARKER, whiteoutFor } from "../filesystem/whiteouts.ts";
 import { statOf } from "./comparison.ts";
 import { namesIn } from "./walk.ts";
@@ -29,17 +30,6 @@ function removeName(directory: number, name: string, flags = 0): number {
   let code = syscalls.unlinkat(directory, name, flags);
   if (-code === Errno.EACCES) code = withOwnRights(directory, () => syscalls.unlinkat(directory, name, flags));
   return -code === Errno.ENOENT ? 0 : code;
-}
-
-/** An ordinary user's own mode bits, as the agent left them on a directory, stand in his way. */
-export function withOwnRights(directory: number, run: () => number): number {
-  const stat = new syscalls.Stat();
-  const code = syscalls.fstat(directory, stat);
-  if (code < 0) return code;
-  syscalls.chmodHeld(directory, 0o700);
-  const result = run();
-  syscalls.chmodHeld(directory, stat.mode & 0o1777);
-  return result;
 }
 
 /**

@@ -1,9 +1,9 @@
 import { Errno, errnoName, syscalls } from "@agentfense/fuse";
 import type { Delta } from "../filesystem/delta.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
+import { withOwnRights } from "../filesystem/own-rights.ts";
 import { isReserved, OPAQUE_MARKER, whiteoutFor } from "../filesystem/whiteouts.ts";
 import { statOf } from "./comparison.ts";
-import { withOwnRights } from "./departure.ts";
 import { ChangesError } from "./errors.ts";
 import { LockedDelta } from "./places.ts";
 import { Selection } from "./selection.ts";

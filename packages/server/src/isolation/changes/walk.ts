@@ -2,6 +2,7 @@ import { errnoName, syscalls } from "@agentfense/fuse";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { textOf } from "../filesystem/names.ts";
+import { ownRights } from "../filesystem/own-rights.ts";
 import { isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import type { OpenLayers } from "./places.ts";
@@ -41,6 +42,7 @@ interface Level {
 
 /** What the delta changes, in path order, restricted to a selection. No symlink is followed on either side. */
 export async function* walkChanges(layers: OpenLayers, selection: Selection): AsyncGenerator<FoundChange> {
+  using _rights = ownRights(layers.tree);
   const root = readDeltaDirectory(layers.tree);
   if (typeof root === "number")
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
@@ -82,6 +84,7 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
     syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY),
   );
   try {
+    using _rights = ownRights(delta);
     const tooDeep = level.names.length > DEPTH_LIMIT;
     const directory = delta < 0 || tooDeep ? delta : readDeltaDirectory(delta);
     const unread = typeof directory === "number";

@@ -1,7 +1,8 @@
-import { check, syscalls } from "@agentfense/fuse";
+import { check, SystemError, syscalls } from "@agentfense/fuse";
 import { readDeltaDirectory } from "./delta-directory.ts";
 import { readDirectory } from "./directory-reader.ts";
 import { textOf } from "./names.ts";
+import { ownRights } from "./own-rights.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -42,8 +43,9 @@ async function* changesIn(
 ): AsyncGenerator<Change> {
   // Between directories others get their turn: a delta can be large.
   await new Promise((resolve) => setImmediate(resolve));
+  using _rights = ownRights(delta);
   const entries = readDeltaDirectory(delta);
-  if (typeof entries === "number") return; // it went away, or a mode keeps an ordinary user out
+  if (typeof entries === "number") throw new SystemError(`list ${path}/ in the delta`, -entries);
   const opaque = above.opaque || entries.opaque;
   const names = new Set([...entries.names, ...entries.whiteouts.keys(), ...(opaque ? namesOf(lowers) : [])]);
   for (const name of [...names].sort()) {

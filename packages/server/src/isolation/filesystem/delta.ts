@@ -1,5 +1,6 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "./directory-reader.ts";
+import { withOwnRights } from "./own-rights.ts";
 import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
 
 const { Open, AT_REMOVEDIR } = syscalls;
@@ -215,17 +216,6 @@ export class Delta {
     if (syscalls.statat(parent, name, stat) === 0 && stat.ino === inode) this.discardDirectory(parent, name);
     syscalls.close(parent);
   }
-}
-
-// An ordinary user's own mode bits stand in the way of his server too.
-function withOwnRights(directory: number, run: () => number): number {
-  const stat = new syscalls.Stat();
-  const code = syscalls.fstat(directory, stat);
-  if (code < 0) return code;
-  syscalls.chmodHeld(directory, 0o700);
-  const result = run();
-  syscalls.chmodHeld(directory, stat.mode & 0o1777);
-  return result;
 }
 
 function takeOver(codebase: number, tree: number): void {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
-import { chmod, lstat, mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, lstat, mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
@@ -45,14 +45,20 @@ export class Instance {
     return new Instance(state, name, lock);
   }
 
-  /** Makes the mount points of one sandbox. */
+  /** Makes the mount points of one sandbox; nobody else can reach them yet. */
   async makeMountPoints(sandbox: string, count: number): Promise<readonly string[]> {
     const home = join(this.#directory, sandbox);
-    await mkdir(home);
-    await chmod(home, 0o711);
+    await mkdir(home, { mode: 0o700 });
     const points = Array.from({ length: count }, (_, index) => join(home, String(index)));
     for (const point of points) await mkdir(point, { mode: 0o711 });
     return points;
+  }
+
+  /** Keeps everybody but the box's user (and root) away from a sandbox's mount points. */
+  async giveMountPoints(sandbox: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
+    const home = join(this.#directory, sandbox);
+    await chmod(home, 0o700);
+    if (process.geteuid?.() === 0) await chown(home, owner.uid, owner.gid);
   }
 
   async removeMountPoints(sandbox: string): Promise<void> {

@@ -68,6 +68,9 @@ const SOCKET: Question = {
   otherwise: EAFNOSUPPORT,
 };
 
+// Process 1 of a box is the wrapper: it has nothing to give but the memory of how the box was made.
+const WRAPPER = [1];
+
 export const CONDITIONS: Readonly<Record<string, Question>> = {
   clone: only(0, ANY_NEW_NAMESPACE, [0], EPERM),
   ioctl: allBut(1, WHOLE_WORD, Object.values(IOCTL), EPERM),
@@ -75,6 +78,9 @@ export const CONDITIONS: Readonly<Record<string, Question>> = {
   mknodat: only(2, FILE_TYPE.mask, NODES, EPERM),
   personality: only(0, WHOLE_WORD, PERSONALITIES, EPERM),
   prctl: allBut(0, WHOLE_WORD, [PR_SCHED_CORE], EPERM),
+  process_vm_readv: allBut(0, WHOLE_WORD, WRAPPER, EPERM),
+  process_vm_writev: allBut(0, WHOLE_WORD, WRAPPER, EPERM),
+  ptrace: allBut(1, WHOLE_WORD, WRAPPER, EPERM),
   socket: SOCKET,
   socketpair: only(0, WHOLE_WORD, [AF.UNIX], EAFNOSUPPORT), // TIPC has pairs too
 };

@@ -1,0 +1,176 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { processes, syscalls } from "@agentfense/fuse";
+import type { NetworkMode } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import type { Owner } from "../filesystem/presentation.ts";
+import { exhausted } from "./descriptors.ts";
+import { findProgram } from "./programs.ts";
+
+// 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
+const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: "198.18.0.53", maskBits: "24" } as const;
+const DEVICE = "net0";
+const READY_TIMEOUT_MS = 5_000;
+
+/** Where a box with a network must not get: the host's neighbours, other tenants, cloud metadata. */
+const FORBIDDEN = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+];
+
+interface Helpers {
+  readonly pasta: string;
+  readonly nsenter: string;
+  readonly ip: string;
+}
+
+/**
+ * Networks of their own for boxes: pasta carries their connections out through sockets of the host, so that the box sees
+ * neither the host's devices nor its loopback. IPv4 only. What is forbidden are unreachable routes in the box's network
+ * namespace, made by the box's owner from outside; the box has no capability to take them away.
+ */
+export class PrivateNetworks {
+  readonly #setpriv: string | undefined;
+  readonly #marker: string;
+  #helpers: Helpers | undefined;
+
+  constructor(options: { setpriv: string | undefined; marker: string }) {
+    this.#setpriv = options.setpriv;
+    this.#marker = options.marker;
+  }
+
+  /** Fails when this host lacks what a private network needs. */
+  async check(): Promise<void> {
+    this.#helpers ??= {
+      pasta: await needed("pasta", "passt"),
+      nsenter: await needed("nsenter", "util-linux"),
+      ip: await needed("ip", "iproute2"),
+    };
+  }
+
+  /** resolv.conf for a box: the host's own, or the address at which pasta passes questions on. */
+  resolver(network: Exclude<NetworkMode, "none">): string {
+    if (network === "private") return `nameserver ${ADDRESS.resolver}\n`;
+    try {
+      return readFileSync("/etc/resolv.conf", "utf8");
+    } catch {
+      return "";
+    }
+  }
+
+  /** Connects the box whose process 1 this is, as the box's owner. Its command must not run yet. */
+  async attach(initPid: number, owner: Owner): Promise<{ close(): void }> {
+    await this.check();
+    const namespaces = openNamespaces(initPid);
+    const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#marker), owner, namespaces);
+    try {
+      await until(() => hasDefaultRoute(initPid), pasta);
+      await this.#forbid(owner, namespaces);
+      return { close: () => void pasta.child.kill("SIGKILL") };
+    } catch (cause) {
+      pasta.child.kill("SIGKILL");
+      throw new SandboxError("RUNTIME_UNAVAILABLE", "the box could not be given a network", {
+        hint: "pasta (package passt) needs /dev/net/tun, readable and writable for all",
+        cause: new Error(`${String(cause)} ${pasta.complaints()}`),
+      });
+    } finally {
+      for (const fd of namespaces) syscalls.close(fd);
+    }
+  }
+
+  async #forbid(owner: Owner, namespaces: readonly [number, number]): Promise<void> {
+    const { nsenter, ip } = this.#helpers ?? { nsenter: "", ip: "" };
+    const enter = [nsenter, "--preserve-credentials", "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--"];
+    const routes = this.#start([...enter, ip, "-batch", "-"], owner, namespaces);
+    const targets = [...FORBIDDEN, ...ownAddresses()];
+    routes.child.stdin
+      ?.on("error", () => {})
+      .end(targets.map((target) => `route add unreachable ${target}\n`).join(""));
+    const code = await routes.exit;
+    if (code !== 0) throw new Error(`the routes of the box could not be set: ${routes.complaints()}`);
+  }
+
+  #start(argv: readonly string[], owner: Owner, namespaces: readonly [number, number]): Helper {
+    const become = [`--reuid=${owner.uid}`, `--regid=${owner.gid}`, "--clear-groups", "--inh-caps=-all", "--"];
+    const [program = "", ...parameters] = this.#setpriv === undefined ? argv : [this.#setpriv, ...become, ...argv];
+    const child = spawn(program, parameters, { cwd: "/", env: {}, stdio: ["pipe", "ignore", "pipe", ...namespaces] });
+    let text = "";
+    child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+      text = (text + chunk).slice(-4096);
+    });
+    const exit = new Promise<number | null>((resolve) => {
+      child.once("error", () => resolve(null));
+      child.once("exit", resolve);
+    });
+    return { child, exit, complaints: () => text.trim() };
+  }
+}
+
+interface Helper {
+  readonly child: ChildProcess;
+  readonly exit: Promise<number | null>;
+  readonly complaints: () => string;
+}
+
+function pastaArguments(pasta: string, marker: string): string[] {
+  return [
+    ...[pasta, "--search", marker], // nobody asks for search domains; it names the server this process belongs to
+    ...["--foreground", "--quiet", "--ipv4-only", "--config-net", "--ns-ifname", DEVICE],
+    ...["--address", ADDRESS.box, "--netmask", ADDRESS.maskBits, "--gateway", ADDRESS.gateway],
+    ...["--dns-forward", ADDRESS.resolver, "--no-map-gw"],
+    ...["--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none"],
+    ...["--userns", "/proc/self/fd/3", "--netns", "/proc/self/fd/4"],
+  ];
+}
+
+/**
+ * The user namespace that rules over the box's network, and the network namespace. It is not the one the box's processes
+ * are in: bwrap nests a second one below it.
+ */
+function openNamespaces(pid: number): [number, number] {
+  const network = syscalls.open(`/proc/${pid}/ns/net`, syscalls.Open.RDONLY | syscalls.Open.CLOEXEC);
+  if (network < 0) throw exhausted("open of a network namespace", network);
+  const user = processes.owningUserNamespace(network);
+  if (user >= 0) return [user, network];
+  syscalls.close(network);
+  throw exhausted("NS_GET_USERNS", user);
+}
+
+function hasDefaultRoute(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/net/route`, "latin1").includes(`\n${DEVICE}\t00000000\t`);
+}
+
+async function until(isReady: () => boolean, helper: Helper): Promise<void> {
+  const deadline = performance.now() + READY_TIMEOUT_MS;
+  let isGone = false;
+  void helper.exit.then(() => {
+    isGone = true;
+  });
+  while (!isReady()) {
+    if (isGone || performance.now() > deadline) throw new Error("pasta did not bring the network up");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** The host's own addresses: its services, the server's API among them, are not for the box. */
+function ownAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ family, internal }) => family === "IPv4" && !internal)
+    .map(({ address }) => `${address}/32`);
+}
+
+async function needed(name: string, packageName: string): Promise<string> {
+  const path = await findProgram(name);
+  if (path !== undefined) return path;
+  throw new SandboxError("RUNTIME_UNAVAILABLE", `a private network needs ${name}, which this host does not have`, {
+    hint: `install it: apt install ${packageName}`,
+  });
+}
