@@ -1,8 +1,8 @@
 import { readFileSync, readlinkSync } from "node:fs";
-import { chmod, lstat, mkdtemp, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdtemp, readdir, readFile, realpath, rename, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { joinBytes } from "../names.ts";
+import { removeTree } from "@agentfense/server";
 
 const PREFIX = "agentfense-delta-";
 const OWNER_FILE = "owner.json";
@@ -84,23 +84,5 @@ async function readOwner(home: string): Promise<Owner | undefined> {
     return JSON.parse(await readFile(join(home, OWNER_FILE), "utf8")) as Owner;
   } catch {
     return undefined;
-  }
-}
-
-/** An agent can leave directories without permission bits; an ordinary user must open them before removing what is inside. */
-async function removeTree(path: string): Promise<void> {
-  try {
-    await rm(path, { recursive: true, force: true });
-  } catch (error) {
-    if (!["EACCES", "EPERM", "ENOTEMPTY"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
-    await openDirectories(Buffer.from(path));
-    await rm(path, { recursive: true, force: true });
-  }
-}
-
-async function openDirectories(directory: Buffer): Promise<void> {
-  await chmod(directory, 0o700);
-  for (const entry of await readdir(directory, { withFileTypes: true, encoding: "buffer" })) {
-    if (entry.isDirectory()) await openDirectories(joinBytes(directory, entry.name));
   }
 }

@@ -120,8 +120,8 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       const words = (await place.sh("tr '\\0' '\\n' < /proc/1/cmdline")).stdout.split("\n");
       // Whether process 1 may be looked at at all depends on how far it is; what can be seen is the box's own.
       const environ = (await place.sh("cat /proc/1/environ 2>/dev/null | wc -c")).stdout;
-      const root = (await place.sh('seen=$(ls -A /proc/1/root 2>/dev/null); [ "${seen:-$(ls -A /)}" = "$(ls -A /)" ] && echo own'))
-        .stdout;
+      const look = 'seen=$(ls -A /proc/1/root 2>/dev/null); [ -z "$seen" ] || [ "$seen" = "$(ls -A /)" ] && echo own';
+      const root = (await place.sh(look)).stdout;
       return [words.filter((word) => word.includes(place.directory)), environ, root];
     },
     expected: [[], "0\n", "own\n"],

@@ -1,4 +1,8 @@
+import { execFileSync } from "node:child_process";
 import { readlinkSync } from "node:fs";
+import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import type { ShellProcess } from "../../src/isolation/backend/backend.ts";
 import { shell, sleep, textOf } from "./place.ts";
 import type { Scenario } from "./scenarios.ts";
@@ -126,6 +130,37 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       return [seen.stdout, new Set(codes).size, codes[0]];
     },
     expected: ["/opt\nRead-only\n", 1, "INVALID_ARGUMENT"],
+  },
+  "a root directory replaces the host's programs; accounts are added when it has none": {
+    run: async (place) => {
+      const root = await mkdtemp(join(tmpdir(), "agentfense-root-"));
+      await chmod(root, 0o755);
+      const libraries = execFileSync("/usr/bin/ldd", ["/bin/sh"], { encoding: "utf8" }).match(/\/\S+/g) ?? [];
+      for (const file of ["/bin/sh", "/bin/cat", ...libraries]) {
+        await mkdir(join(root, dirname(file)), { recursive: true });
+        await copyFile(file, join(root, file));
+      }
+      await mkdir(join(root, "etc"));
+      await writeFile(join(root, "etc/motd"), "hello\n");
+      const box = await place.anotherBox({ rootDirectory: root });
+      const argv = [
+        "/bin/sh",
+        "-c",
+        "for name in *; do echo $name; done; cat /etc/motd /etc/group; echo x > /tmp/x; cat /tmp/x",
+      ] as const;
+      const seen = await shell(box, "", { argv: [...argv], workdir: "/" });
+      const shells = await box.shells();
+      await box.destroy();
+      await rm(root, { recursive: true });
+      return [seen.stdout.split("\n").filter((name) => name !== "lib" && name !== "lib64"), shells];
+    },
+    expected: [
+      [
+        ...["bin", "dev", "etc", "home", "proc", "run", "tmp", "var", "workspace"],
+        ...["hello", "root:x:0:", "tty:x:5:", "agent:x:1000:", "nogroup:x:65534:", "x", ""],
+      ],
+      ["/bin/sh"],
+    ],
   },
   "several mounts appear at their targets": {
     run: async (place) => {

@@ -222,6 +222,7 @@ export class Job {
       const main = this.#init === undefined ? undefined : childrenOf(this.#init.pid)[0];
       if (main === undefined) continue;
       const words = commandLine(main.pid);
+      if (words.length === 0) continue; // on its way out
       const { prefix, marker } = this.#request;
       const isPreparing = words.includes(marker) || (prefix.length > 0 && prefix.every((word, i) => words[i] === word));
       if (isPreparing && performance.now() < deadline) continue;
@@ -249,7 +250,8 @@ export class Job {
     if (this.#exitCode === undefined) this.#killBox(); // bwrap died before it could arrange that the box dies with it
     // Process 1 takes a millisecond to tear its namespaces down; the command's result waits for that only when there are
     // others that may still do something.
-    const isEmpty = this.#exitCode !== undefined && (this.#init === undefined || childrenOf(this.#init.pid).length === 0);
+    const isEmpty =
+      this.#exitCode !== undefined && (this.#init === undefined || childrenOf(this.#init.pid).length === 0);
     const disappearing = this.#init === undefined ? undefined : waitUntilGone(this.#init, GONE_TIMEOUT_MS);
     if (!isEmpty) await disappearing;
     const end = await this.#judge();
