@@ -294,14 +294,12 @@ function isPlainMount(root: string, target: string): boolean {
   return root === "/" || root === "/newroot" || target.endsWith(root) || root === "/null";
 }
 
-/** The pid namespace of the one box that runs something now: that of a grandchild of the launcher. */
+/** The pid namespace of the one box that runs something now: launcher, nest, bwrap, then the box's process 1. */
 function pidNamespaceOf(place: Place): string | undefined {
-  const launcher = place.backend.launcherPid;
-  const monitors = readFileSync(`/proc/${launcher}/task/${launcher}/children`, "latin1").trim().split(" ");
-  const inits = monitors.flatMap((pid) =>
-    readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").trim().split(" "),
-  );
-  return inits[0] === undefined ? undefined : readlinkSync(`/proc/${inits[0]}/ns/pid`);
+  const childrenOf = (pid: string): string[] =>
+    readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").filter(Boolean);
+  const [init] = childrenOf(String(place.backend.launcherPid)).flatMap(childrenOf).flatMap(childrenOf);
+  return init === undefined ? undefined : readlinkSync(`/proc/${init}/ns/pid`);
 }
 
 function inNamespace(namespace: string | undefined): number {

@@ -2,6 +2,7 @@ import { stat } from "node:fs/promises";
 import { syscalls } from "@agentfense/fuse";
 import type { Backend, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import type { ResourceLimits } from "../backend/limits.ts";
 import type { LimitHost } from "../limits/limits.ts";
 import type { LogLine } from "../mount/host.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
@@ -39,6 +40,7 @@ export class BwrapBackend implements Backend {
   readonly #hostFiles: readonly number[];
   readonly #clock = new BootClock();
   readonly #seccomp: number;
+  readonly #nestNetwork: HostPrograms["nestNetwork"];
   readonly #network: PrivateNetworks;
   /** With the descriptors that belong to each. */
   readonly #boxes = new Map<BwrapBox, readonly number[]>();
@@ -49,6 +51,7 @@ export class BwrapBackend implements Backend {
     found: { programs: HostPrograms; owners: BoxOwners; masks: ProcMasks; system: System },
   ) {
     this.#marker = markerOf(options.instance);
+    this.#nestNetwork = found.programs.nestNetwork;
     this.#limits = options.limits;
     this.#owners = found.owners;
     this.#masks = found.masks;
@@ -76,7 +79,7 @@ export class BwrapBackend implements Backend {
     const backend = new BwrapBackend(options, {
       programs,
       owners,
-      masks: await findProcMasks(),
+      masks: await findProcMasks({ ownUser: owners.isRoot }),
       system: await hostSystem(),
     });
     backend.#launcher.start();
@@ -102,7 +105,7 @@ export class BwrapBackend implements Backend {
     if (options.signal?.aborted) {
       throw new SandboxError("CANCELLED", "the call was cancelled", { cause: options.signal.reason });
     }
-    const group = await this.#limits.createGroup(spec.id, spec.limits);
+    const group = await this.#limits.createGroup(spec.id, withOwnProcesses(spec.limits));
     const ownFiles = system === this.#hostSystem ? [] : contentsOf(system);
     const box = new BwrapBox({
       spec,
@@ -118,6 +121,7 @@ export class BwrapBackend implements Backend {
         seccomp: this.#seccomp,
         clock: this.#clock,
         network: this.#network,
+        nestNetwork: this.#nestNetwork,
       },
       onDestroyed: async (gone) => this.#forget(gone),
     });
@@ -152,6 +156,11 @@ export class BwrapBackend implements Backend {
     this.#boxes.delete(box);
     this.#owners.giveBack(box.owner);
   }
+}
+
+/** The nest and a bwrap's two processes count too; what was asked for is meant for the commands. */
+function withOwnProcesses(limits: ResourceLimits): ResourceLimits {
+  return limits.pids === undefined ? limits : { ...limits, pids: limits.pids + 3 };
 }
 
 function contentsOf(system: System): number[] {

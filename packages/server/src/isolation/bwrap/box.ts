@@ -18,7 +18,8 @@ import type { BootClock } from "./boot-clock.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
 import { Job, type JobRequest } from "./job.ts";
-import type { Launcher } from "./launcher.ts";
+import type { Launcher, NestLine } from "./launcher.ts";
+import { Nest } from "./nest.ts";
 import type { PrivateNetworks } from "./network.ts";
 import { type BoxPlan, boxPlan, checkCommand, checkEnvironment, commandOptions } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";
@@ -41,9 +42,14 @@ export interface BoxSurroundings {
   readonly seccomp: number;
   readonly clock: BootClock;
   readonly network: PrivateNetworks;
+  /** What a nest needs to have a network namespace of its own, where that can be had. */
+  readonly nestNetwork: NestLine["network"];
 }
 
-/** A box is a plan and a control group: each command gets a bwrap, and so namespaces, of its own. */
+/**
+ * A box is a plan, a control group and, while it runs, a nest: each command gets a bwrap, and so namespaces, of its own.
+ * Only the network namespace of a box without a network is the nest's, so that its commands reach one another's loopback.
+ */
 export class BwrapBox implements Box {
   readonly owner: Owner;
   readonly #spec: BoxSpec;
@@ -52,6 +58,7 @@ export class BwrapBox implements Box {
   readonly #around: BoxSurroundings;
   readonly #onDestroyed: (box: BwrapBox) => Promise<void>;
   readonly #jobs = new Set<Job>();
+  #nest: Nest | undefined;
   #state: "stopped" | "running" | "destroyed" = "stopped";
   #prepared: { plan: BoxPlan; files: number[] } | undefined;
   #stopping: Promise<void> | undefined;
@@ -71,6 +78,7 @@ export class BwrapBox implements Box {
     this.#group = options.group;
     this.#around = options.surroundings;
     this.#onDestroyed = options.onDestroyed;
+    this.#makeNest(); // it settles while the workspace is mounted
   }
 
   async start(options: Cancellable = {}): Promise<void> {
@@ -79,6 +87,7 @@ export class BwrapBox implements Box {
     throwIfAborted(options.signal);
     if (this.#state === "running") return;
     this.#prepare();
+    this.#makeNest();
     this.#state = "running";
   }
 
@@ -137,14 +146,37 @@ export class BwrapBox implements Box {
 
   /** The launcher of this generation died with all it had started. */
   launcherLost(generation: number): void {
-    for (const job of this.#jobs) if (job.generation === generation) job.lost();
+    if (this.#nest?.generation === generation) this.#nest.lost();
+  }
+
+  #makeNest(): void {
+    if (this.#nest !== undefined) return;
+    const nest = new Nest(this.#around.launcher, {
+      network: this.#hasNestNetwork ? this.#around.nestNetwork : undefined,
+      entrances: this.#group.entrances,
+    });
+    this.#nest = nest;
+    void nest.ended.then(() => this.#nestLost(nest));
+  }
+
+  get #hasNestNetwork(): boolean {
+    return this.#spec.network === "none" && this.#around.nestNetwork !== undefined;
+  }
+
+  #nestLost(nest: Nest): void {
+    for (const job of this.#jobs) if (job.nest === nest) job.lost();
+    if (this.#nest === nest) this.#nest = undefined;
   }
 
   async #stop(): Promise<void> {
     for (const job of this.#jobs) job.kill();
     const gone = Promise.all([...this.#jobs].map((job) => job.gone));
+    const nest = this.#nest;
+    this.#nest = undefined;
     await this.#group.kill();
     await gone;
+    nest?.close();
+    await nest?.ended;
     for (const fd of this.#prepared?.files ?? []) syscalls.close(fd);
     this.#prepared = undefined;
   }
@@ -170,6 +202,7 @@ export class BwrapBox implements Box {
         spec: this.#spec,
         system: this.#system,
         masks: this.#around.masks,
+        sharesNetwork: this.#spec.network === "host" || this.#hasNestNetwork,
         files: [...Object.keys(this.#system.files), ...ownFiles.map(([path]) => path)],
       }),
       files: ownFiles.map(([path, content]) => memoryFile(path, Buffer.from(content))),
@@ -192,7 +225,8 @@ export class BwrapBox implements Box {
     const oomKillsBefore = countOomKills ? this.#group.oomKills() : Promise.resolve(0);
     oomKillsBefore.catch(() => {}); // asked again when the command ends
 
-    const job = new Job(this.#around.launcher, {
+    this.#makeNest();
+    const job = new Job(this.#nest!, {
       options: commandOptions(prepared.plan, command),
       prefix: [...prefix, ...limitPrefix(this.#group.rlimits)],
       argv: command.argv,
@@ -201,7 +235,6 @@ export class BwrapBox implements Box {
       streams,
       seccomp: this.#around.seccomp,
       files: [...this.#around.systemFiles, ...prepared.files],
-      entrances: this.#group.entrances,
       marker: this.#around.marker,
       attach: this.#spec.network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
     });

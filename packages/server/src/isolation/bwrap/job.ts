@@ -13,7 +13,8 @@ import {
   signalProcess,
   waitUntilGone,
 } from "./host-processes.ts";
-import type { JobLine, Launcher, Terminal } from "./launcher.ts";
+import type { JobLine, Terminal } from "./launcher.ts";
+import type { Nest } from "./nest.ts";
 
 const SIGKILL = 9;
 const KILLED = 128 + SIGKILL;
@@ -37,7 +38,6 @@ export interface JobRequest {
   /** What the box needs from outside while bwrap waits in it, before the command runs; closed when the box is gone. */
   readonly attach?: ((initPid: number) => Promise<{ close(): void }>) | undefined;
   readonly files: readonly number[];
-  readonly entrances: readonly string[];
   /** An argument that only bwrap itself has on its command line. */
   readonly marker: string;
 }
@@ -61,7 +61,7 @@ export class Job {
   readonly ended: Promise<JobEnd>;
   /** Resolves a moment later, when nothing of the box is left in the process table. */
   readonly gone: Promise<void>;
-  readonly generation: number;
+  readonly nest: Nest;
   readonly #request: JobRequest;
   readonly #lent: DescriptorSet;
   readonly #start = Promise.withResolvers<void>();
@@ -80,7 +80,8 @@ export class Job {
   #attached: { close(): void } | undefined;
   #attachFailure: SandboxError | undefined;
 
-  constructor(launcher: Launcher, request: JobRequest) {
+  constructor(nest: Nest, request: JobRequest) {
+    this.nest = nest;
     this.#request = request;
     this.started = this.#start.promise;
     this.ended = this.#end.promise;
@@ -98,7 +99,6 @@ export class Job {
         command: lent.list("command", [...request.prefix, ...request.argv]),
         block: request.attach === undefined ? undefined : this.#makeGate(),
         files: request.files,
-        entrances: request.entrances,
       };
       let streams: Pick<JobLine, "stdin" | "stdout" | "stderr" | "channel">;
       if (request.streams.kind === "terminal") {
@@ -122,7 +122,7 @@ export class Job {
         if (channel !== undefined) this.channel = readFrom(lent.release(channel.readEnd));
       }
       this.#listen(readFrom(lent.release(status.readEnd)));
-      this.generation = launcher.submit({ ...line, ...streams });
+      nest.submit({ ...line, ...streams });
     } catch (error) {
       lent.close();
       if (this.#gate >= 0) syscalls.close(this.#gate);
@@ -147,7 +147,7 @@ export class Job {
     this.#killBox();
   }
 
-  /** The launcher died, and bwrap with it. */
+  /** The nest died, and bwrap with it. */
   lost(): void {
     this.#isLost = true;
     this.#lent.close();

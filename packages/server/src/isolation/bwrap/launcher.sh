@@ -1,11 +1,18 @@
 # Starts one bwrap per line of its standard input, so that the server does not fork itself for every command: a fork of a
 # large process takes tens of milliseconds, one of this shell takes one.
 #
-#   launcher.sh SERVER_PID BWRAP SETPRIV|- MARKER
+#   launcher.sh SERVER_PID BWRAP SETPRIV|- MARKER [IP]
 #
 # A line is a list of fields without blanks. No field is ever evaluated; a descriptor is one of the server's, by number.
 #
-#   UID GID STATUS IN OUT ERR CHANNEL SECCOMP OPTIONS COMMAND BLOCK FILE_COUNT FILE… ENTRANCE…
+#   quit
+#   nest COMMANDS STATUS UNSHARE|- IP|- ENTRANCE…
+#   UID GID STATUS IN OUT ERR CHANNEL SECCOMP OPTIONS COMMAND BLOCK FILE_COUNT FILE…
+#
+# A nest is a process like this one for a single box, inside its control groups and, with UNSHARE, in a network namespace of
+# its own. Entering a control group can take the kernel ten milliseconds and making a network namespace takes one, so that
+# is done once and not for every command. It reads its lines from COMMANDS, writes `{}` to STATUS when it has opened both, and
+# ends with its input. With IP this script is a nest; 6 is then its STATUS.
 #
 #   UID, GID     who bwrap runs as; `-` for the server's own user
 #   STATUS       written to: `{}` once everything is open, then what bwrap reports, `{"launched":false}` on a failure
@@ -15,15 +22,16 @@
 #   BLOCK        bwrap waits until this can be read, or `-`
 #   FILE         contents for `--file`, in the order of descriptors 10, 11, …
 #   ENTRANCE     files of control groups to enter first
+#   IP           brings the loopback device of the new network namespace up
 #
 # Inside the job: 4 is OPTIONS, 5 SECCOMP, 6 STATUS, 7 BLOCK.
 
-server=/proc/$1/fd bwrap=$2 setpriv=$3 marker=$4
+server=/proc/$1/fd bwrap=$2 setpriv=$3 marker=$4 ip=$5
 
 # Whoever started the server may have left descriptors open in it that survive an exec; no box shall have them.
 for fd in /proc/self/fd/*; do
   fd=${fd##*/}
-  ((fd > 2 && fd != 255)) && exec {fd}>&-
+  ((fd > 2 && fd != 255)) && ! [[ $fd == 6 && -n $ip ]] && exec {fd}>&-
 done 2>/dev/null
 
 umask 022
@@ -55,10 +63,6 @@ launch() {
     ((slot == expected++)) || exit
     shift
   done
-  local entrance
-  for entrance; do
-    echo 0 >"$entrance" || exit
-  done
   local argv
   mapfile -d '' -t argv <"$server/$command" || exit
 
@@ -87,11 +91,37 @@ launch() {
   fi
 }
 
-while read -r -a fields; do
-  [[ ${fields[0]} == quit ]] && exit 0
-  (launch "${fields[@]}") &
-done
+nest() {
+  local commands=$1 status=$2 unshare=$3 ip=$4 entrance
+  shift 4
+  exec 0<"$server/$commands" 6>"$server/$status" || exit
+  echo '{}' >&6
+  for entrance; do
+    echo 0 >"$entrance" || exit
+  done
+  [[ $unshare == - ]] ||
+    exec -c "$unshare" --net -- "$BASH" --norc --noprofile "$0" "${server//[!0-9]/}" "$bwrap" "$setpriv" "$marker" "$ip"
+  serve
+}
 
+serve() {
+  local fields
+  while read -r -a fields; do
+    case ${fields[0]} in
+      quit) exit 0 ;;
+      nest) (nest "${fields[@]:1}") & ;;
+      *) (launch "${fields[@]}") & ;;
+    esac
+  done
+}
+
+if [[ -n $ip ]]; then
+  "$ip" link set lo up || exit
+  serve
+  exit 0
+fi
+
+serve
 # The server is gone. A box set up by now dies with its bwrap, and that with this shell; one that is being set up needs a
 # moment until that is arranged.
 sleep 0.2

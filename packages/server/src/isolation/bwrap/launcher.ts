@@ -9,7 +9,7 @@ const SIGKILL = 9;
 /** How long killed processes may need to let go of what they are opening. */
 const LET_GO_MS = 50;
 
-/** One line for the launcher; see launcher.sh for the meaning of each field. */
+/** One command; see launcher.sh for the meaning of each field. */
 export interface JobLine {
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
   readonly status: number;
@@ -22,6 +22,14 @@ export interface JobLine {
   readonly command: number;
   readonly block: number | undefined;
   readonly files: readonly number[];
+}
+
+/** The line that makes a nest; see launcher.sh. */
+export interface NestLine {
+  readonly commands: number;
+  readonly status: number;
+  /** The programs that make a network namespace of its own; without them it stays in the host's. */
+  readonly network: { readonly unshare: string; readonly ip: string } | undefined;
   readonly entrances: readonly string[];
 }
 
@@ -34,9 +42,9 @@ export interface Terminal {
 export const JobDescriptor = { options: 4, seccomp: 5, status: 6, block: 7, firstFile: 10 } as const;
 
 /**
- * The process that starts every bwrap of a backend. It is small, so that its forks are cheap, and it holds nothing of the
- * server's: what a job needs it opens through /proc/SERVER/fd. When it dies the kernel ends all that it started; then a
- * new one takes its place at the next job.
+ * The process that starts the nests of a backend, and through them every bwrap. It is small, so that its forks are cheap,
+ * and it holds nothing of the server's: what a job needs is opened through /proc/SERVER/fd. When it dies all that it
+ * started is ended; then a new one takes its place at the next nest.
  */
 export class Launcher {
   readonly #programs: HostPrograms;
@@ -91,10 +99,11 @@ export class Launcher {
     for (const stream of [child.stdin, child.stderr]) (stream as unknown as { unref?(): void }).unref?.();
   }
 
-  /** Tells which of the launchers in a row got the job. */
-  submit(job: JobLine): number {
+  /** Tells which of the launchers in a row makes the nest. */
+  makeNest({ commands, status, network, entrances }: NestLine): number {
     this.start();
-    this.#process?.stdin?.write(`${jobFields(job).join(" ")}\n`);
+    const fields = ["nest", commands, status, network?.unshare ?? "-", network?.ip ?? "-", ...entrances];
+    this.#process?.stdin?.write(`${fields.join(" ")}\n`);
     return this.#generation;
   }
 
@@ -124,8 +133,9 @@ export class Launcher {
   }
 }
 
-function jobFields(job: JobLine): (string | number)[] {
-  return [
+/** A job as a line for a nest. */
+export function jobLine(job: JobLine): string {
+  const fields = [
     job.user?.uid ?? "-",
     job.user?.gid ?? "-",
     job.status,
@@ -139,8 +149,8 @@ function jobFields(job: JobLine): (string | number)[] {
     job.block ?? "-",
     job.files.length,
     ...job.files,
-    ...job.entrances,
   ];
+  return `${fields.join(" ")}\n`;
 }
 
 function place(stream: number | "none" | Terminal): string | number {

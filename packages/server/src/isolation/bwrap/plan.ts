@@ -46,6 +46,8 @@ export function boxPlan(options: {
   readonly spec: BoxSpec;
   readonly system: System;
   readonly masks: ProcMasks;
+  /** Stay in the network namespace bwrap is started in. */
+  readonly sharesNetwork: boolean;
   /** Files to write, in the order of their descriptors. */
   readonly files: readonly string[];
 }): BoxPlan {

@@ -13,6 +13,8 @@ export interface HostPrograms {
   readonly bwrap: string;
   /** Only a root server needs it. */
   readonly setpriv: string | undefined;
+  /** A root server makes one network namespace for a box with them, not one for each of its commands. */
+  readonly nestNetwork: { readonly unshare: string; readonly ip: string } | undefined;
 }
 
 export async function findPrograms(options: {
@@ -24,7 +26,13 @@ export async function findPrograms(options: {
     bash: await required("bash", "bash"),
     bwrap: options.bwrapPath ?? (await required("bwrap", "bubblewrap")),
     setpriv: options.isRoot ? await required("setpriv", "util-linux") : undefined,
+    nestNetwork: options.isRoot ? await findNestNetwork() : undefined,
   };
+}
+
+async function findNestNetwork(): Promise<HostPrograms["nestNetwork"]> {
+  const [unshare, ip] = await Promise.all([findProgram("unshare"), findProgram("ip")]);
+  return unshare === undefined || ip === undefined ? undefined : { unshare, ip };
 }
 
 export async function findProgram(name: string): Promise<string | undefined> {

@@ -4,6 +4,7 @@ import { SandboxError } from "../backend/errors.ts";
 import type { LogLine } from "../mount/host.ts";
 import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
+import { EgressGuard } from "./egress.ts";
 import { Engine, type EngineInfo } from "./engine.ts";
 import { checkImageName, findImage, type ImagePolicy } from "./image.ts";
 import { LABEL } from "./plan.ts";
@@ -56,7 +57,9 @@ export class DockerBackend implements Backend {
     if (name === undefined) {
       throw new SandboxError("INVALID_ARGUMENT", "a sandbox in Docker needs an image", { hint: "name one" });
     }
-    const runtime = await this.#checkRuntime(spec.ociRuntime);
+    const runtime = await this.#findRuntime(spec.ociRuntime);
+    const log = this.#options.log ?? (() => {});
+    const egress = spec.network === "private" ? await EgressGuard.open(runtime.program, log) : undefined;
     const { signal, onProgress = () => {} } = options;
     const image = await findImage(this.#engine, name, this.#policy, { signal, onProgress });
     signal?.throwIfAborted();
@@ -65,9 +68,10 @@ export class DockerBackend implements Backend {
       instance: this.#options.instance,
       spec,
       image,
-      runtime,
+      runtime: runtime.name,
+      egress,
       owner: pickBoxOwner(),
-      log: this.#options.log ?? (() => {}),
+      log,
       onDestroyed: () => this.#boxes.delete(box),
     });
     this.#boxes.add(box);
@@ -100,10 +104,10 @@ export class DockerBackend implements Backend {
   }
 
   /** The engine would say it too, but only when the container starts. */
-  async #checkRuntime(name: string | undefined): Promise<string> {
+  async #findRuntime(wanted: string | undefined): Promise<{ readonly name: string; readonly program: string }> {
     const { Runtimes, DefaultRuntime } = await this.#engine.info();
-    if (name === undefined) return DefaultRuntime;
-    if (Object.hasOwn(Runtimes, name)) return name;
+    const name = wanted ?? DefaultRuntime;
+    if (wanted === undefined || Object.hasOwn(Runtimes, name)) return { name, program: Runtimes[name]?.path ?? name };
     throw new SandboxError("RUNTIME_UNAVAILABLE", `the engine has no OCI runtime ${JSON.stringify(name)}`, {
       hint: `it has: ${Object.keys(Runtimes).sort().join(", ")}`,
     });
@@ -126,10 +130,10 @@ async function connect(socketPath: string): Promise<{ engine: Engine; info: Engi
     const engine = await Engine.connect(socketPath);
     return { engine, info: await engine.info() };
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
+    const cause = error instanceof Error ? error.cause : undefined;
     throw new SandboxError("RUNTIME_UNAVAILABLE", "no Docker engine answers", {
       hint:
-        code === "EACCES"
+        (cause as NodeJS.ErrnoException | undefined)?.code === "EACCES"
           ? "add the server's user to the group docker"
           : "start it (systemctl start docker), or name its socket in DOCKER_HOST=unix://…",
       cause: error,

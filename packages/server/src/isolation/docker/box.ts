@@ -14,6 +14,7 @@ import type { ResourceUsage } from "../backend/limits.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../mount/host.ts";
 import { Container } from "./container.ts";
+import type { EgressGuard } from "./egress.ts";
 import { type Engine, EngineError } from "./engine.ts";
 import { notRunning } from "./exec.ts";
 import type { Image } from "./image.ts";
@@ -33,6 +34,8 @@ export interface DockerBoxOptions {
   readonly spec: BoxSpec;
   readonly image: Image;
   readonly runtime: string;
+  /** For a box with a private network. */
+  readonly egress: EgressGuard | undefined;
   readonly owner: Owner;
   readonly log: (line: LogLine) => void;
   readonly onDestroyed: () => void;
@@ -111,11 +114,11 @@ export class DockerBox implements Box {
     if (this.#destroyed) throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
     if (await this.#container?.isRunning()) return;
     await this.#stop();
-    const { engine, log, runtime } = this.#options;
+    const { engine, log, runtime, egress } = this.#options;
     const plan = containerPlan({ ...this.#options, keeper: this.#keeper });
     try {
       const container = await Container.start(
-        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", log },
+        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", egress, log },
         signal,
       );
       this.#container = container;
@@ -154,8 +157,8 @@ export class DockerBox implements Box {
 }
 
 function describeStartFailure(error: unknown): Error {
-  if (error instanceof SandboxError) return error;
-  const text = error instanceof EngineError ? error.message : "";
+  if (error instanceof SandboxError && !(error instanceof EngineError)) return error;
+  const text = error instanceof EngineError ? error.said : "";
   const hint = START_HINTS.find(({ pattern }) => pattern.test(text));
   return new SandboxError(hint?.code ?? "INTERNAL", hint?.message ?? "the engine could not start the sandbox", {
     ...(hint === undefined ? {} : { hint: hint.hint }),

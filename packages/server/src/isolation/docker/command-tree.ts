@@ -45,9 +45,17 @@ export class CommandTree {
     if (!(await endsSoon(command))) await this.#home.restart();
   }
 
-  /** Ends the two processes that are left when a command has ended. Nobody waits for that. */
-  release(): void {
-    this.#home.warden.release(this.#root).catch(() => {});
+  /**
+   * After a command that reported its end. An honest script has left nothing but itself and docker-init; whoever forged the
+   * report gets what it says. A warden that was stopped is replaced once, since a box that is short of CPU time is not
+   * worth a restart.
+   */
+  async end(): Promise<void> {
+    const end = () => this.#home.warden.end(this.#root);
+    const left = await end()
+      .catch(end)
+      .catch(() => undefined);
+    if (left !== 0) await this.#home.restart();
   }
 
   /** After a command that ended without a report, because somebody killed the script: ends what it left behind. */

@@ -3,8 +3,9 @@ import type { Socket } from "node:net";
 import type { ResourceUsage } from "../backend/limits.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../mount/host.ts";
+import type { EgressGuard, NetworkedContainer } from "./egress.ts";
 import { type Engine, isStatus } from "./engine.ts";
-import { type Exec, exitCodeOf, startExec } from "./exec.ts";
+import { type Exec, exitCodeOf, notRunning, startExec } from "./exec.ts";
 import { SUBREAPER_PROBE } from "./scripts.ts";
 import { Warden } from "./warden.ts";
 
@@ -30,8 +31,8 @@ export interface ProcessHome {
   log(line: LogLine): void;
 }
 
-interface ContainerState {
-  readonly State: { readonly Running: boolean; readonly OOMKilled: boolean };
+interface ContainerState extends NetworkedContainer {
+  readonly State: { readonly Running: boolean; readonly OOMKilled: boolean; readonly Pid: number };
 }
 
 interface ContainerStats {
@@ -49,16 +50,21 @@ export class Container implements ProcessHome {
   readonly #id: string;
   readonly #owner: Owner;
   readonly #log: (line: LogLine) => void;
+  readonly #egress: EgressGuard | undefined;
   #warden: Warden;
   #subreaper = true;
+  /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
+  #lost = false;
   readonly #connections = new Set<Socket>();
   #restarting: Promise<void> | undefined;
+  #restarts = 0;
   #removing: Promise<void> | undefined;
 
   private constructor(options: ContainerOptions, id: string) {
     this.engine = options.engine;
     this.#owner = options.owner;
     this.#log = options.log;
+    this.#egress = options.egress;
     this.#id = id;
     this.#warden = this.#newWarden();
   }
@@ -77,6 +83,7 @@ export class Container implements ProcessHome {
     try {
       await engine.json({ method: "POST", path: `/containers/${id}/start`, signal });
       void container.#watch();
+      await container.#confine();
       if (options.unknownRuntime) await container.#examine();
       return container;
     } catch (error) {
@@ -99,7 +106,14 @@ export class Container implements ProcessHome {
 
   async startExec(request: Parameters<ProcessHome["startExec"]>[0], signal?: AbortSignal): Promise<Exec> {
     await this.#restarting?.catch(() => {});
+    if (this.#lost) throw notRunning();
+    const restarts = this.#restarts;
     const exec = await startExec(this.engine, { container: this.#id, owner: this.#owner, ...request }, signal);
+    if (restarts !== this.#restarts) {
+      // It may be in the new container before its network is closed; it waits for its first line, and gets none.
+      exec.connection.destroy();
+      throw notRunning();
+    }
     this.#connections.add(exec.connection);
     exec.connection.once("close", () => this.#connections.delete(exec.connection));
     return exec;
@@ -113,7 +127,7 @@ export class Container implements ProcessHome {
   }
 
   async isRunning(): Promise<boolean> {
-    return (await this.#inspect())?.State.Running ?? false;
+    return !this.#lost && ((await this.#inspect())?.State.Running ?? false);
   }
 
   async ranOutOfMemory(): Promise<boolean> {
@@ -121,6 +135,7 @@ export class Container implements ProcessHome {
   }
 
   async usage(): Promise<ResourceUsage> {
+    if (this.#lost) throw notRunning();
     const stats = await this.engine.json<ContainerStats>({
       method: "GET",
       path: `/containers/${this.#id}/stats`,
@@ -153,11 +168,28 @@ export class Container implements ProcessHome {
 
   async #restart(): Promise<void> {
     if (this.#removing !== undefined) return this.#removing;
+    if (this.#lost) return;
+    this.#restarts += 1;
     this.#log({ level: "error", message: "a sandbox could not end a command; its container was restarted" });
     this.#warden.close();
     this.#warden = this.#newWarden();
-    await this.engine.json({ method: "POST", path: `/containers/${this.#id}/restart`, query: { t: "0" } });
+    try {
+      await this.engine.json({ method: "POST", path: `/containers/${this.#id}/restart`, query: { t: "0" } });
+      await this.#confine();
+    } catch (error) {
+      this.#lost = true;
+      await this.remove();
+      throw error;
+    }
     void this.#watch();
+  }
+
+  /** Every start has a network namespace of its own, which is open at first. */
+  async #confine(): Promise<void> {
+    if (this.#egress === undefined) return;
+    const state = await this.#inspect();
+    if (!state?.State.Running) throw notRunning();
+    await this.#egress.confine(state);
   }
 
   async #inspect(): Promise<ContainerState | undefined> {
@@ -177,7 +209,10 @@ export class Container implements ProcessHome {
       // The container or the engine is gone: as good as an answer.
     }
     const orphaned = [...this.#connections];
-    if (this.#restarting === undefined) this.#warden.close();
+    if (this.#restarting === undefined) {
+      this.#lost = true;
+      this.#warden.close();
+    }
     setTimeout(() => orphaned.forEach((connection) => void connection.destroy()), LAST_WORDS_MS).unref();
   }
 
@@ -202,6 +237,8 @@ export interface ContainerOptions {
   readonly plan: { readonly name: string; readonly config: object };
   /** Whether the OCI runtime is another than runc, so that it has to show what it can do. */
   readonly unknownRuntime: boolean;
+  /** For a container with a private network. */
+  readonly egress?: EgressGuard | undefined;
   readonly log: (line: LogLine) => void;
 }
 

@@ -15,14 +15,18 @@ export interface EngineRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An answer of the engine that is not a success. */
-export class EngineError extends Error {
+/**
+ * An answer of the engine that is not a success. What it said names paths of the host, containers and networks: that is
+ * for us and for the log, and never in the message, wherever the error ends up.
+ */
+export class EngineError extends SandboxError {
   readonly status: number;
+  readonly said: string;
 
-  constructor(status: number, message: string) {
-    super(message);
-    this.name = "EngineError";
+  constructor(status: number, said: string) {
+    super("INTERNAL", "the Docker engine refused a request", { cause: new Error(`HTTP ${status}: ${said}`) });
     this.status = status;
+    this.said = said;
   }
 }
 
@@ -30,7 +34,7 @@ export class EngineError extends Error {
 export interface EngineInfo {
   readonly OSType: string;
   readonly DefaultRuntime: string;
-  readonly Runtimes: Readonly<Record<string, unknown>>;
+  readonly Runtimes: Readonly<Record<string, { readonly path?: string }>>;
   readonly SecurityOptions: readonly string[] | null;
   readonly MemoryLimit: boolean;
   readonly SwapLimit: boolean;
@@ -39,7 +43,7 @@ export interface EngineInfo {
   readonly PidsLimit: boolean;
 }
 
-/** A Docker engine behind its socket. */
+/** A Docker engine behind its socket. Whatever fails is a SandboxError. */
 export class Engine {
   readonly #modem: DockerModem;
   readonly #socketPath: string;
@@ -110,13 +114,23 @@ function openModem(socketPath: string, version?: string): DockerModem {
   return new DockerModem({ socketPath, host: undefined, protocol: "http", version });
 }
 
-function describe(error: Error, signal: AbortSignal | undefined): Error {
+function describe(error: Error, signal: AbortSignal | undefined): SandboxError {
   if (signal?.aborted && signal.reason instanceof Error && signal.reason.name !== "TimeoutError") {
     return new SandboxError("CANCELLED", "the call was cancelled", { cause: error });
   }
   const { statusCode } = error as { statusCode?: unknown };
-  if (typeof statusCode !== "number") return error;
+  if (typeof statusCode !== "number") {
+    return new SandboxError("RUNTIME_UNAVAILABLE", "the Docker engine does not answer", {
+      hint: "see whether it runs: docker info",
+      cause: error,
+    });
+  }
   return new EngineError(statusCode, error.message.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim());
+}
+
+/** For the log, which may know everything. */
+export function whatFailed(error: unknown): string {
+  return error instanceof EngineError ? `HTTP ${error.status}: ${error.said}` : String(error);
 }
 
 export function isStatus(error: unknown, ...statuses: readonly number[]): error is EngineError {

@@ -67,10 +67,10 @@ export function notRunning(cause?: unknown): SandboxError {
   return new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running", { hint: "start it first", cause });
 }
 
-/** What the engine or its runtime said instead of starting a process. */
-export function describeExecFailure(error: unknown): Error {
-  if (error instanceof SandboxError) return error;
-  const text = error instanceof Error ? error.message : String(error);
+/** What became of a process that was not started; `said` is what the engine's runtime told instead of starting it. */
+export function describeExecFailure(error: unknown, said = ""): SandboxError {
+  if (error instanceof SandboxError && !(error instanceof EngineError)) return error;
+  const text = error instanceof EngineError ? error.said : said;
   if (isStatus(error, 404, 409) || /is not running|no such container|cannot exec in a (paused|stopped)/i.test(text)) {
     return notRunning(error);
   }

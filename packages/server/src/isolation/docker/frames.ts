@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+
 const SEPARATOR = 0x1e;
 /** No frame of ours is longer; what only looks like the beginning of one is output. */
 const LONGEST = 65_536;
@@ -6,13 +8,31 @@ export type Piece =
   | { readonly kind: "data"; readonly data: Buffer }
   | { readonly kind: "frame"; readonly text: string };
 
+/** What tells the words of one command's script from anybody else's; see scripts.ts. */
+export interface Secrets {
+  /** In every frame. */
+  readonly mark: string;
+  /** In the last one as well. */
+  readonly seal: string;
+}
+
+export function newSecrets(): Secrets {
+  const secret = () => randomBytes(16).toString("hex");
+  return { mark: secret(), seal: secret() };
+}
+
+/** The first line of a script's stdin. */
+export function firstLine({ mark, seal }: Secrets): string {
+  return `${mark} ${seal}\n`;
+}
+
 /** Finds the frames (see scripts.ts) in one stream; everything else is output and passes at once. */
 export class FrameScanner {
   readonly #opening: Buffer;
   #held: Buffer = Buffer.alloc(0);
 
-  constructor(nonce: string) {
-    this.#opening = Buffer.from(`${String.fromCharCode(SEPARATOR)}${nonce} `, "latin1");
+  constructor(mark: string) {
+    this.#opening = Buffer.from(`${String.fromCharCode(SEPARATOR)}${mark} `, "latin1");
   }
 
   scan(chunk: Buffer): Piece[] {

@@ -16,7 +16,8 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 /** What every box gets; what the image and the caller say comes over it. */
 const ENVIRONMENT = { HOME, USER: "agent", LOGNAME: "agent", LANG: "C.UTF-8", TERM: "xterm-256color" };
 
-// `private` is the engine's own bridge: a network behind address translation, with the engine's name servers.
+// `private` is the engine's own bridge: a network behind address translation, with the engine's name servers. What of it a
+// box may reach is decided when the container has started (see egress.ts).
 const NETWORKS = { none: "none", private: "bridge", host: "host" } satisfies Record<NetworkMode, string>;
 
 /** What the engine hides by itself, in old versions and new ones, and what it leaves readable for no good reason. */

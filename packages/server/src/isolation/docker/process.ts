@@ -1,12 +1,12 @@
-import { randomBytes } from "node:crypto";
 import { type Readable, Writable } from "node:stream";
 import type { BoxProcess, ProcessExit } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { CommandTree, KILLED, startFailure } from "./command-tree.ts";
 import type { ProcessHome } from "./container.ts";
 import { Demultiplexer, type OutputName } from "./demultiplexer.ts";
+import { whatFailed } from "./engine.ts";
 import { describeExecFailure, type Exec, exitCodeOf } from "./exec.ts";
-import { FrameScanner, type Piece } from "./frames.ts";
+import { FrameScanner, firstLine, newSecrets, type Piece, type Secrets } from "./frames.ts";
 import { Outputs } from "./outputs.ts";
 import { commandLine } from "./scripts.ts";
 
@@ -23,6 +23,12 @@ export interface ProcessCommand {
   readonly stdin: boolean;
 }
 
+/** Hears what the script of a session's shell has to say. */
+export interface ShellListener {
+  onShell(pid: number): void;
+  onStatus(line: string): void;
+}
+
 /** One command and everything it starts, below a docker-init of its own (see scripts.ts). */
 export class ContainerProcess implements BoxProcess {
   readonly stdin?: Writable;
@@ -31,30 +37,33 @@ export class ContainerProcess implements BoxProcess {
   readonly exit: Promise<ProcessExit>;
   readonly #home: ProcessHome;
   readonly #exec: Exec;
-  readonly #nonce: string;
+  readonly #seal: string;
   readonly outputs: Outputs;
   readonly #scanners: Record<OutputName, FrameScanner>;
   readonly #endings = new Set<OutputName>();
   readonly #statuses: Record<OutputName, string[]> = { stdout: [], stderr: [] };
-  readonly #onStatus: (nonce: string, line: string) => void;
+  readonly #listener: ShellListener | undefined;
   readonly #started = Promise.withResolvers<CommandTree>();
   readonly #exited = Promise.withResolvers<ProcessExit>();
   /** What overtook the frame which says that the command has started, or what the engine said instead. */
   readonly #early: { readonly name: OutputName; readonly piece: Piece }[] = [];
   #tree: CommandTree | undefined;
+  /** The script said so; what it said is being made true. */
+  #reported = false;
   #over = false;
   #killing: Promise<void> | undefined;
 
   private constructor(
     home: ProcessHome,
     exec: Exec,
-    options: { nonce: string; stdin: boolean; onStatus: (nonce: string, line: string) => void },
+    options: { secrets: Secrets; stdin: boolean; listener: ShellListener | undefined },
   ) {
+    const { mark, seal } = options.secrets;
     this.#home = home;
     this.#exec = exec;
-    this.#onStatus = options.onStatus;
-    this.#nonce = options.nonce;
-    this.#scanners = { stdout: new FrameScanner(options.nonce), stderr: new FrameScanner(options.nonce) };
+    this.#listener = options.listener;
+    this.#seal = seal;
+    this.#scanners = { stdout: new FrameScanner(mark), stderr: new FrameScanner(mark) };
     this.outputs = new Outputs(exec.connection);
     this.stdout = this.outputs.open();
     this.stderr = this.outputs.open();
@@ -66,35 +75,32 @@ export class ContainerProcess implements BoxProcess {
     exec.connection.on("data", (chunk: Buffer) => demultiplexer.feed(chunk));
     exec.connection.on("error", () => {});
     exec.connection.on("close", () => void this.#disconnected());
+    exec.connection.write(firstLine(options.secrets));
   }
 
   static async start(
     home: ProcessHome,
     command: ProcessCommand,
-    options: {
-      readonly signal?: AbortSignal | undefined;
-      readonly onStatus?: (nonce: string, line: string) => void;
-    } = {},
+    options: { readonly signal?: AbortSignal | undefined; readonly listener?: ShellListener } = {},
   ): Promise<ContainerProcess> {
-    const nonce = newNonce();
     const { script, argv, env, workdir, stdin } = command;
     const exec = await home.startExec(
       {
-        commandLine: commandLine(script, { nonce, subreaper: home.subreaper }, { workdir, argv }),
+        commandLine: commandLine(script, { stdin, subreaper: home.subreaper }, { workdir, argv }),
         env,
-        stdin,
+        stdin: true,
         terminal: false,
       },
       options.signal,
     );
-    const process = new ContainerProcess(home, exec, { nonce, stdin, onStatus: options.onStatus ?? (() => {}) });
+    const process = new ContainerProcess(home, exec, { secrets: newSecrets(), stdin, listener: options.listener });
     await process.#start(options.signal);
     return process;
   }
 
   kill(): void {
     this.#killing ??= this.#kill().catch((error: unknown) => {
-      this.#home.log({ level: "error", message: `a command could not be killed: ${String(error)}` });
+      this.#home.log({ level: "error", message: `a command could not be killed: ${whatFailed(error)}` });
     });
   }
 
@@ -147,15 +153,17 @@ export class ContainerProcess implements BoxProcess {
       this.#tree = new CommandTree(this.#home, rest);
       for (const { name, piece } of this.#early.splice(0)) this.#take(name, piece);
       this.#started.resolve(this.#tree);
+    } else if (verb === "shell") {
+      this.#listener?.onShell(Number(rest[0]));
     } else if (verb === "status") {
       this.#statuses[name].push(text.slice("status ".length));
       this.#passStatusOn();
       if (this.#statuses[name].length > MOST_STATUSES) this.kill();
-    } else if (verb === "ended") {
-      const [exitCode = KILLED, oomKills = 0] = rest.map(Number);
+    } else if (verb === "ended" && rest[0] === this.#seal) {
+      const [exitCode = KILLED, oomKills = 0] = rest.slice(1).map(Number);
       this.#endings.add(name);
       this.outputs.end(this[name]);
-      if (this.#endings.size === 2) this.#ended(exitCode, oomKills);
+      if (this.#endings.size === 2 && !this.#reported) void this.#ended(exitCode, oomKills);
     }
   }
 
@@ -164,25 +172,30 @@ export class ContainerProcess implements BoxProcess {
     const { stdout, stderr } = this.#statuses;
     while (stdout.length > 0 && stderr.length > 0) {
       stderr.shift();
-      this.#onStatus(this.#nonce, stdout.shift()!);
+      this.#listener?.onStatus(stdout.shift()!);
     }
   }
 
-  #ended(exitCode: number, oomKills: number): void {
+  async #ended(exitCode: number, oomKills: number): Promise<void> {
+    this.#reported = true;
     const outOfMemory = this.#tree?.killedForMemory(oomKills) ?? false;
+    try {
+      await this.#tree?.end();
+    } catch (error) {
+      this.#home.log({ level: "error", message: `what a command left could not be ended: ${whatFailed(error)}` });
+    }
     this.#finish({ exitCode: isExitCode(exitCode) ? exitCode : KILLED, outOfMemory });
-    this.#tree?.release();
     this.#exec.connection.destroy();
   }
 
   /** The connection closed before the script said that the command has ended: somebody killed it, or the box. */
   async #disconnected(): Promise<void> {
-    if (this.#over) return;
+    if (this.#over || this.#reported) return;
     if (this.#tree === undefined) {
       this.#over = true;
       const said = this.#early.map(({ piece }) => (piece.kind === "data" ? piece.data.toString("latin1") : ""));
       const complaint = said.join("").slice(0, LONGEST_COMPLAINT);
-      this.#started.reject(describeExecFailure(new Error(complaint || "the connection was closed")));
+      this.#started.reject(describeExecFailure(new Error(complaint || "the connection was closed"), complaint));
       this.#finish({ exitCode: KILLED, outOfMemory: false });
       return;
     }
@@ -218,10 +231,6 @@ export class ContainerProcess implements BoxProcess {
 // A forged frame may say anything.
 function isExitCode(code: number): boolean {
   return Number.isInteger(code) && code >= 0 && code <= 255;
-}
-
-export function newNonce(): string {
-  return randomBytes(16).toString("hex");
 }
 
 /** Ending it closes our half of the connection, which is the command's end of file. */

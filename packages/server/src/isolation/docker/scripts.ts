@@ -1,24 +1,30 @@
 // What runs inside the container besides the commands themselves: shell scripts, for a shell is all an image is sure to have.
 // They use nothing but what POSIX builds into the shell, so that they also work when no process can be made any more.
 //
-// A command is started as  docker-init -s -- sh -c SCRIPT sh NONCE WORKDIR PROGRAM ARGUMENT…
+// A command is started as  docker-init -s -- sh -c SCRIPT sh STDIN WORKDIR PROGRAM ARGUMENT…
 // docker-init (tini) is a subreaper: whatever the command starts stays below it, however often it forks or calls setsid. The
 // script tells the server what happens in frames between the bytes of the streams:
 //
-//   frame     = RS nonce SP text RS        RS is 0x1e, the nonce 32 random hexadecimal digits
+//   frame     = RS mark SP text RS         RS is 0x1e; mark and seal are 32 random hexadecimal digits each
 //   workdir                                stderr only: the working directory cannot be entered; nothing was started
 //   program                                stderr only: the program is not there; nothing was started
 //   started ROOT WRAPPER OOMS              stderr only, before the program runs: pid of docker-init and of the script
+//   shell PID                              stderr only: the shell of a session is this process
 //   status LINE                            both streams: the shell of a session wrote LINE to descriptor 3
-//   ended CODE OOMS                        both streams: the command has ended and nothing it started lives any more
+//   ended SEAL CODE OOMS                   both streams: the command has ended and nothing it started lives any more
 //
 // A runtime without subreapers (old versions of gVisor) gets the script without docker-init; ROOT is then the script. What a
 // command detaches from itself there cannot be told from what another detached, and ends with whichever ends first.
 //
 // A frame is behind everything that was written to the stream before it, which makes it the end of that stream without any
 // help from the engine. After `ended` the script sleeps until the server kills it: the engine cuts off output that
-// nobody fetched within two seconds of a process's end, and a reader may be slower than that. A command can forge frames
-// (the nonce is in /proc); all it gains is an end with an exit code of its choice, which it can have more simply.
+// nobody fetched within two seconds of a process's end, and a reader may be slower than that.
+//
+// Mark and seal are the first line of the script's stdin, and stay in variables of the script that nothing it starts
+// inherits: /proc shows neither. A command can still read the mark out of its own streams, which are pipes; so what
+// ends a command also needs the seal, which is in no pipe before everything the command started is dead. All processes
+// of a box are one user, and one that traces the script of another command, or gets hold of its stdin first, learns both.
+// What it gains is the end of that command with an exit code of its choice: the server then kills the command's tree.
 
 const FUNCTIONS = `
 # census: $pairs becomes " pid:parent …" of all processes, $dead those that only wait to be reaped.
@@ -82,11 +88,17 @@ ooms() {
 `;
 
 // Descriptor 9 is the real stderr, 8 the real stdout; what the script itself has to complain about ("Killed") is nobody's
-// output. (The command is run by a subshell, since some shells redirect themselves for the time of a command.) Up to the start of the command only variables with an underscore are set: one that came with the environment
-// would reach the command changed.
+// output. (The command is run by a subshell, since some shells redirect themselves for the time of a command.) Up to the
+// start of the command only variables with an underscore are set: one that came with the environment would reach the
+// command changed. The two that hold the secrets are unset first, since a variable that came with it would be exported.
 const PRELUDE = String.raw`
 exec 8>&1 9>&2 2>/dev/null
-_n=$1 _w=$2
+set +a
+unset _n _e
+IFS=' ' read -r _n _e
+[ -n "$_e" ] || exit 125
+[ "$1" = 1 ] || exec </dev/null
+_w=$2
 shift 2
 say() { printf '\036%s %s\036' "$_n" "$*"; }
 check() {
@@ -104,8 +116,8 @@ trap : INT TERM HUP QUIT
 const ENDING = `
 clear $_r $$
 ooms
-say ended $code $_o
-say ended $code $_o >&9
+say ended "$_e" $code $_o
+say ended "$_e" $code $_o >&9
 exec /bin/sleep 2147483647
 `;
 
@@ -117,19 +129,26 @@ code=$?
 ${ENDING}`;
 
 /**
- * A session's shell. Its descriptor 3 is a pipe to a loop that turns lines into `status` frames on both streams; lines that
- * begin with the nonce are the script's own: `NONCE shell PID` and `NONCE exit CODE`.
+ * A session's shell. Its descriptor 3 is a pipe to a loop that turns lines into `status` frames on both streams; a line that
+ * begins with the seal is the script's own and has the shell's exit code.
  */
 export const SHELL_SCRIPT = `${FUNCTIONS}${PRELUDE}
 check "$@"
 {
-  ( exec /bin/sh -c 'printf "%s shell %s\\n" "$0" $$ >&3; exec "$@"' "$_n" "$@" 3>&1 >&8 2>&9 8>&- 9>&- )
-  printf '%s exit %s\\n' "$_n" $?
-} | while IFS= read -r line; do
-  say status "$line" >&8
-  say status "$line" >&9
-  case $line in "$_n exit "*) break;; esac
-done
+  (
+    read -r _p _ </proc/self/stat
+    say shell $_p >&9
+    exec "$@" 3>&1 >&8 2>&9 8>&- 9>&-
+  )
+  printf '%s %s\\n' "$_e" $?
+} | (
+  while IFS= read -r line; do
+    case $line in "$_e "*) exit "\${line#* }";; esac
+    say status "$line" >&8
+    say status "$line" >&9
+  done
+  exit 137
+)
 code=$?
 ${ENDING}`;
 
@@ -155,6 +174,7 @@ exit $code
  *   shells                          the shells this image has
  *   clear ROOT WRAPPER              kills what is below a command's root; how many refuse to die
  *   release ROOT WRAPPER            kills the two themselves
+ *   end ROOT WRAPPER                both: clears, then releases
  *   orphans                         kills what lost its root, since it killed it: such processes are children of process 1
  *   uptime                          seconds since boot, as the kernel counts start times
  *   foreground SIGNAL SHELL SINCE   signals the shell's children that started at SINCE (1/100 s) or later, and their descendants
@@ -172,10 +192,13 @@ start() {
   set -- $s
   start=\${20:-0}
 }
+# is_root PID: only what the engine started has its parent outside.
 is_root() {
-  census
-  case "$pairs " in *" $1:0 "*) return 0;; esac
-  return 1
+  u=
+  while read -r k v _; do
+    case $k in PPid:) u=$v; break;; esac
+  done <"/proc/$1/status"
+  [ "$u" = 0 ]
 }
 while read -r id verb a b c; do
   answer=
@@ -183,6 +206,7 @@ while read -r id verb a b c; do
     shells) for f in /bin/bash /bin/sh /bin/dash /bin/zsh /usr/bin/zsh; do [ -x $f ] && answer="$answer $f"; done;;
     clear) found=0; is_root "$a" && clear "$a" "$b"; answer=$found;;
     release) is_root "$a" && kill -9 "$b" "$a";;
+    end) found=0; is_root "$a" && { clear "$a" "$b"; kill -9 "$b" "$a"; }; answer=$found;;
     orphans) clear 1 1; answer=$found;;
     uptime) read -r answer _ </proc/uptime;;
     foreground)
@@ -218,10 +242,11 @@ export function compact(script: string): string {
 
 export function commandLine(
   script: string,
-  options: { readonly nonce: string; readonly subreaper: boolean },
+  options: { readonly stdin: boolean; readonly subreaper: boolean },
   command: { readonly workdir: string; readonly argv: readonly string[] },
 ): string[] {
-  const start = ["/bin/sh", "-c", compact(script), "sh", options.nonce, command.workdir, ...command.argv];
+  const stdin = options.stdin ? "1" : "0";
+  const start = ["/bin/sh", "-c", compact(script), "sh", stdin, command.workdir, ...command.argv];
   return options.subreaper ? [INIT, "-s", "--", ...start] : start;
 }
 

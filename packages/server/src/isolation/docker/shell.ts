@@ -3,7 +3,7 @@ import type { InterruptSignal, ProcessExit, ShellCommand, ShellProcess } from ".
 import { SandboxError } from "../backend/errors.ts";
 import type { ProcessHome } from "./container.ts";
 import type { Outputs } from "./outputs.ts";
-import { ContainerProcess } from "./process.ts";
+import { ContainerProcess, type ShellListener } from "./process.ts";
 import { SHELL_SCRIPT } from "./scripts.ts";
 
 /**
@@ -30,7 +30,7 @@ export class ContainerShell implements ShellProcess {
   private constructor(
     home: ProcessHome,
     process: ContainerProcess,
-    { lines, status, pid }: { lines: StatusLines; status: Readable; pid: number },
+    { status, pid }: { status: Readable; pid: number },
   ) {
     this.#home = home;
     this.#process = process;
@@ -39,8 +39,7 @@ export class ContainerShell implements ShellProcess {
     this.stdout = process.stdout;
     this.stderr = process.stderr;
     this.status = status;
-    this.exit = process.exit.then((exit) => ({ ...exit, exitCode: lines.exitCode ?? exit.exitCode }));
-    this.exit.catch(() => {});
+    this.exit = process.exit;
   }
 
   static async start(
@@ -52,14 +51,14 @@ export class ContainerShell implements ShellProcess {
     const process = await ContainerProcess.start(
       home,
       { script: SHELL_SCRIPT, argv: command.argv, env: command.env, workdir: command.workdir, stdin: true },
-      { signal, onStatus: (nonce, line) => lines.receive(nonce, line) },
+      { signal, listener: lines },
     );
     const status = lines.attach(process.outputs);
     void process.exit.then(
       () => lines.end(),
       () => lines.end(),
     );
-    return new ContainerShell(home, process, { lines, status, pid: await lines.pid });
+    return new ContainerShell(home, process, { status, pid: await lines.pid });
   }
 
   /** A status is handed over only when everything that was written before it is here: what is owed is in our buffers. */
@@ -83,13 +82,12 @@ export class ContainerShell implements ShellProcess {
   }
 }
 
-/** Tells the script's own lines, which begin with the nonce, from those of the shell. */
-class StatusLines {
+/** Keeps what the script says until somebody can take it. */
+class StatusLines implements ShellListener {
   readonly #pid = Promise.withResolvers<number>();
   readonly #early: string[] = [];
   #push: ((line: string) => void) | undefined;
   #end: (() => void) | undefined;
-  exitCode: number | undefined;
 
   constructor() {
     this.#pid.promise.catch(() => {});
@@ -108,16 +106,13 @@ class StatusLines {
     return status;
   }
 
-  receive(nonce: string, line: string): void {
-    const [mark, verb, value] = line.split(" ");
-    if (mark !== nonce) {
-      if (this.#push === undefined) this.#early.push(line);
-      else this.#push(line);
-    } else if (verb === "shell") {
-      this.#pid.resolve(Number(value));
-    } else if (verb === "exit") {
-      this.exitCode = Number(value);
-    }
+  onShell(pid: number): void {
+    this.#pid.resolve(pid);
+  }
+
+  onStatus(line: string): void {
+    if (this.#push === undefined) this.#early.push(line);
+    else this.#push(line);
   }
 
   end(): void {

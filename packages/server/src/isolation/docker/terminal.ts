@@ -4,11 +4,11 @@ import type { ProcessExit, TerminalCommand, TerminalProcess, TerminalSize } from
 import { SandboxError } from "../backend/errors.ts";
 import { CommandTree, KILLED, startFailure } from "./command-tree.ts";
 import type { ProcessHome } from "./container.ts";
-import { type Engine, isStatus } from "./engine.ts";
+import { type Engine, isStatus, whatFailed } from "./engine.ts";
 import { describeExecFailure, type Exec, exitCodeOf } from "./exec.ts";
-import { FrameScanner } from "./frames.ts";
+import { FrameScanner, firstLine, newSecrets, type Secrets } from "./frames.ts";
 import { Outputs } from "./outputs.ts";
-import { inputOf, newNonce } from "./process.ts";
+import { inputOf } from "./process.ts";
 import { commandLine, TERMINAL_SCRIPT } from "./scripts.ts";
 
 const RESIZE_ATTEMPTS = 50;
@@ -31,10 +31,10 @@ export class ContainerTerminal implements TerminalProcess {
   #over = false;
   #killing: Promise<void> | undefined;
 
-  private constructor(home: ProcessHome, exec: Exec, nonce: string) {
+  private constructor(home: ProcessHome, exec: Exec, secrets: Secrets) {
     this.#home = home;
     this.#exec = exec;
-    this.#scanner = new FrameScanner(nonce);
+    this.#scanner = new FrameScanner(secrets.mark);
     this.#outputs = new Outputs(exec.connection);
     this.output = this.#outputs.open();
     this.input = inputOf(exec);
@@ -43,6 +43,7 @@ export class ContainerTerminal implements TerminalProcess {
     exec.connection.on("data", (chunk: Buffer) => this.#receive(chunk));
     exec.connection.on("error", () => {});
     exec.connection.on("close", () => void this.#disconnected());
+    exec.connection.write(firstLine(secrets)); // the terminal's echo of it comes before the command starts
   }
 
   static async start(
@@ -50,17 +51,16 @@ export class ContainerTerminal implements TerminalProcess {
     command: TerminalCommand,
     signal: AbortSignal | undefined,
   ): Promise<ContainerTerminal> {
-    const nonce = newNonce();
     const exec = await home.startExec(
       {
-        commandLine: commandLine(TERMINAL_SCRIPT, { nonce, subreaper: home.subreaper }, command),
+        commandLine: commandLine(TERMINAL_SCRIPT, { stdin: true, subreaper: home.subreaper }, command),
         env: command.env,
         stdin: true,
         terminal: true,
       },
       signal,
     );
-    const terminal = new ContainerTerminal(home, exec, nonce);
+    const terminal = new ContainerTerminal(home, exec, newSecrets());
     try {
       await terminal.#ready.promise;
       await terminal.resize(command.size);
@@ -82,16 +82,24 @@ export class ContainerTerminal implements TerminalProcess {
 
   kill(): void {
     this.#killing ??= this.#kill().catch((error: unknown) => {
-      this.#home.log({ level: "error", message: `a terminal could not be killed: ${String(error)}` });
+      this.#home.log({ level: "error", message: `a terminal could not be killed: ${whatFailed(error)}` });
     });
   }
 
+  /** Once the command runs nothing is a frame any more. */
   #receive(bytes: Buffer): void {
+    if (this.#tree !== undefined) {
+      this.#outputs.push(this.output, bytes);
+      return;
+    }
     for (const piece of this.#scanner.scan(bytes)) {
       if (piece.kind === "frame") this.#onFrame(piece.text);
       else if (this.#tree !== undefined) this.#outputs.push(this.output, piece.data);
       else this.#complaint += piece.data.toString("latin1");
     }
+    if (this.#tree === undefined) return;
+    const rest = this.#scanner.rest();
+    if (rest.length > 0) this.#outputs.push(this.output, rest);
   }
 
   #onFrame(text: string): void {
@@ -109,11 +117,9 @@ export class ContainerTerminal implements TerminalProcess {
 
   async #disconnected(): Promise<void> {
     this.#over = true;
-    const failure = describeExecFailure(new Error(this.#complaint || "the connection was closed"));
+    const failure = describeExecFailure(new Error(this.#complaint || "the connection was closed"), this.#complaint);
     this.#ready.reject(failure);
     this.#started.reject(failure);
-    const rest = this.#scanner.rest();
-    if (rest.length > 0 && this.#tree !== undefined) this.#outputs.push(this.output, rest);
     this.#outputs.end(this.output);
     try {
       const exitCode = (await exitCodeOf(this.#home.engine, this.#exec.id)) ?? KILLED;

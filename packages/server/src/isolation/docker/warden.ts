@@ -54,6 +54,11 @@ export class Warden {
     await this.#ask(`release ${tree.root} ${tree.wrapper}`);
   }
 
+  /** Kills everything below a root, then the two themselves; how many are still there. */
+  async end(tree: Root): Promise<number> {
+    return Number(await this.#ask(`end ${tree.root} ${tree.wrapper}`));
+  }
+
   async killOrphans(): Promise<number> {
     return Number(await this.#ask("orphans"));
   }
