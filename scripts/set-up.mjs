@@ -49,7 +49,8 @@ try {
   installNodePackages();
   installDebianPackages(NEEDS.filter((need) => purposes.includes(need.for)));
   if (values.test) {
-    openFuseDevice();
+    openDevice("/dev/fuse");
+    openDevice("/dev/net/tun");
     createTestUser();
   }
   requireFuseDevice();
@@ -106,13 +107,13 @@ function installDebianPackages(needs) {
   }
 }
 
-/** Tests mount as an ordinary user too; a container's /dev/fuse often belongs to root alone. */
-function openFuseDevice() {
-  if (!existsSync("/dev/fuse") || (statSync("/dev/fuse").mode & 0o666) === 0o666) return;
+/** Tests mount and make networks as an ordinary user too; in a container such a device often belongs to root alone. */
+function openDevice(path) {
+  if (!existsSync(path) || (statSync(path).mode & 0o666) === 0o666) return;
   const asRoot = rootPrefix();
-  if (!asRoot) throw new SetUpError("/dev/fuse is not open to ordinary users. As root: chmod 0666 /dev/fuse");
-  say("opening /dev/fuse to ordinary users, for the tests (chmod 0666)");
-  must(run(...asRoot("chmod", ["0666", "/dev/fuse"])), "chmod 0666 /dev/fuse");
+  if (!asRoot) throw new SetUpError(`${path} is not open to ordinary users. As root: chmod 0666 ${path}`);
+  say(`opening ${path} to ordinary users, for the tests (chmod 0666)`);
+  must(run(...asRoot("chmod", ["0666", path])), `chmod 0666 ${path}`);
 }
 
 function createTestUser() {

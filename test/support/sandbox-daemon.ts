@@ -1,4 +1,5 @@
 import { PassThrough } from "node:stream";
+import { finished } from "node:stream/promises";
 import { type Isolation, openIsolation, type Sandbox } from "@agentfense/server";
 import { answerParent } from "./peer.ts";
 import type { SandboxAnswers, SandboxRequest } from "./sandbox-link.ts";
@@ -49,7 +50,7 @@ async function answer(request: SandboxRequest): Promise<SandboxAnswers[SandboxRe
       terminal.output.on("data", (chunk: Buffer) => {
         text += chunk.toString();
       });
-      await terminal.exit;
+      await Promise.all([terminal.exit, finished(terminal.output)]);
       return text;
     }
     case "begin":

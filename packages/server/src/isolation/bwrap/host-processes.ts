@@ -23,7 +23,7 @@ export function findProcess(pid: number): HostProcess | undefined {
   return { pid, startTicks: Number(fields[19]) };
 }
 
-export function isSameProcess(process: HostProcess): boolean {
+function isSameProcess(process: HostProcess): boolean {
   return findProcess(process.pid)?.startTicks === process.startTicks;
 }
 

@@ -66,13 +66,14 @@ export class EgressGuard {
       resolvers: await resolversOf(container),
     };
     await using network = await openNetwork(container);
+    let usableResolvers = 0;
     for (const family of FAMILIES.filter(isSpoken)) {
       const policy = egressPolicy(family, surroundings);
       await this.#filter(family, packetFilter(family, policy), network);
+      usableResolvers += policy.resolvers.length;
     }
-    const usable = FAMILIES.flatMap((family) => egressPolicy(family, surroundings).resolvers);
-    if (surroundings.resolvers.length > 0 && usable.length === 0) {
-      const message = "a sandbox has this host as its only name server, which it may not reach: set dns in daemon.json";
+    if (usableResolvers === 0) {
+      const message = "a sandbox has no name server but this host, which it may not reach: set dns in daemon.json";
       this.#log({ level: "error", message });
     }
   }
