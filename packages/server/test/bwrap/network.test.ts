@@ -30,7 +30,7 @@ describe("a box with a private network", () => {
         expect(JSON.parse(stdout)).toEqual({
           devices: "lo\nnet0\n",
           unreachable: ["10.0.0.1", "169.254.169.254", "172.16.0.1", "192.168.0.1", "100.64.0.1", host],
-          routes: "refused\n",
+          filter: "refused\n",
           resolver: "nameserver 198.18.0.53\n",
           leftOver: 0,
         });

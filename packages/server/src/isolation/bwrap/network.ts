@@ -1,40 +1,28 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { networkInterfaces } from "node:os";
 import { processes, syscalls } from "@agentfense/fuse";
 import type { NetworkMode } from "../backend/backend.ts";
+import { egressPolicy, hostAddresses, packetFilter } from "../backend/egress.ts";
 import { SandboxError } from "../backend/errors.ts";
+import { findProgram } from "../backend/find-program.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { exhausted } from "./descriptors.ts";
-import { findProgram } from "./programs.ts";
 
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
 const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: "198.18.0.53", maskBits: "24" } as const;
 const DEVICE = "net0";
 const READY_TIMEOUT_MS = 5_000;
 
-/** Where a box with a network must not get: the host's neighbours, other tenants, cloud metadata. */
-const FORBIDDEN = [
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.168.0.0/16",
-  "224.0.0.0/4",
-  "240.0.0.0/4",
-];
-
 interface Helpers {
   readonly pasta: string;
   readonly nsenter: string;
-  readonly ip: string;
+  readonly iptablesRestore: string;
 }
 
 /**
  * Networks of their own for boxes: pasta carries their connections out through sockets of the host, so that the box sees
- * neither the host's devices nor its loopback. IPv4 only. What is forbidden are unreachable routes in the box's network
- * namespace, made by the box's owner from outside; the box has no capability to take them away.
+ * neither the host's devices nor its loopback. IPv4 only. What is forbidden (backend/egress.ts) is refused by a packet filter
+ * in the box's network namespace, made by the box's owner from outside; the box has no capability to take it away.
  */
 export class PrivateNetworks {
   readonly #setpriv: string | undefined;
@@ -51,7 +39,7 @@ export class PrivateNetworks {
     this.#helpers ??= {
       pasta: await needed("pasta", "passt"),
       nsenter: await needed("nsenter", "util-linux"),
-      ip: await needed("ip", "iproute2"),
+      iptablesRestore: await needed("iptables-restore", "iptables"),
     };
   }
 
@@ -86,15 +74,17 @@ export class PrivateNetworks {
   }
 
   async #forbid(owner: Owner, namespaces: readonly [number, number]): Promise<void> {
-    const { nsenter, ip } = this.#helpers ?? { nsenter: "", ip: "" };
+    const { nsenter, iptablesRestore } = this.#helpers ?? { nsenter: "", iptablesRestore: "" };
     const enter = [nsenter, "--preserve-credentials", "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--"];
-    const routes = this.#start([...enter, ip, "-batch", "-"], owner, namespaces);
-    const targets = [...FORBIDDEN, ...ownAddresses()];
-    routes.child.stdin
-      ?.on("error", () => {})
-      .end(targets.map((target) => `route add unreachable ${target}\n`).join(""));
-    const code = await routes.exit;
-    if (code !== 0) throw new Error(`the routes of the box could not be set: ${routes.complaints()}`);
+    const filter = this.#start([...enter, iptablesRestore], owner, namespaces);
+    const policy = egressPolicy("ipv4", {
+      hostAddresses: hostAddresses(),
+      networks: [`${ADDRESS.box}/${ADDRESS.maskBits}`],
+      resolvers: [ADDRESS.resolver],
+    });
+    filter.child.stdin?.on("error", () => {}).end(packetFilter("ipv4", policy));
+    const code = await filter.exit;
+    if (code !== 0) throw new Error(`the packet filter of the box could not be set: ${filter.complaints()}`);
   }
 
   #start(argv: readonly string[], owner: Owner, namespaces: readonly [number, number]): Helper {
@@ -157,14 +147,6 @@ async function until(isReady: () => boolean, helper: Helper): Promise<void> {
     if (isGone || performance.now() > deadline) throw new Error("pasta did not bring the network up");
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-}
-
-/** The host's own addresses: its services, the server's API among them, are not for the box. */
-function ownAddresses(): string[] {
-  return Object.values(networkInterfaces())
-    .flatMap((addresses) => addresses ?? [])
-    .filter(({ family, internal }) => family === "IPv4" && !internal)
-    .map(({ address }) => `${address}/32`);
 }
 
 async function needed(name: string, packageName: string): Promise<string> {

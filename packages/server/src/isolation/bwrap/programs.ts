@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process";
-import { access, constants } from "node:fs/promises";
 import { promisify } from "node:util";
 import { SandboxError } from "../backend/errors.ts";
+import { findProgram, isExecutable } from "../backend/find-program.ts";
 
 const run = promisify(execFile);
-const PLACES = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
 const TRIAL_TIMEOUT_MS = 10_000;
 
 /** What the backend runs on the host, by absolute path: nothing is looked up in a PATH later. */
@@ -33,14 +32,6 @@ export async function findPrograms(options: {
 async function findNestNetwork(): Promise<HostPrograms["nestNetwork"]> {
   const [unshare, ip] = await Promise.all([findProgram("unshare"), findProgram("ip")]);
   return unshare === undefined || ip === undefined ? undefined : { unshare, ip };
-}
-
-export async function findProgram(name: string): Promise<string | undefined> {
-  for (const place of PLACES) {
-    const path = `${place}/${name}`;
-    if (await isExecutable(path)) return path;
-  }
-  return undefined;
 }
 
 /** Makes every namespace a box will need once, as the user a box will be, so that what this host forbids is known early. */
@@ -83,11 +74,4 @@ function missing(name: string, packageName: string, cause?: unknown): SandboxErr
     hint: `install it: apt install ${packageName}`,
     cause,
   });
-}
-
-async function isExecutable(path: string): Promise<boolean> {
-  return access(path, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
 }

@@ -6,7 +6,7 @@ import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import { egressPolicy, hostAddresses, type IpFamily, packetFilter, resolversIn } from "../backend/egress.ts";
 import { SandboxError } from "../backend/errors.ts";
-import { findProgram } from "../bwrap/programs.ts";
+import { findProgram } from "../backend/find-program.ts";
 import type { LogLine } from "../mount/host.ts";
 
 const TIMEOUT_MS = 10_000;

@@ -1,5 +1,5 @@
 import { release } from "node:os";
-import { findProgram } from "../bwrap/programs.ts";
+import { findProgram } from "../backend/find-program.ts";
 import { readBwrap, readNamespaces } from "./facts/bwrap.ts";
 import { readDocker } from "./facts/docker.ts";
 import type { HostFacts } from "./facts/facts.ts";

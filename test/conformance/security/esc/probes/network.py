@@ -6,11 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from .calls import ERRNO_NAMES, attempt, read_text
 
 
-def reach(family, kind, address, timeout=2.0):
-    """What a connection ends in; a datagram is sent, which for the kernel needs a route."""
+def reach(family, kind, address, timeout=2.0, device=None):
+    """What a connection ends in; a datagram is sent, which for the kernel needs a route, or a device named by hand."""
     try:
         with socket.socket(family, kind) as client:
             client.settimeout(timeout)
+            if device is not None:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
             client.connect(address)
             if kind == socket.SOCK_DGRAM:
                 client.send(b"agentfense")
@@ -31,15 +33,18 @@ def abstract_sockets(names):
 
 
 def addresses(targets, names):
-    """Connects to every [address, port], in parallel, and looks up every name."""
+    """Connects to every [address, port], also bound to each device, in parallel, and looks up every name."""
+    devices = [name for _, name in socket.if_nameindex() if name != "lo"]
 
     def one(target):
         address, port = target
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return {
-            f"tcp {address}:{port}": reach(family, socket.SOCK_STREAM, (address, port)),
-            f"udp {address}:{port}": reach(family, socket.SOCK_DGRAM, (address, port)),
-        }
+        answer = {}
+        for device in [None, *devices]:
+            name = f"{address}:{port}" if device is None else f"{address}:{port} by {device}"
+            answer[f"tcp {name}"] = reach(family, socket.SOCK_STREAM, (address, port), device=device)
+            answer[f"udp {name}"] = reach(family, socket.SOCK_DGRAM, (address, port), device=device)
+        return answer
 
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(one, targets))

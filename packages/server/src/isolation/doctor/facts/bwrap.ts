@@ -1,5 +1,5 @@
 import { access, realpath } from "node:fs/promises";
-import { findProgram } from "../../bwrap/programs.ts";
+import { findProgram } from "../../backend/find-program.ts";
 import type { BwrapFacts, NamespaceFacts } from "./facts.ts";
 import { readNumber } from "./host.ts";
 import { runProgram } from "./programs.ts";

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { findProgram } from "../../bwrap/programs.ts";
+import { findProgram } from "../../backend/find-program.ts";
 import type { HostFacts } from "./facts.ts";
 
 export async function readFuseDevice(): Promise<HostFacts["fuseDevice"]> {
