@@ -25,7 +25,7 @@ const WELL: HostFacts = {
   limits: { kind: "cgroup-v2", degradations: [] },
   shell: "/usr/bin/bash",
   setpriv: "/usr/bin/setpriv",
-  networkHelpers: ["pasta"],
+  networkHelpers: ["pasta", "nsenter", "iptables-restore"],
   docker: {
     reachable: true,
     socket: "/var/run/docker.sock",

@@ -6,6 +6,7 @@ import type { HostFacts } from "./facts/facts.ts";
 import { readFuseDevice, readFusermount, readPassthroughBuilt, readSeccompActions } from "./facts/host.ts";
 import { readLimits } from "./facts/limits.ts";
 import type { Finding } from "./finding.ts";
+import { NETWORK_HELPERS } from "./judgement/bwrap.ts";
 import { judgeHost } from "./judgement/judge.ts";
 
 /** What this host has and lacks for running sandboxes. Changes nothing; takes a second at most where all is well. */
@@ -34,7 +35,7 @@ async function readHost(): Promise<HostFacts> {
     limits: await readLimits(),
     shell: await findProgram("bash"),
     setpriv: await findProgram("setpriv"),
-    networkHelpers: await installed(["pasta", "slirp4netns"]),
+    networkHelpers: await installed(Object.keys(NETWORK_HELPERS)),
     docker: await readDocker(process.env),
   };
 }

@@ -111,9 +111,13 @@ export function judgeSetpriv({ setpriv, isRoot }: Pick<HostFacts, "setpriv" | "i
   });
 }
 
+/** What a private network needs, and the package it comes in. */
+export const NETWORK_HELPERS = { pasta: "passt", nsenter: "util-linux", "iptables-restore": "iptables" } as const;
+
 export function judgeNetworkHelper({ networkHelpers }: Pick<HostFacts, "networkHelpers">): Finding {
-  const [helper] = networkHelpers;
-  if (helper !== undefined) return fine("network-helper", `a private network can be made with ${helper}`, concerns);
-  const fix = "only for --network: install the package passt (pasta) or slirp4netns";
-  return doubtful("network-helper", "there is neither pasta nor slirp4netns", { fix, concerns });
+  const missing = Object.entries(NETWORK_HELPERS).filter(([program]) => !networkHelpers.includes(program));
+  if (missing.length === 0) return fine("network-helper", "a private network can be made with pasta", concerns);
+  const fix = `only for --network: install ${missing.map(([, name]) => name).join(", ")}`;
+  const programs = missing.map(([program]) => program).join(", ");
+  return doubtful("network-helper", `a private network cannot be made without ${programs}`, { fix, concerns });
 }
