@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Isolation, openIsolation, type Sandbox, type SandboxSpec } from "@agentfense/server";
+import { reasonAgainstDocker, startDockerEngine } from "../test/support/docker-engine.ts";
 import { BareBwrap } from "./bare-bwrap.ts";
 import { median } from "./sample.ts";
 
@@ -43,7 +44,33 @@ const RULES = [{ pattern: "**/*", permission: "write" }] as const;
 
 export async function measureRuntimes(benchmark: RuntimeBenchmark): Promise<RuntimeCosts> {
   await using isolation = await openIsolation({ runtimes: ["bwrap"] });
-  return { rows: await measureRows(isolation, benchmark), crowd: await measureCrowd(isolation, benchmark) };
+  const rows = await measureRows(isolation, benchmark);
+  const crowd = await measureCrowd(isolation, benchmark);
+  return { rows: [...rows, ...(await measureDocker(benchmark))], crowd };
+}
+
+/** Against the engine's own command line, in a container of the same image without our box around it. */
+async function measureDocker(benchmark: RuntimeBenchmark): Promise<RuntimeRow[]> {
+  if (reasonAgainstDocker() !== undefined) return [];
+  await using engine = await startDockerEngine();
+  const { socketPath, image } = engine;
+  const plain = (await engine.docker("run", "-d", "--network=none", image, "sleep", "1000000")).trim();
+  await using isolation = await openIsolation({ runtimes: ["docker"], docker: { socketPath, image } });
+  const specified = { ...(await specification(benchmark, "docker")), runtime: "docker" } as const;
+  await using sandbox = await isolation.create(specified);
+  await sandbox.start();
+  const measured = { base: [] as number[], ours: [] as number[] };
+  for (let i = -2; i < benchmark.samples / 4; i += 1) {
+    benchmark.signal.throwIfAborted();
+    const base = await timed(() => engine.docker("exec", plain, "bash", "-c", "true"));
+    const ours = await timed(() => succeed(sandbox));
+    if (i < 0) continue;
+    measured.base.push(base);
+    measured.ours.push(ours);
+  }
+  await engine.docker("rm", "-f", plain);
+  const base = { baseMs: median(measured.base), base: "docker exec … bash -c true" };
+  return [{ label: "docker: exec of `true`", ms: median(measured.ours), ...base, target: "" }];
 }
 
 async function measureRows(isolation: Isolation, benchmark: RuntimeBenchmark): Promise<RuntimeRow[]> {

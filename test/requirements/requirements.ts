@@ -4,6 +4,7 @@ import { LAYERS } from "./layers.ts";
 import { PERMISSIONS } from "./permissions.ts";
 import { PROTECTION } from "./protection.ts";
 import type { Requirement } from "./requirement.ts";
+import { RESOURCES } from "./resources.ts";
 import { VIEWING } from "./viewing.ts";
 
 /** Everything that has to have a proof. */
@@ -14,4 +15,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...VIEWING,
   ...PROTECTION,
   ...ESCAPES,
+  ...RESOURCES,
 ];
