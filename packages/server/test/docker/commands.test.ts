@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { bash, describeDocker, finish, output } from "./arena.ts";
 
 const OK = { exitCode: 0, outOfMemory: false };
@@ -137,7 +137,10 @@ describeDocker("a command in a container", (arena) => {
     const late = box.run(command, { signal: AbortSignal.timeout(15) }).catch((error: unknown) => error);
     const outcome = await late;
     if (!(outcome instanceof Error)) throw new Error("it started within 15 ms");
-    await delay(500);
-    expect((await output(box, "ps -eo args | grep -c '^/bin/sleep 4321'")).stdout).toBe("0\n");
+    // It is killed as soon as the engine says that it has started.
+    await vi.waitFor(
+      async () => expect((await output(box, "ps -eo args | grep -c '^/bin/sleep 4321'")).stdout).toBe("0\n"),
+      { timeout: 10_000, interval: 200 },
+    );
   });
 });

@@ -105,7 +105,7 @@ export class BwrapBackend implements Backend {
     if (options.signal?.aborted) {
       throw new SandboxError("CANCELLED", "the call was cancelled", { cause: options.signal.reason });
     }
-    const group = await this.#limits.createGroup(spec.id, withOwnProcesses(spec.limits));
+    const group = await this.#limits.createGroup(spec.id, this.#withOwnProcesses(spec.limits));
     const ownFiles = system === this.#hostSystem ? [] : contentsOf(system);
     const box = new BwrapBox({
       spec,
@@ -151,16 +151,17 @@ export class BwrapBackend implements Backend {
     if (failed) throw failed.reason;
   }
 
+  /** In a control group the nest and a bwrap's two processes count too; what was asked for is meant for the commands. */
+  #withOwnProcesses(limits: ResourceLimits): ResourceLimits {
+    if (limits.pids === undefined || this.#limits.kind === "rlimits") return limits;
+    return { ...limits, pids: limits.pids + 3 };
+  }
+
   #forget(box: BwrapBox): void {
     for (const fd of this.#boxes.get(box) ?? []) syscalls.close(fd);
     this.#boxes.delete(box);
     this.#owners.giveBack(box.owner);
   }
-}
-
-/** The nest and a bwrap's two processes count too; what was asked for is meant for the commands. */
-function withOwnProcesses(limits: ResourceLimits): ResourceLimits {
-  return limits.pids === undefined ? limits : { ...limits, pids: limits.pids + 3 };
 }
 
 function contentsOf(system: System): number[] {
