@@ -14,6 +14,9 @@ export interface PlannedExec {
   readonly outputBytes: number;
 }
 
+/** A box whose processes use up all it may have can be unable to start another one; no caller waits longer for that. */
+const START_TIMEOUT_MS = 20_000;
+
 /** Runs a command to its end. */
 export async function execute(box: Box, plan: PlannedExec, signal?: AbortSignal): Promise<ExecResult> {
   await using run = await RunningCommand.start(box, plan, signal);
@@ -56,7 +59,17 @@ class RunningCommand implements AsyncDisposable {
 
   static async start(box: Box, plan: PlannedExec, signal: AbortSignal | undefined): Promise<RunningCommand> {
     throwIfCancelled(signal);
-    return new RunningCommand(await box.run(plan.command, { signal }), plan, signal);
+    const patience = AbortSignal.timeout(START_TIMEOUT_MS);
+    const either = signal === undefined ? patience : AbortSignal.any([signal, patience]);
+    try {
+      return new RunningCommand(await box.run(plan.command, { signal: either }), plan, signal);
+    } catch (error) {
+      if (!patience.aborted || signal?.aborted) throw error;
+      throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox could not start another command", {
+        hint: "the sandbox's other commands may use all the processes it may have",
+        cause: error,
+      });
+    }
   }
 
   readonly #onAbort = (): void => this.process.kill();
