@@ -1,24 +1,22 @@
 // The main job, shown: a project with secrets, opened for an agent with the preset agent-safe. Works on a copy and leaves
 // nothing behind. Ends with 1 if anything turns out other than announced.
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { listChanges } from "@agentfense/server";
+import { getPreset } from "@agentfense/permission";
+import { listChanges, openIsolation, type Sandbox } from "@agentfense/server";
 
 const repository = join(import.meta.dirname, "..");
 const cli = join(repository, "packages/agentfense/src/cli.ts");
 
 let failures = 0;
 const place = await mkdtemp(join(tmpdir(), "agentfense-demo-"));
-// An interrupt reaches the mount too, which ends by itself; the next command then fails and we clean up.
+// The command that runs ends with it; the next one fails and we clean up.
 process.on("SIGINT", () => say("interrupted"));
 try {
   await makeProject(join(place, "project"));
-  await mkdir(join(place, "workspace"));
   process.exitCode = await show();
 } finally {
   await rm(place, { recursive: true });
@@ -31,31 +29,18 @@ async function show(): Promise<0 | 1> {
   heading("What an agent would see of it, for you to check first (struck or 'none': hidden)");
   run(".", "agentfense policy tree --preset agent-safe --all project", "works");
 
-  heading("The project opened for an agent");
-  say("$ agentfense mount --preset agent-safe --delta changes project workspace");
-  const mount = spawn(
-    process.execPath,
-    [cli, "mount", "--preset", "agent-safe", "--delta", "changes", "project", "workspace"],
-    { cwd: place, stdio: ["ignore", "pipe", "inherit"] },
-  );
-  try {
-    const ready = await firstLine(mount);
-    if (ready === undefined) return 1;
-    say(ready.replaceAll(place, "…"));
-
-    heading("What the agent can do");
-    run("workspace", "ls -la", "works");
-    run("workspace", "head -n 3 README.md", "works");
-    run("workspace", "cat .env", "fails: No such file or directory");
-    run("workspace", "cat secrets/signing.key", "fails: No such file or directory");
-    run("workspace", "cat .git/config", "fails: No such file or directory");
-    run("workspace", "echo '// backdoor' >> src/tracker.js", "fails: Permission denied");
-    run("workspace", "mkdir -p output && echo 'two carriers, no tests' > output/report.txt", "works");
-    run("workspace", "cat output/report.txt", "works");
-  } finally {
-    mount.kill("SIGTERM");
-    if (mount.exitCode === null && mount.signalCode === null) await once(mount, "exit");
-  }
+  heading("What an agent can do, in a sandbox of its own");
+  await inSandbox(async (sandbox) => {
+    await runInside(sandbox, "whoami; pwd; ls -A", "works");
+    await runInside(sandbox, "head -n 3 README.md", "works");
+    await runInside(sandbox, "cat .env", "fails: No such file or directory");
+    await runInside(sandbox, "cat secrets/signing.key", "fails: No such file or directory");
+    await runInside(sandbox, "cat .git/config", "fails: No such file or directory");
+    await runInside(sandbox, "echo '// backdoor' >> src/tracker.js", "fails: Permission denied");
+    await runInside(sandbox, "echo > /dev/tcp/192.0.2.1/443", "fails: Network is unreachable");
+    await runInside(sandbox, "mkdir -p output && echo 'two carriers, no tests' > output/report.txt", "works");
+    await runInside(sandbox, "cat output/report.txt", "works");
+  });
 
   heading("What it changed");
   for await (const change of listChanges({ delta: join(place, "changes"), lowers: [join(place, "project")] })) {
@@ -77,8 +62,27 @@ async function makeProject(project: string): Promise<void> {
   );
 }
 
-/** Runs a command, shows it with what it printed, and counts it when it does not end as announced. */
-function run(folder: string, command: string, expected: "works" | `fails: ${string}`): void {
+type Expected = "works" | `fails: ${string}`;
+
+async function inSandbox(work: (sandbox: Sandbox) => Promise<void>): Promise<void> {
+  await using isolation = await openIsolation();
+  const rules = getPreset("agent-safe");
+  await using sandbox = await isolation.create({
+    runtime: "bwrap",
+    workspaces: [{ lowers: [join(place, "project")], delta: join(place, "changes"), rules }],
+  });
+  await sandbox.start();
+  await work(sandbox);
+}
+
+async function runInside(sandbox: Sandbox, command: string, expected: Expected): Promise<void> {
+  say(`$ ${command}`);
+  const { exitCode, stdout, stderr } = await sandbox.exec({ command });
+  judge(exitCode, stdout.toString() + stderr.toString().replace(/^\S*bash: line \d+: /gm, ""), expected);
+}
+
+/** Runs a command here, as you would. */
+function run(folder: string, command: string, expected: Expected): void {
   say(`$ ${command}`);
   const script = `agentfense() { "${process.execPath}" "${cli}" "$@"; }\n${command}`;
   const result = spawnSync("sh", ["-c", `${script}\n`], {
@@ -86,22 +90,19 @@ function run(folder: string, command: string, expected: "works" | `fails: ${stri
     env: { ...process.env, LC_ALL: "C", ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : {}) },
     encoding: "utf8",
   });
-  const output = (result.stdout + result.stderr).replace(/^sh: \d+: /gm, "").replaceAll(place, "…");
-  process.stdout.write(output);
-  const asAnnounced =
-    expected === "works"
-      ? result.status === 0
-      : result.status !== 0 && output.includes(expected.slice("fails: ".length));
-  if (!asAnnounced) {
-    failures += 1;
-    say(`!! expected: ${expected}; exit code ${result.status}`);
-  }
+  judge(result.status, (result.stdout + result.stderr).replace(/^sh: \d+: /gm, ""), expected);
 }
 
-/** The line that says the mount is ready; none when it ended instead, after saying why on stderr. */
-async function firstLine(child: ChildProcess): Promise<string | undefined> {
-  for await (const line of createInterface({ input: child.stdout! })) return line;
-  return undefined;
+/** Shows what a command printed, and counts it when it did not end as announced. */
+function judge(exitCode: number | null, text: string, expected: Expected): void {
+  const output = text.replaceAll(place, "…");
+  process.stdout.write(output);
+  const asAnnounced =
+    expected === "works" ? exitCode === 0 : exitCode !== 0 && output.includes(expected.slice("fails: ".length));
+  if (!asAnnounced) {
+    failures += 1;
+    say(`!! expected: ${expected}; exit code ${exitCode}`);
+  }
 }
 
 function heading(text: string): void {

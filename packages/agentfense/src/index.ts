@@ -1,4 +1,4 @@
-// What the command line is made of, for programs that mount a workspace themselves.
+// What the command line is made of, for programs that mount a workspace or run sandboxes themselves.
 
 export {
   compileRules,
@@ -12,8 +12,15 @@ export {
 export {
   type Change,
   cleanStaleMount,
+  type ExecResult,
+  type Isolation,
   listChanges,
   MountHost,
+  openIsolation,
+  type Sandbox,
+  SandboxError,
+  type SandboxSpec,
+  type Session,
   type WorkspaceEvent,
   type WorkspaceMount,
   type WorkspaceSpec,
