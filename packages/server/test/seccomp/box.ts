@@ -12,9 +12,12 @@ export interface Outcome {
   readonly stderr: string;
 }
 
+const repository = join(import.meta.dirname, "../../../..");
+
 const BWRAP = [
   ...["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"],
-  ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--chdir", "/tmp"],
+  ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"],
+  ...["--ro-bind", repository, repository, "--chdir", "/tmp"], // it may be a clone in /tmp
   ...["--clearenv", "--setenv", "HOME", "/tmp", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin"],
   ...["--setenv", "LC_ALL", "C.UTF-8"],
 ];
