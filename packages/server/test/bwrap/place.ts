@@ -44,7 +44,7 @@ export function freeLimits(group: Partial<LimitGroup> = {}): LimitHost {
 }
 
 export async function openPlace(
-  options: { spec?: Partial<BoxSpec>; limits?: LimitHost; instance?: string } = {},
+  options: { spec?: Partial<BoxSpec>; limits?: LimitHost; instance?: string; keepsSpares?: boolean } = {},
 ): Promise<Place> {
   const directory = await mkdtemp(join(tmpdir(), "agentfense-bwrap-"));
   await chmod(directory, 0o777); // the box's user is somebody else when the server is root
@@ -53,6 +53,7 @@ export async function openPlace(
     instance: options.instance ?? `test-${process.pid}`,
     limits: options.limits ?? freeLimits(),
     log: (line) => log.push(line),
+    keepsSpares: options.keepsSpares,
   });
   const anotherBox = async (more: Partial<BoxSpec> = {}): Promise<BwrapBox> => {
     const created = await backend.createBox({

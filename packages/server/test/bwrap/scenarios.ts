@@ -273,6 +273,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "the descriptors of the server are as many as before": {
     run: async (place) => {
       await place.sh("true");
+      await sleep(50); // the next spare is there
       const before = readdirSync("/proc/self/fd").length;
       for (let i = 0; i < 10; i++) await place.sh("echo x");
       await codeOf(place.sh("", { argv: ["/no/such"] }));

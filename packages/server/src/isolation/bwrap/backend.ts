@@ -2,7 +2,6 @@ import { stat } from "node:fs/promises";
 import { syscalls } from "@agentfense/fuse";
 import type { Backend, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { ResourceLimits } from "../backend/limits.ts";
 import type { LimitHost } from "../limits/limits.ts";
 import type { LogLine } from "../mount/host.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
@@ -13,6 +12,7 @@ import { BoxOwners } from "./identity.ts";
 import { Launcher } from "./launcher.ts";
 import { PrivateNetworks } from "./network.ts";
 import { endOrphans, markerOf } from "./orphans.ts";
+import { withOwnProcesses } from "./own-processes.ts";
 import { checkSpec } from "./plan.ts";
 import { findProcMasks, type ProcMasks } from "./proc-masks.ts";
 import { findPrograms, type HostPrograms, tryBwrap } from "./programs.ts";
@@ -24,6 +24,8 @@ export interface BwrapOptions {
   readonly limits: LimitHost;
   readonly bwrapPath?: string | undefined;
   readonly log?: ((line: LogLine) => void) | undefined;
+  /** Whether every running box keeps one ready for its next command (it then starts in half the time); yes if absent. */
+  readonly keepsSpares?: boolean | undefined;
 }
 
 /** Boxes made by bubblewrap: no daemon, no image, the host's own programs. */
@@ -40,6 +42,7 @@ export class BwrapBackend implements Backend {
   readonly #hostFiles: readonly number[];
   readonly #clock = new BootClock();
   readonly #seccomp: number;
+  readonly #keepsSpares: boolean;
   readonly #nestNetwork: HostPrograms["nestNetwork"];
   readonly #network: PrivateNetworks;
   /** With the descriptors that belong to each. */
@@ -53,6 +56,7 @@ export class BwrapBackend implements Backend {
     this.#marker = markerOf(options.instance);
     this.#nestNetwork = found.programs.nestNetwork;
     this.#limits = options.limits;
+    this.#keepsSpares = options.keepsSpares ?? true;
     this.#owners = found.owners;
     this.#masks = found.masks;
     this.#hostSystem = found.system;
@@ -105,13 +109,15 @@ export class BwrapBackend implements Backend {
     if (options.signal?.aborted) {
       throw new SandboxError("CANCELLED", "the call was cancelled", { cause: options.signal.reason });
     }
-    const group = await this.#limits.createGroup(spec.id, this.#withOwnProcesses(spec.limits));
+    const limits = withOwnProcesses(spec.limits, this.#limits.kind);
+    const group = await this.#limits.createGroup(spec.id, limits);
     const ownFiles = system === this.#hostSystem ? [] : contentsOf(system);
     const box = new BwrapBox({
       spec,
       owner: this.#owners.take(),
       system,
       group,
+      maxProcesses: limits.pids,
       surroundings: {
         launcher: this.#launcher,
         marker: this.#marker,
@@ -122,6 +128,7 @@ export class BwrapBackend implements Backend {
         clock: this.#clock,
         network: this.#network,
         nestNetwork: this.#nestNetwork,
+        keepsSpares: this.#keepsSpares,
       },
       onDestroyed: async (gone) => this.#forget(gone),
     });
@@ -149,12 +156,6 @@ export class BwrapBackend implements Backend {
     for (const fd of [this.#seccomp, ...this.#hostFiles]) syscalls.close(fd);
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
-  }
-
-  /** In a control group the nest and a bwrap's two processes count too; what was asked for is meant for the commands. */
-  #withOwnProcesses(limits: ResourceLimits): ResourceLimits {
-    if (limits.pids === undefined || this.#limits.kind === "rlimits") return limits;
-    return { ...limits, pids: limits.pids + 3 };
   }
 
   #forget(box: BwrapBox): void {

@@ -18,16 +18,33 @@ import type { BootClock } from "./boot-clock.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
 import { Job, type JobRequest } from "./job.ts";
-import type { Launcher, NestLine } from "./launcher.ts";
+import { JobDescriptor, type Launcher, type NestLine } from "./launcher.ts";
 import { Nest } from "./nest.ts";
 import type { PrivateNetworks } from "./network.ts";
+import { SPARE_PROCESSES } from "./own-processes.ts";
 import { type BoxPlan, boxPlan, checkCommand, checkEnvironment, commandOptions } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";
 import { boxProcess } from "./process.ts";
 import { limitPrefix } from "./rlimit-prefix.ts";
 import { BwrapShell } from "./shell.ts";
+import type { Spare } from "./spare.ts";
+import { SpareKeeper } from "./spare-keeper.ts";
+import { canBeSpareEnvironment, spareArguments } from "./spare-order.ts";
 import type { System } from "./system.ts";
 import { BwrapTerminal, openPseudoTerminal, TERMINAL_PREFIX } from "./terminal.ts";
+
+/** What all jobs of a running box share; `files` in the order of their descriptors. */
+interface Prepared {
+  readonly plan: BoxPlan;
+  readonly files: readonly number[];
+  /** Those of the files that are this box's own. */
+  readonly ownFiles: readonly number[];
+}
+
+interface Launched {
+  readonly job: Job;
+  readonly exit: Promise<ProcessExit>;
+}
 
 type Cancellable = { readonly signal?: AbortSignal | undefined };
 
@@ -44,23 +61,30 @@ export interface BoxSurroundings {
   readonly network: PrivateNetworks;
   /** What a nest needs to have a network namespace of its own, where that can be had. */
   readonly nestNetwork: NestLine["network"];
+  /** Whether to have a box ready for the next command. */
+  readonly keepsSpares: boolean;
 }
 
 /**
  * A box is a plan, a control group and, while it runs, a nest: each command gets a bwrap, and so namespaces, of its own.
  * Only the network namespace of a box without a network is the nest's, so that its commands reach one another's loopback.
+ * One such bwrap waits set up for the next command; it is a job like the others, and ends with them.
  */
 export class BwrapBox implements Box {
   readonly owner: Owner;
   readonly #spec: BoxSpec;
   readonly #system: System;
   readonly #group: LimitGroup;
+  readonly #maxProcesses: number | undefined;
   readonly #around: BoxSurroundings;
   readonly #onDestroyed: (box: BwrapBox) => Promise<void>;
   readonly #jobs = new Set<Job>();
+  readonly #spares: SpareKeeper;
+  /** Commands that do not run yet. */
+  #launching = 0;
   #nest: Nest | undefined;
   #state: "stopped" | "running" | "destroyed" = "stopped";
-  #prepared: { plan: BoxPlan; files: number[] } | undefined;
+  #prepared: Prepared | undefined;
   #stopping: Promise<void> | undefined;
   #destroying: Promise<void> | undefined;
 
@@ -69,6 +93,8 @@ export class BwrapBox implements Box {
     owner: Owner;
     system: System;
     group: LimitGroup;
+    /** The group's limit, our own included. */
+    maxProcesses: number | undefined;
     surroundings: BoxSurroundings;
     onDestroyed: (box: BwrapBox) => Promise<void>;
   }) {
@@ -76,29 +102,36 @@ export class BwrapBox implements Box {
     this.#spec = options.spec;
     this.#system = options.system;
     this.#group = options.group;
+    this.#maxProcesses = options.maxProcesses;
     this.#around = options.surroundings;
     this.#onDestroyed = options.onDestroyed;
+    this.#spares = new SpareKeeper({
+      makeJob: (file, startOf) => this.#makeSpareJob(file, startOf),
+      hasRoom: () => this.#hasRoomForSpare(),
+    });
     this.#makeNest(); // it settles while the workspace is mounted
   }
 
+  /** For tests: process 1 of the box that waits for the next command, as the host counts. */
+  get sparePid(): number | undefined {
+    return this.#spares.current?.job.initPid;
+  }
+
   async start(options: Cancellable = {}): Promise<void> {
-    if (this.#destroying !== undefined) throw destroyed();
     await this.#stopping;
+    if (this.#destroying !== undefined) throw destroyed();
     throwIfAborted(options.signal);
     if (this.#state === "running") return;
-    this.#prepare();
+    const prepared = this.#prepare();
     this.#makeNest();
     this.#state = "running";
+    if (this.#canHaveSpares(prepared)) this.#spares.start();
   }
 
   async run(command: BoxCommand, options: Cancellable = {}): Promise<BoxProcess> {
-    const job = await this.#launch(
-      command,
-      { kind: "pipes", stdin: command.stdin, channel: false },
-      [],
-      options.signal,
-    );
-    return boxProcess(job.job, job.exit);
+    const streams = { kind: "pipes", stdin: command.stdin, channel: false } as const;
+    const { job, exit } = await this.#launch(command, streams, [], options.signal);
+    return boxProcess(job, exit, { stdin: command.stdin });
   }
 
   async openShell(command: ShellCommand, options: Cancellable = {}): Promise<ShellProcess> {
@@ -169,6 +202,7 @@ export class BwrapBox implements Box {
   }
 
   async #stop(): Promise<void> {
+    this.#spares.stop();
     for (const job of this.#jobs) job.kill();
     const gone = Promise.all([...this.#jobs].map((job) => job.gone));
     const nest = this.#nest;
@@ -177,7 +211,7 @@ export class BwrapBox implements Box {
     await gone;
     nest?.close();
     await nest?.ended;
-    for (const fd of this.#prepared?.files ?? []) syscalls.close(fd);
+    for (const fd of this.#prepared?.ownFiles ?? []) syscalls.close(fd);
     this.#prepared = undefined;
   }
 
@@ -191,12 +225,13 @@ export class BwrapBox implements Box {
     }
   }
 
-  #prepare(): void {
-    if (this.#prepared !== undefined) return;
+  #prepare(): Prepared {
+    if (this.#prepared !== undefined) return this.#prepared;
     const { hostname, network } = this.#spec;
     const own = nameFiles(hostname, network, network === "none" ? "" : this.#around.network.resolver(network));
     const isOwnEtc = this.#spec.rootDirectory === undefined;
     const ownFiles = isOwnEtc ? Object.entries(own) : [];
+    const ownDescriptors = ownFiles.map(([path, content]) => memoryFile(path, Buffer.from(content)));
     this.#prepared = {
       plan: boxPlan({
         spec: this.#spec,
@@ -205,8 +240,10 @@ export class BwrapBox implements Box {
         sharesNetwork: this.#spec.network === "host" || this.#hasNestNetwork,
         files: [...Object.keys(this.#system.files), ...ownFiles.map(([path]) => path)],
       }),
-      files: ownFiles.map(([path, content]) => memoryFile(path, Buffer.from(content))),
+      files: [...this.#around.systemFiles, ...ownDescriptors],
+      ownFiles: ownDescriptors,
     };
+    return this.#prepared;
   }
 
   async #launch(
@@ -214,32 +251,75 @@ export class BwrapBox implements Box {
     streams: JobRequest["streams"],
     prefix: readonly string[],
     signal: AbortSignal | undefined,
-  ): Promise<{ job: Job; exit: Promise<ProcessExit> }> {
+  ): Promise<Launched> {
     checkCommand(command);
     checkEnvironment(command.env);
     throwIfAborted(signal);
-    if (this.#state === "destroyed" || this.#destroying !== undefined) throw destroyed();
-    const prepared = this.#prepared;
-    if (this.#state !== "running" || prepared === undefined) throw notRunning();
-    const countOomKills = this.#spec.limits.memoryBytes !== undefined;
-    const oomKillsBefore = countOomKills ? this.#group.oomKills() : Promise.resolve(0);
-    oomKillsBefore.catch(() => {}); // asked again when the command ends
+    this.#runningPlan();
+    this.#launching += 1;
+    try {
+      return await this.#launchNow(command, streams, prefix, signal);
+    } finally {
+      this.#launching -= 1;
+      this.#refillSpares();
+    }
+  }
 
-    this.#makeNest();
-    const job = new Job(this.#nest!, {
-      options: commandOptions(prepared.plan, command),
+  /** Not while several commands are on their way: they need the processors more than the one that may come next. */
+  #refillSpares(): void {
+    if (this.#launching <= 1) this.#spares.refill();
+  }
+
+  async #launchNow(
+    command: Omit<BoxCommand, "stdin">,
+    streams: JobRequest["streams"],
+    prefix: readonly string[],
+    signal: AbortSignal | undefined,
+  ): Promise<Launched> {
+    const spare = this.#giveToSpare(command, streams);
+    try {
+      if (spare !== undefined) return await this.#start(spare.job, signal);
+    } catch (error) {
+      // A spare that died before the command ran in it is no failure of the command; a box of its own shall tell.
+      if (signal?.aborted || this.#state !== "running" || !spare?.job.neverRan) throw error;
+    }
+    const { plan, files } = this.#runningPlan();
+    const job = this.#makeJob({
+      options: commandOptions(plan, command),
       prefix: [...prefix, ...limitPrefix(this.#group.rlimits)],
       argv: command.argv,
+      streams,
+      files,
+    });
+    return this.#start(job, signal);
+  }
+
+  #runningPlan(): Prepared {
+    if (this.#state === "destroyed" || this.#destroying !== undefined) throw destroyed();
+    if (this.#state !== "running" || this.#prepared === undefined) throw notRunning();
+    return this.#prepared;
+  }
+
+  #makeJob(request: Pick<JobRequest, "options" | "prefix" | "argv" | "streams" | "files" | "startOf">): Job {
+    this.#makeNest();
+    const job = new Job(this.#nest!, {
+      ...request,
       owner: this.owner,
       becomes: this.#around.isRoot ? "owner" : "same-user",
-      streams,
       seccomp: this.#around.seccomp,
-      files: [...this.#around.systemFiles, ...prepared.files],
       marker: this.#around.marker,
       attach: this.#spec.network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
     });
     this.#jobs.add(job);
     void job.gone.then(() => this.#jobs.delete(job));
+    return job;
+  }
+
+  /** Waits until the command runs. */
+  async #start(job: Job, signal: AbortSignal | undefined): Promise<Launched> {
+    const countOomKills = this.#spec.limits.memoryBytes !== undefined;
+    const oomKillsBefore = countOomKills ? this.#group.oomKills() : undefined;
+    oomKillsBefore?.catch(() => {}); // asked again when the command ends
     const onAbort = (): void => job.kill();
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
@@ -252,9 +332,41 @@ export class BwrapBox implements Box {
       signal?.removeEventListener("abort", onAbort);
     }
     throwIfAborted(signal);
-    const exit = this.#exitOf(job, countOomKills ? oomKillsBefore : undefined);
+    const exit = this.#exitOf(job, oomKillsBefore);
     exit.catch(() => {}); // a caller that killed it may not look any more
     return { job, exit };
+  }
+
+  /** The script of a spare is bash's, and a command that is not the same shell might not be there: it gets its own box. */
+  #giveToSpare(command: Omit<BoxCommand, "stdin">, streams: JobRequest["streams"]): Spare | undefined {
+    if (streams.kind === "terminal" || command.argv[0] !== this.#system.shells[0]) return undefined;
+    const argv = [...limitPrefix(this.#group.rlimits), ...command.argv];
+    const spare = this.#spares.give({ ...streams, argv, env: command.env, workdir: command.workdir });
+    if (spare !== undefined) setImmediate(() => this.#refillSpares());
+    return spare;
+  }
+
+  #canHaveSpares({ plan }: Prepared): boolean {
+    const isBash = this.#system.shells[0]?.endsWith("/bash") ?? false;
+    return this.#around.keepsSpares && isBash && canBeSpareEnvironment(plan.env);
+  }
+
+  async #hasRoomForSpare(): Promise<boolean> {
+    if (this.#maxProcesses === undefined) return true;
+    const { pids = 0 } = await this.#group.usage();
+    return pids + SPARE_PROCESSES <= this.#maxProcesses;
+  }
+
+  #makeSpareJob(order: number, startOf: JobRequest["startOf"]): Job {
+    const { plan, files } = this.#runningPlan();
+    return this.#makeJob({
+      options: commandOptions(plan, { env: {}, workdir: "/" }),
+      prefix: [],
+      argv: spareArguments(this.#system.shells[0] ?? "", JobDescriptor.firstFile + files.length),
+      streams: { kind: "pipes", stdin: true, channel: true },
+      files: [...files, order],
+      startOf,
+    });
   }
 
   async #exitOf(job: Job, oomKillsBefore: Promise<number> | undefined): Promise<ProcessExit> {

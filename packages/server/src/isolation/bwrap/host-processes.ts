@@ -23,7 +23,7 @@ export function findProcess(pid: number): HostProcess | undefined {
   return { pid, startTicks: Number(fields[19]) };
 }
 
-function isSameProcess(process: HostProcess): boolean {
+export function isSameProcess(process: HostProcess): boolean {
   return findProcess(process.pid)?.startTicks === process.startTicks;
 }
 
@@ -45,6 +45,11 @@ export function childrenOf(pid: number): HostProcess[] {
   return threads
     .flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" "))
     .flatMap((child) => (child === "" ? [] : (findProcess(Number(child)) ?? [])));
+}
+
+/** For a process of one thread, which a box's process 1 is; corpses count. */
+export function hasChildren(pid: number): boolean {
+  return (read(`/proc/${pid}/task/${pid}/children`) ?? "") !== "";
 }
 
 /** With the processes themselves, parents first. */

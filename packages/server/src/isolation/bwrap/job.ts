@@ -9,7 +9,9 @@ import {
   commandLine,
   findProcess,
   type HostProcess,
+  hasChildren,
   isBoxInit,
+  isSameProcess,
   signalProcess,
   waitUntilGone,
 } from "./host-processes.ts";
@@ -36,10 +38,22 @@ export interface JobRequest {
     | { readonly kind: "terminal"; readonly terminal: Terminal; readonly output: Socket };
   readonly seccomp: number;
   /** What the box needs from outside while bwrap waits in it, before the command runs; closed when the box is gone. */
-  readonly attach?: ((initPid: number) => Promise<{ close(): void }>) | undefined;
+  readonly attach?: ((initPid: number) => Promise<Attachment>) | undefined;
+  /**
+   * How the start of the command shows: `false` when it never ran and never will. Without this the process table is
+   * watched.
+   */
+  readonly startOf?: ((job: Job) => Promise<boolean>) | undefined;
   readonly files: readonly number[];
   /** An argument that only bwrap itself has on its command line. */
   readonly marker: string;
+}
+
+/** What was done to a box from outside. */
+export interface Attachment {
+  /** Whether it would be done the same way now. */
+  isCurrent(): boolean;
+  close(): void;
 }
 
 /** How it ended. `failure`: it never ran, or bwrap was gone without telling how it went. */
@@ -77,8 +91,10 @@ export class Job {
   #isOver = false;
   #line = "";
   #gate = -1;
-  #attached: { close(): void } | undefined;
+  #attached: Attachment | undefined;
   #attachFailure: SandboxError | undefined;
+  readonly #announcement: Promise<boolean> | undefined;
+  #neverRan = false;
 
   constructor(nest: Nest, request: JobRequest) {
     this.nest = nest;
@@ -121,6 +137,8 @@ export class Job {
         this.#descriptors = { stdout: stdout.readEnd, stderr: stderr.readEnd };
         if (channel !== undefined) this.channel = readFrom(lent.release(channel.readEnd));
       }
+      this.#announcement = request.startOf?.(this);
+      void this.#announcement?.then((isRunning) => isRunning && this.#hasStarted());
       this.#listen(readFrom(lent.release(status.readEnd)));
       nest.submit({ ...line, ...streams });
     } catch (error) {
@@ -133,7 +151,21 @@ export class Job {
 
   /** The command's process as the host sees it, once it has started. */
   get main(): HostProcess | undefined {
+    if (this.#main === undefined && this.#isStarted && this.#init !== undefined) {
+      const [first] = childrenOf(this.#init.pid);
+      if (isSameProcess(this.#init)) this.#main = first; // the number was still its own when we looked
+    }
     return this.#main;
+  }
+
+  /** It is over, and its command is known not to have run at all. */
+  get neverRan(): boolean {
+    return this.#neverRan;
+  }
+
+  /** False when what was attached to the box is no longer what it would be now. */
+  get isCurrent(): boolean {
+    return this.#attached?.isCurrent() ?? true;
   }
 
   get initPid(): number | undefined {
@@ -209,7 +241,7 @@ export class Job {
       if (this.#isOver) this.#attached.close();
       else syscalls.write(this.#gate, Buffer.from("\n"), 1);
     }
-    await this.#watchStart();
+    if (this.#announcement === undefined) await this.#watchStart();
   }
 
   // bwrap tells when it made the box, not when the command runs in it; that shows in the process table. Most commands are
@@ -250,10 +282,11 @@ export class Job {
     if (this.#exitCode === undefined) this.#killBox(); // bwrap died before it could arrange that the box dies with it
     // Process 1 takes a millisecond to tear its namespaces down; the command's result waits for that only when there are
     // others that may still do something.
-    const isEmpty =
-      this.#exitCode !== undefined && (this.#init === undefined || childrenOf(this.#init.pid).length === 0);
+    const isEmpty = this.#exitCode !== undefined && (this.#init === undefined || !hasChildren(this.#init.pid));
     const disappearing = this.#init === undefined ? undefined : waitUntilGone(this.#init, GONE_TIMEOUT_MS);
-    if (!isEmpty) await disappearing;
+    const isUnannounced = this.#announcement !== undefined && !this.#isStarted;
+    if (!isEmpty || isUnannounced) await disappearing;
+    if (isUnannounced) await this.#lastWord();
     const end = await this.#judge();
     if (!this.#isStarted && ("failure" in end || this.#isKilled)) {
       this.#destroyStreams();
@@ -266,7 +299,18 @@ export class Job {
     this.#disappearance.resolve();
   }
 
+  /** The announcement may still be on its way; with the last process of the box its channel ends, and all is known. */
+  async #lastWord(): Promise<void> {
+    const late = new Promise<undefined>((resolve) => setTimeout(resolve, GONE_TIMEOUT_MS, undefined).unref());
+    const isRunning = await Promise.race([this.#announcement, late]);
+    if (isRunning) this.#hasStarted();
+    this.#neverRan = isRunning === false;
+  }
+
   async #judge(): Promise<JobEnd> {
+    if (this.#announcement !== undefined && !this.#isStarted && !this.#isKilled) {
+      return { failure: this.#attachFailure ?? new SandboxError("INTERNAL", "the box ended before its command ran") };
+    }
     if (this.#exitCode !== undefined) {
       const isSuspect = !this.#isStarted && this.#request.prefix.length > 0 && [126, 127].includes(this.#exitCode);
       const text = isSuspect ? await this.#peek() : "";

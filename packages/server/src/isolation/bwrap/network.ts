@@ -7,6 +7,7 @@ import { SandboxError } from "../backend/errors.ts";
 import { findProgram } from "../backend/find-program.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { exhausted } from "./descriptors.ts";
+import type { Attachment } from "./job.ts";
 
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
 const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: "198.18.0.53", maskBits: "24" } as const;
@@ -45,23 +46,22 @@ export class PrivateNetworks {
 
   /** resolv.conf for a box: the host's own, or the address at which pasta passes questions on. */
   resolver(network: Exclude<NetworkMode, "none">): string {
-    if (network === "private") return `nameserver ${ADDRESS.resolver}\n`;
-    try {
-      return readFileSync("/etc/resolv.conf", "utf8");
-    } catch {
-      return "";
-    }
+    return network === "private" ? `nameserver ${ADDRESS.resolver}\n` : hostResolver();
   }
 
   /** Connects the box whose process 1 this is, as the box's owner. Its command must not run yet. */
-  async attach(initPid: number, owner: Owner): Promise<{ close(): void }> {
+  async attach(initPid: number, owner: Owner): Promise<Attachment> {
     await this.check();
+    const surroundings = hostSurroundings();
     const namespaces = openNamespaces(initPid);
     const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#marker), owner, namespaces);
     try {
       await until(() => hasDefaultRoute(initPid), pasta);
       await this.#forbid(owner, namespaces);
-      return { close: () => void pasta.child.kill("SIGKILL") };
+      return {
+        isCurrent: () => hostSurroundings() === surroundings,
+        close: () => void pasta.child.kill("SIGKILL"),
+      };
     } catch (cause) {
       pasta.child.kill("SIGKILL");
       throw new SandboxError("RUNTIME_UNAVAILABLE", "the box could not be given a network", {
@@ -146,6 +146,19 @@ async function until(isReady: () => boolean, helper: Helper): Promise<void> {
   while (!isReady()) {
     if (isGone || performance.now() > deadline) throw new Error("pasta did not bring the network up");
     await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** What a network is set up by, and may change while a box waits: what is forbidden, and whom pasta asks for names. */
+function hostSurroundings(): string {
+  return [...hostAddresses(), hostResolver()].join("\n");
+}
+
+function hostResolver(): string {
+  try {
+    return readFileSync("/etc/resolv.conf", "utf8");
+  } catch {
+    return "";
   }
 }
 

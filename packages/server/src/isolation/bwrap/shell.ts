@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import type { BootClock } from "./boot-clock.ts";
-import { childrenOf, signalProcess, withDescendants } from "./host-processes.ts";
+import { childrenOf, type HostProcess, signalProcess, withDescendants } from "./host-processes.ts";
 import type { Job } from "./job.ts";
 import { pipesOf } from "./process.ts";
 
@@ -14,6 +14,7 @@ export class BwrapShell implements ShellProcess {
   readonly stderr: Readable;
   readonly exit: Promise<ProcessExit>;
   readonly #job: Job;
+  readonly #shell: HostProcess | undefined;
   readonly #clock: BootClock;
 
   constructor(job: Job, exit: Promise<ProcessExit>, clock: BootClock) {
@@ -25,6 +26,7 @@ export class BwrapShell implements ShellProcess {
     this.stderr = stderr;
     this.exit = exit;
     this.#job = job;
+    this.#shell = job.main;
     this.#clock = clock;
   }
 
@@ -34,17 +36,15 @@ export class BwrapShell implements ShellProcess {
 
   /** Starts are known to a tick (10 ms): a background job started just before `sinceMs` may be taken along. */
   async signalForeground(signal: InterruptSignal, sinceMs: number): Promise<number> {
-    const shell = this.#job.main;
-    if (shell === undefined) return 0;
+    if (this.#shell === undefined) return 0;
     const since = this.#clock.ticksAt(sinceMs);
-    const roots = childrenOf(shell.pid).filter((child) => child.startTicks >= since);
+    const roots = childrenOf(this.#shell.pid).filter((child) => child.startTicks >= since);
     const number = constants.signals[signal];
     return withDescendants(roots).filter((process) => signalProcess(process, number)).length;
   }
 
   async signalShell(signalNumber: number): Promise<void> {
-    const shell = this.#job.main;
-    if (shell !== undefined) signalProcess(shell, signalNumber);
+    if (this.#shell !== undefined) signalProcess(this.#shell, signalNumber);
   }
 
   kill(): void {
