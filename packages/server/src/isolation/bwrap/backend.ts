@@ -10,6 +10,7 @@ import { BwrapBox } from "./box.ts";
 import { memoryFile } from "./descriptors.ts";
 import { BoxOwners } from "./identity.ts";
 import { Launcher } from "./launcher.ts";
+import { NestNursery } from "./nest.ts";
 import { PrivateNetworks } from "./network.ts";
 import { endOrphans, markerOf } from "./orphans.ts";
 import { withOwnProcesses } from "./own-processes.ts";
@@ -43,7 +44,7 @@ export class BwrapBackend implements Backend {
   readonly #clock = new BootClock();
   readonly #seccomp: number;
   readonly #keepsSpares: boolean;
-  readonly #nestNetwork: HostPrograms["nestNetwork"];
+  readonly #nests: NestNursery;
   readonly #network: PrivateNetworks;
   /** With the descriptors that belong to each. */
   readonly #boxes = new Map<BwrapBox, readonly number[]>();
@@ -54,7 +55,6 @@ export class BwrapBackend implements Backend {
     found: { programs: HostPrograms; owners: BoxOwners; masks: ProcMasks; system: System },
   ) {
     this.#marker = markerOf(options.instance);
-    this.#nestNetwork = found.programs.nestNetwork;
     this.#limits = options.limits;
     this.#keepsSpares = options.keepsSpares ?? true;
     this.#owners = found.owners;
@@ -69,9 +69,11 @@ export class BwrapBackend implements Backend {
       marker: this.#marker,
       log: options.log ?? (() => {}),
       onLost: (generation) => {
+        this.#nests.launcherLost(generation);
         for (const box of this.#boxes.keys()) box.launcherLost(generation);
       },
     });
+    this.#nests = new NestNursery(this.#launcher, found.programs.nestNetwork);
   }
 
   static async open(options: BwrapOptions): Promise<BwrapBackend> {
@@ -87,6 +89,7 @@ export class BwrapBackend implements Backend {
       system: await hostSystem(),
     });
     backend.#launcher.start();
+    backend.#nests.prepare();
     await backend.#clock.settle();
     return backend;
   }
@@ -119,7 +122,6 @@ export class BwrapBackend implements Backend {
       group,
       maxProcesses: limits.pids,
       surroundings: {
-        launcher: this.#launcher,
         marker: this.#marker,
         isRoot: this.#owners.isRoot,
         masks: this.#masks,
@@ -127,7 +129,7 @@ export class BwrapBackend implements Backend {
         seccomp: this.#seccomp,
         clock: this.#clock,
         network: this.#network,
-        nestNetwork: this.#nestNetwork,
+        nests: this.#nests,
         keepsSpares: this.#keepsSpares,
       },
       onDestroyed: async (gone) => this.#forget(gone),
@@ -152,6 +154,7 @@ export class BwrapBackend implements Backend {
 
   async #close(): Promise<void> {
     const results = await Promise.allSettled([...this.#boxes.keys()].map((box) => box.destroy()));
+    await this.#nests.close();
     await this.#launcher.close();
     for (const fd of [this.#seccomp, ...this.#hostFiles]) syscalls.close(fd);
     const failed = results.find((result) => result.status === "rejected");

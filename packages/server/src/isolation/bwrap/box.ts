@@ -18,8 +18,8 @@ import type { BootClock } from "./boot-clock.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
 import { Job, type JobRequest } from "./job.ts";
-import { JobDescriptor, type Launcher, type NestLine } from "./launcher.ts";
-import { Nest } from "./nest.ts";
+import { JobDescriptor } from "./launcher.ts";
+import type { Nest, NestNursery } from "./nest.ts";
 import type { PrivateNetworks } from "./network.ts";
 import { SPARE_PROCESSES } from "./own-processes.ts";
 import { type BoxPlan, boxPlan, checkCommand, checkEnvironment, commandOptions } from "./plan.ts";
@@ -46,11 +46,13 @@ interface Launched {
   readonly exit: Promise<ProcessExit>;
 }
 
+/** After a cancelled command was told to end. */
+const ABANDON_MS = 1_000;
+
 type Cancellable = { readonly signal?: AbortSignal | undefined };
 
 /** What a box shares with the others of its backend. */
 export interface BoxSurroundings {
-  readonly launcher: Launcher;
   readonly marker: string;
   readonly isRoot: boolean;
   readonly masks: ProcMasks;
@@ -59,9 +61,8 @@ export interface BoxSurroundings {
   readonly seccomp: number;
   readonly clock: BootClock;
   readonly network: PrivateNetworks;
-  /** What a nest needs to have a network namespace of its own, where that can be had. */
-  readonly nestNetwork: NestLine["network"];
-  /** Whether to have a box ready for the next command. */
+  readonly nests: NestNursery;
+  /** Whether a box may keep one set up for its next command. */
   readonly keepsSpares: boolean;
 }
 
@@ -184,16 +185,14 @@ export class BwrapBox implements Box {
 
   #makeNest(): void {
     if (this.#nest !== undefined) return;
-    const nest = new Nest(this.#around.launcher, {
-      network: this.#hasNestNetwork ? this.#around.nestNetwork : undefined,
-      entrances: this.#group.entrances,
-    });
+    const nest = this.#around.nests.take({ ownNetwork: this.#hasNestNetwork });
+    nest.enter(this.#group.entrances);
     this.#nest = nest;
     void nest.ended.then(() => this.#nestLost(nest));
   }
 
   get #hasNestNetwork(): boolean {
-    return this.#spec.network === "none" && this.#around.nestNetwork !== undefined;
+    return this.#spec.network === "none" && this.#around.nests.hasNetwork;
   }
 
   #nestLost(nest: Nest): void {
@@ -320,16 +319,25 @@ export class BwrapBox implements Box {
     const countOomKills = this.#spec.limits.memoryBytes !== undefined;
     const oomKillsBefore = countOomKills ? this.#group.oomKills() : undefined;
     oomKillsBefore?.catch(() => {}); // asked again when the command ends
-    const onAbort = (): void => job.kill();
+    // A nest that cannot fork, for its box has all the processes it may have, tries for half a minute. The job then stays
+    // until the nest has read its line or is gone: the descriptors it names must not become somebody else's meanwhile.
+    const abandoned = Promise.withResolvers<never>();
+    abandoned.promise.catch(() => {});
+    let patience: NodeJS.Timeout | undefined;
+    const onAbort = (): void => {
+      job.kill();
+      patience = setTimeout(() => abandoned.reject(new Error("it did not start in time")), ABANDON_MS);
+    };
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      await job.started;
+      await Promise.race([job.started, abandoned.promise]);
     } catch (error) {
       throwIfAborted(signal);
       if (this.#state !== "running") throw notRunning();
       throw error;
     } finally {
       signal?.removeEventListener("abort", onAbort);
+      clearTimeout(patience);
     }
     throwIfAborted(signal);
     const exit = this.#exitOf(job, oomKillsBefore);

@@ -6,11 +6,12 @@
 # A line is a list of fields without blanks. No field is ever evaluated; a descriptor is one of the server's, by number.
 #
 #   quit
-#   nest COMMANDS STATUS UNSHARE|- IP|- ENTRANCE…
+#   nest COMMANDS STATUS UNSHARE|- IP|-
+#   enter ENTRANCE…
 #   UID GID STATUS IN OUT ERR CHANNEL SECCOMP OPTIONS COMMAND BLOCK FILE_COUNT FILE…
 #
-# A nest is a process like this one for a single box, inside its control groups and, with UNSHARE, in a network namespace of
-# its own. Entering a control group can take the kernel ten milliseconds and making a network namespace takes one, so that
+# A nest is a process like this one for a single box: with UNSHARE in a network namespace of its own, and, once it was told to
+# enter them, in the box's control groups. Entering a control group can take the kernel ten milliseconds and making a network namespace takes one, so that
 # is done once and not for every command. It reads its lines from COMMANDS, writes `{}` to STATUS when it has opened both, and
 # ends with its input. With IP this script is a nest; 6 is then its STATUS.
 #
@@ -21,7 +22,7 @@
 #   SECCOMP      the filter;  OPTIONS: bwrap's;  COMMAND: the program and its arguments; both NUL-terminated lists
 #   BLOCK        bwrap waits until this can be read, or `-`
 #   FILE         contents for `--file`, in the order of descriptors 10, 11, …
-#   ENTRANCE     files of control groups to enter first
+#   ENTRANCE     files of control groups
 #   IP           brings the loopback device of the new network namespace up
 #
 # Inside the job: 4 is OPTIONS, 5 SECCOMP, 6 STATUS, 7 BLOCK.
@@ -92,16 +93,20 @@ launch() {
 }
 
 nest() {
-  local commands=$1 status=$2 unshare=$3 ip=$4 entrance
-  shift 4
+  local commands=$1 status=$2 unshare=$3 ip=$4
   exec 0<"$server/$commands" 6>"$server/$status" || exit
   echo '{}' >&6
-  for entrance; do
-    echo 0 >"$entrance" || exit
-  done
   [[ $unshare == - ]] ||
     exec -c "$unshare" --net -- "$BASH" --norc --noprofile "$0" "${server//[!0-9]/}" "$bwrap" "$setpriv" "$marker" "$ip"
   serve
+}
+
+# Who cannot enter runs nothing: a command outside of its limits is worse than none.
+enter() {
+  local entrance
+  for entrance; do
+    echo 0 >"$entrance" || exit
+  done
 }
 
 serve() {
@@ -110,6 +115,7 @@ serve() {
     case ${fields[0]} in
       quit) exit 0 ;;
       nest) (nest "${fields[@]:1}") & ;;
+      enter) enter "${fields[@]:1}" ;;
       *) (launch "${fields[@]}") & ;;
     esac
   done

@@ -30,7 +30,6 @@ export interface NestLine {
   readonly status: number;
   /** The programs that make a network namespace of its own; without them it stays in the host's. */
   readonly network: { readonly unshare: string; readonly ip: string } | undefined;
-  readonly entrances: readonly string[];
 }
 
 /** The number of a terminal: N of /dev/pts/N. */
@@ -100,9 +99,9 @@ export class Launcher {
   }
 
   /** Tells which of the launchers in a row makes the nest. */
-  makeNest({ commands, status, network, entrances }: NestLine): number {
+  makeNest({ commands, status, network }: NestLine): number {
     this.start();
-    const fields = ["nest", commands, status, network?.unshare ?? "-", network?.ip ?? "-", ...entrances];
+    const fields = ["nest", commands, status, network?.unshare ?? "-", network?.ip ?? "-"];
     this.#process?.stdin?.write(`${fields.join(" ")}\n`);
     return this.#generation;
   }
