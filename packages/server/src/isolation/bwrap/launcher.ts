@@ -106,6 +106,11 @@ export class Launcher {
     return this.#generation;
   }
 
+  /** Whether the launcher of this generation still lives, as far as is known. */
+  isAlive(generation: number): boolean {
+    return this.#process !== undefined && generation === this.#generation;
+  }
+
   /** Ends the launcher; no job may be running. */
   async close(): Promise<void> {
     this.#closed = true;

@@ -14,7 +14,6 @@ export class Nest {
   readonly #lent = new DescriptorSet();
   /** It has its descriptors: from now on its end shows. */
   readonly #settled = Promise.withResolvers<void>();
-  #isOver = false;
 
   constructor(launcher: Launcher, network: NestLine["network"]) {
     const lent = this.#lent;
@@ -28,7 +27,6 @@ export class Nest {
         this.#settled.resolve();
       });
       this.ended = new Promise((resolve) => report.once("close", resolve)).then(() => {
-        this.#isOver = true;
         this.#settled.resolve();
         this.#commands.destroy();
       });
@@ -37,10 +35,6 @@ export class Nest {
       lent.close();
       throw error;
     }
-  }
-
-  get isOver(): boolean {
-    return this.#isOver;
   }
 
   /** Before any job: what cannot be entered ends the nest. */
@@ -63,6 +57,9 @@ export class Nest {
   }
 }
 
+/** The box that took the last one goes first. */
+const PREPARE_MS = 20;
+
 /** Keeps a nest ready for the next box without a network: its network namespace takes several milliseconds. */
 export class NestNursery {
   readonly #launcher: Launcher;
@@ -82,7 +79,12 @@ export class NestNursery {
 
   prepare(): void {
     if (this.#network === undefined || this.#isClosed || this.#ready !== undefined) return;
-    const nest = new Nest(this.#launcher, this.#network);
+    let nest: Nest;
+    try {
+      nest = new Nest(this.#launcher, this.#network);
+    } catch {
+      return; // a host without descriptors left; the box that comes next says so
+    }
     this.#ready = nest;
     void nest.ended.then(() => {
       if (this.#ready === nest) this.#ready = undefined;
@@ -91,11 +93,13 @@ export class NestNursery {
 
   take(options: { ownNetwork: boolean }): Nest {
     if (!options.ownNetwork) return new Nest(this.#launcher, undefined);
-    const nest = this.#ready ?? new Nest(this.#launcher, this.#network);
+    setTimeout(() => this.prepare(), PREPARE_MS).unref();
+    const ready = this.#ready;
+    // One whose launcher died is about to be noticed, by launcherLost.
+    if (ready === undefined || !this.#launcher.isAlive(ready.generation))
+      return new Nest(this.#launcher, this.#network);
     this.#ready = undefined;
-    // When the box at hand has had its turn on this thread.
-    setTimeout(() => this.prepare(), 20).unref();
-    return nest;
+    return ready;
   }
 
   launcherLost(generation: number): void {
