@@ -560,6 +560,9 @@ export function describeBackend(name: string, options: ContractOptions): void {
           expect(events).toContainEqual(expect.objectContaining({ kind: "resource_limit_exceeded", limit: "memory" }));
         }
         expect((await sandbox.exec({ command: "echo alive" })).exitCode).toBe(0);
+        await using session = await sandbox.session();
+        expect((await session.exec({ command: hog })).exitCode).not.toBe(0);
+        expect(await session.exec({ command: "echo alive" })).toMatchObject({ exitCode: 0, outOfMemory: false });
       });
 
       reality("the limit on processes holds and the sandbox recovers", async () => {

@@ -19,6 +19,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { discardChanges, MountHost } from "@agentfense/server";
 import { describe, expect, test } from "vitest";
 import { treeState } from "../../../../test/support/tree.ts";
@@ -361,6 +362,7 @@ describe("applyChanges", () => {
       for (const path of ["/a", "/b"]) writeFileSync(at(path), "sandbox");
       for (const path of ["/c", "/d"]) rmSync(at(path));
     });
+    await delay(30); // the kernel's clock for files ticks every few milliseconds
     for (const name of ["a", "c"]) writeFileSync(join(place.lower, name), "host");
     const report = await place.apply();
     expect(report.changes.map(({ path, overwroteNewer }) => [path, overwroteNewer])).toEqual([

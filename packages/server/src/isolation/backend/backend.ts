@@ -129,6 +129,8 @@ export interface ShellProcess {
    * children that started since, not the shell, not background jobs of earlier commands. Tells how many got it.
    */
   signalForeground(signal: InterruptSignal, sinceMs: number): Promise<number>;
+  /** How often the memory limit has killed in the box so far; absent without a limit, or where it cannot be told. */
+  oomKills?(): Promise<number>;
   /** Signals the shell alone. */
   signalShell(signalNumber: number): Promise<void>;
   /** Kills the shell and everything it ever started. */

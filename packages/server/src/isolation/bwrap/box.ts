@@ -142,7 +142,9 @@ export class BwrapBox implements Box {
       [],
       options.signal,
     );
-    return new BwrapShell(job, exit, this.#around.clock);
+    const isLimited = this.#spec.limits.memoryBytes !== undefined;
+    const oomKills = isLimited ? () => this.#group.oomKills() : undefined;
+    return new BwrapShell(job, exit, { clock: this.#around.clock, oomKills });
   }
 
   async openTerminal(command: TerminalCommand, options: Cancellable = {}): Promise<TerminalProcess> {

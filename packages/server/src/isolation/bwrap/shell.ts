@@ -16,8 +16,13 @@ export class BwrapShell implements ShellProcess {
   readonly #job: Job;
   readonly #shell: HostProcess | undefined;
   readonly #clock: BootClock;
+  readonly oomKills?: () => Promise<number>;
 
-  constructor(job: Job, exit: Promise<ProcessExit>, clock: BootClock) {
+  constructor(
+    job: Job,
+    exit: Promise<ProcessExit>,
+    options: { clock: BootClock; oomKills?: (() => Promise<number>) | undefined },
+  ) {
     const { stdin, stdout, stderr } = pipesOf(job);
     if (stdin === undefined || job.channel === undefined) throw new TypeError("this job is no shell");
     this.commands = stdin;
@@ -27,7 +32,8 @@ export class BwrapShell implements ShellProcess {
     this.exit = exit;
     this.#job = job;
     this.#shell = job.main;
-    this.#clock = clock;
+    this.#clock = options.clock;
+    if (options.oomKills !== undefined) this.oomKills = options.oomKills;
   }
 
   async pendingOutput(): Promise<{ stdout: number; stderr: number }> {

@@ -85,13 +85,16 @@ export class Delta {
     syscalls.unlinkat(directory, whiteoutFor(name).name);
   }
 
-  /** Shuts a directory of the delta against the layers below. */
+  /** Shuts a directory of the delta against the layers below; for the agent nothing in it has changed, so its time stays. */
   markOpaque(directory: number): number {
+    const before = new syscalls.Stat();
+    const known = syscalls.fstat(directory, before) === 0;
     const create = (): number => syscalls.openat(directory, OPAQUE_MARKER, Open.WRONLY | Open.CREAT, 0o600);
     let fd = create();
     if (-fd === Errno.EACCES) fd = withOwnRights(directory, create);
     if (fd < 0) return fd;
     syscalls.close(fd);
+    if (known) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
     return 0;
   }
 

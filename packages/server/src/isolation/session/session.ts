@@ -197,6 +197,7 @@ export class ShellSession implements Session {
     stdout.open(sinks.stdout);
     stderr.open(sinks.stderr);
     const beganMs = performance.now();
+    const oomKillsBefore = process.oomKills?.().catch(() => undefined);
     void conversation.run(request.text).then((answer) => running.resolve({ answer }));
 
     const interrupted = await untilInterrupted(running.promise, request.timeoutMs, signal);
@@ -218,9 +219,15 @@ export class ShellSession implements Session {
       exitCode: exitCode ?? ("answer" in ending ? ending.answer.exitStatus : ending.exit.exitCode),
       timedOut: interrupted === "timeout",
       truncated: sinks.truncated(),
-      outOfMemory: "exit" in ending && ending.exit.outOfMemory,
+      outOfMemory: ("exit" in ending && ending.exit.outOfMemory) || (await this.#killedForMemory(oomKillsBefore)),
       durationMs,
     });
+  }
+
+  async #killedForMemory(before: Promise<number | undefined> | undefined): Promise<boolean> {
+    const count = await before;
+    if (count === undefined) return false;
+    return ((await this.#parts.process.oomKills?.().catch(() => undefined)) ?? count) > count;
   }
 
   /** Tells the signal that was needed. */
