@@ -18,7 +18,13 @@ const lower = Object.fromEntries(
 
 describeMountedByAnyone(
   "rename",
-  { lower: { ...Object.fromEntries(cases().map(({ name }) => [name, lower])), traveller: "content" } },
+  {
+    lower: {
+      ...Object.fromEntries(cases().map(({ name }) => [name, lower])),
+      traveller: "content",
+      vacated: { inside: "x" },
+    },
+  },
   (m) => {
     for (const { name, source, target, from, onto } of cases()) {
       const expected = expectedOutcome(source, target, from);
@@ -42,6 +48,17 @@ describeMountedByAnyone(
         if (source === "empty directory") expect(await fs.listdir(paths.target)).toEqual([]);
       });
     }
+
+    test("of a directory to where one of the codebase was keeps its time", async () => {
+      const { fs } = m;
+      await fs.unlink("vacated/inside");
+      await fs.rmdir("vacated");
+      await fs.mkdir("newcomer");
+      await fs.utimens("newcomer", "1000000000000000001", "1000000000000000001");
+      await fs.rename("newcomer", "vacated");
+      expect((await fs.lstat("vacated")).mtime).toBe("1000000000000000001");
+      expect(await fs.listdir("vacated")).toEqual([]);
+    });
 
     test("onto itself, and onto another name of the same file, changes nothing", async () => {
       const { fs } = m;
