@@ -1,14 +1,11 @@
 import { constants } from "node:os";
 import type { InterruptSignal } from "../backend/backend.ts";
 import type { ExecOutcome } from "../sandbox/api.ts";
-
-const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
-  Object.entries(constants.signals).map(([name, number]) => [number, name]),
-);
+import { exitSignal } from "../sandbox/exit-signal.ts";
 
 /** The outcome with the signal's name where the exit code speaks of one. */
 export function outcomeOf(facts: Omit<ExecOutcome, "signal">): ExecOutcome {
-  const signal = facts.exitCode > 128 ? SIGNAL_NAMES.get(facts.exitCode - 128) : undefined;
+  const signal = exitSignal(facts.exitCode);
   return signal === undefined ? facts : { ...facts, signal };
 }
 
