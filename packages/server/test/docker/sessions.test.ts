@@ -79,7 +79,7 @@ describeDocker("a shell in a container", (arena) => {
     await talk.ask("sleep 6661 & sleep 0.1");
     await delay(50);
     const since = performance.now();
-    talk.say("sleep 6662 | cat; printf 'code %s\\n' $? >&3");
+    talk.say("sleep 6662 | sleep 6665; printf 'code %s\\n' $? >&3");
     await delay(300);
     expect(await talk.shell.signalForeground("SIGINT", since)).toBe(2);
     expect((await talk.hear()).status).toBe("code 130");
