@@ -7,9 +7,6 @@ export default defineConfig({
     pool: "forks",
     // Mounts and their clients each want a CPU; more files at once only make the timings noisy.
     maxWorkers: 2,
-    // Thousands of tests race real processes on a busy machine. What passes at the second attempt is shown as retried; random
-    // tests keep their seed, so that what they found fails again.
-    retry: 1,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     reporters: ["default"],

@@ -6,7 +6,6 @@ export default defineConfig({
   test: {
     include: ["test/**/*.user.ts"],
     pool: "forks",
-    retry: 1, // as ours
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -32,6 +32,8 @@ export async function testsAsUser(file: string): Promise<void> {
     return;
   }
   const { report, output } = await runNested(file);
+  for (const line of output.split("\n").filter((each) => each.startsWith("skipped (")))
+    process.stdout.write(`${line}\n`);
   const tests = report?.testResults.flatMap(({ assertionResults }) => assertionResults) ?? [];
   if (tests.length === 0) {
     test(`${file} as an ordinary user`, () => {

@@ -6,6 +6,8 @@ import { expect, test } from "vitest";
 import { identityOf, reasonAgainst } from "../../../test/support/identity.ts";
 import { removeTree } from "../src/isolation/filesystem/remove-tree.ts";
 
+const reason = reasonAgainst("user");
+
 function place(): string {
   return mkdtempSync(join(tmpdir(), "agentfense-remove-"));
 }
@@ -36,7 +38,7 @@ test("links are removed, not followed; files and absent places are fine", async 
   await removeTree(outside);
 });
 
-test.skipIf(reasonAgainst("user") !== undefined)("modes do not stop an ordinary user", () => {
+test.skipIf(reason !== undefined)(`modes do not stop an ordinary user${reason ? ` (skipped: ${reason})` : ""}`, () => {
   const code = `
     import { mkdtempSync, mkdirSync, writeFileSync, chmodSync, existsSync } from "node:fs";
     import { removeTree } from ${JSON.stringify(join(import.meta.dirname, "../src/isolation/filesystem/remove-tree.ts"))};

@@ -3,9 +3,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
 
+const reason = reasonAgainst("user");
+
 // What a mode hides from an ordinary user it must not hide from his review.
-test.skipIf(reasonAgainst("user") !== undefined)(
-  "changes in directories without permission bits are listed and shown",
+test.skipIf(reason !== undefined)(
+  `changes in directories without permission bits are listed and shown${reason ? ` (skipped: ${reason})` : ""}`,
   () => {
     const source = join(import.meta.dirname, "../../src");
     const code = `

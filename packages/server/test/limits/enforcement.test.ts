@@ -9,7 +9,7 @@ const MiB = 1024 * 1024;
 const reason = reasonAgainstControlGroups();
 if (reason !== undefined) console.warn(`limits on the real kernel are not tested: ${reason}`);
 
-describe.skipIf(reason !== undefined)("limits that the kernel enforces", () => {
+describe.skipIf(reason !== undefined)(`limits that the kernel enforces${reason ? ` (skipped: ${reason})` : ""}`, () => {
   let instance: string;
   let host: LimitHost;
 
@@ -115,7 +115,7 @@ print(started)`;
   });
 });
 
-describe.skipIf(reason !== undefined)("groups that fail", () => {
+describe.skipIf(reason !== undefined)(`groups that fail${reason ? ` (skipped: ${reason})` : ""}`, () => {
   test("a group whose making fails half-way leaves nothing", async () => {
     const instance = freshInstance();
     const host = await openLimitHost({ instance });

@@ -35,7 +35,7 @@ function runAsUser(options: LimitHostOptions, groups: readonly string[] = []): T
   return JSON.parse(execFileSync("/bin/sh", args, { encoding: "utf8", env: {}, timeout: 30_000 })) as Told;
 }
 
-describe.skipIf(reason !== undefined)("an ordinary user", () => {
+describe.skipIf(reason !== undefined)(`an ordinary user${reason ? ` (skipped: ${reason})` : ""}`, () => {
   let instance: string;
   let given: string;
 
