@@ -29,6 +29,9 @@ const NEEDS = [
   { for: "test", command: "gdb", package: "gdb" },
   { for: "test", command: "git", package: "git" },
   { for: "test", command: "python3", package: "python3" },
+  { for: "test", file: "/usr/share/doc/python3-venv", package: "python3-venv" },
+  { for: "test", command: "openssl", package: "openssl" },
+  { for: "test", command: "curl", package: "curl" },
   { for: "test", command: "rsync", package: "rsync" },
   { for: "test", command: "gcc", package: "gcc" },
   { for: "test", file: "/usr/include/stdio.h", package: "libc6-dev" },
@@ -53,6 +56,7 @@ try {
     openDevice("/dev/fuse");
     openDevice("/dev/net/tun");
     createTestUser();
+    installPythonPackages();
   }
   requireFuseDevice();
 } catch (error) {
@@ -82,6 +86,21 @@ function installNodePackages() {
         "Install Node 24 or newer and run this again.",
     );
   }
+}
+
+/** A Python environment of the repository's own, for tests with clients in that language. */
+function installPythonPackages() {
+  const list = join(repository, "test/python/requirements.txt");
+  const environment = join(repository, ".cache/python");
+  const stamp = join(environment, ".installed-from");
+  const wanted = createHash("sha256").update(readFileSync(list)).digest("hex");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8").trim() === wanted) return;
+  say("installing Python packages (.cache/python)");
+  const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
+  must(run(python, ["-m", "venv", "--clear", environment]), "python3 -m venv");
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-r", list];
+  must(run(join(environment, "bin/python"), pip), "pip install");
+  writeFileSync(stamp, `${wanted}\n`);
 }
 
 function installDebianPackages(needs) {

@@ -39,7 +39,7 @@ export class Box implements Disposable {
     const bwrap = [...BWRAP, ...binds, "--seccomp", "10", "bash", "-c", script];
     const command = ["-c", 'filter=$1; shift; exec "$@" 10<"$filter"', "bash", join(this.#place, "filter"), ...bwrap];
     return new Promise((resolve) => {
-      execFile("bash", command, { timeout: 20_000 }, (error, stdout, stderr) => {
+      execFile("bash", command, { timeout: 90_000 }, (error, stdout, stderr) => {
         const code = typeof error?.code === "number" ? error.code : error === null ? 0 : -1;
         resolve({ code, stdout, stderr });
       });

@@ -236,6 +236,6 @@ describe.skipIf(reason !== "")(`under our filter${reason}`, () => {
     test.skipIf(without !== "")(`${title}${without}`, async () => {
       const outcome = await box.run(script, files);
       expect(outcome).toMatchObject({ code: 0, stdout: expect.stringMatching(says) });
-    });
+    }, 120_000);
   }
 });

@@ -1,0 +1,48 @@
+import type { StatusName } from "./status.ts";
+
+/** `domain` of the ErrorInfo that every error of the server carries; its `reason` is a code of the registry. */
+export const ERROR_DOMAIN = "agentfense";
+
+export interface ErrorKind {
+  readonly status: StatusName;
+  /** The same call may succeed later, unchanged. */
+  readonly retryable: boolean;
+}
+
+/** Every error a client can meet, by its code, and how it travels. */
+export const ERRORS = {
+  INVALID_ARGUMENT: { status: "INVALID_ARGUMENT", retryable: false },
+  UNAUTHENTICATED: { status: "UNAUTHENTICATED", retryable: false },
+  ROLE_FORBIDS: { status: "PERMISSION_DENIED", retryable: false },
+  CODEBASE_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  CODEBASE_IN_USE: { status: "FAILED_PRECONDITION", retryable: false },
+  FILE_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  VERSION_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  VERSION_CONFLICT: { status: "ABORTED", retryable: false },
+  CONTENT_MISSING: { status: "FAILED_PRECONDITION", retryable: false },
+  UPLOAD_MISMATCH: { status: "DATA_LOSS", retryable: false },
+  SANDBOX_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  SANDBOX_ALREADY_RUNNING: { status: "FAILED_PRECONDITION", retryable: false },
+  SANDBOX_NOT_RUNNING: { status: "FAILED_PRECONDITION", retryable: false },
+  SANDBOX_FAILED: { status: "FAILED_PRECONDITION", retryable: false },
+  SYNC_REFUSED: { status: "FAILED_PRECONDITION", retryable: false },
+  SESSION_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  SESSION_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
+  KEY_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  COMMAND_TIMEOUT: { status: "DEADLINE_EXCEEDED", retryable: false },
+  WORKDIR_UNUSABLE: { status: "INVALID_ARGUMENT", retryable: false },
+  PROGRAM_NOT_FOUND: { status: "INVALID_ARGUMENT", retryable: false },
+  RUNTIME_UNAVAILABLE: { status: "FAILED_PRECONDITION", retryable: false },
+  IMAGE_NOT_FOUND: { status: "FAILED_PRECONDITION", retryable: false },
+  FILE_PERMISSION_DENIED: { status: "PERMISSION_DENIED", retryable: false },
+  FILE_EXISTS: { status: "ALREADY_EXISTS", retryable: false },
+  FILE_WRONG_KIND: { status: "FAILED_PRECONDITION", retryable: false },
+  LIMIT_EXCEEDED: { status: "RESOURCE_EXHAUSTED", retryable: false },
+  RATE_LIMITED: { status: "RESOURCE_EXHAUSTED", retryable: true },
+  RESOURCES_EXHAUSTED: { status: "RESOURCE_EXHAUSTED", retryable: true },
+  SHUTTING_DOWN: { status: "UNAVAILABLE", retryable: true },
+  CANCELLED: { status: "CANCELLED", retryable: false },
+  INTERNAL: { status: "INTERNAL", retryable: false },
+} as const satisfies Readonly<Record<string, ErrorKind>>;
+
+export type ErrorCode = keyof typeof ERRORS;
