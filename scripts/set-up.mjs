@@ -32,6 +32,7 @@ const NEEDS = [
   { for: "test", file: "/usr/share/doc/python3-venv", package: "python3-venv" },
   { for: "test", command: "openssl", package: "openssl" },
   { for: "test", command: "curl", package: "curl" },
+  { for: "test", command: "jq", package: "jq" },
   { for: "test", command: "rsync", package: "rsync" },
   { for: "test", command: "gcc", package: "gcc" },
   { for: "test", file: "/usr/include/stdio.h", package: "libc6-dev" },

@@ -1,10 +1,12 @@
 import { DISCOVERY } from "./discovery.ts";
 import { ESCAPES } from "./escapes.ts";
+import { INTERFACE } from "./interface.ts";
 import { LAYERS } from "./layers.ts";
 import { PERMISSIONS } from "./permissions.ts";
 import { PROTECTION } from "./protection.ts";
 import type { Requirement } from "./requirement.ts";
 import { RESOURCES } from "./resources.ts";
+import { SYNCHRONISATION } from "./synchronisation.ts";
 import { VIEWING } from "./viewing.ts";
 
 /** Everything that has to have a proof. */
@@ -16,4 +18,6 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...PROTECTION,
   ...ESCAPES,
   ...RESOURCES,
+  ...INTERFACE,
+  ...SYNCHRONISATION,
 ];

@@ -1,60 +1,15 @@
 #!/usr/bin/env node
 import manifest from "../package.json" with { type: "json" };
-import { type Command, CommandFailure, type ExitCode, UsageError } from "./command.ts";
+import { CommandFailure, type ExitCode, UsageError } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
 import { printable, printableSentence } from "./terminal.ts";
-
-/** Commands load when they are called: `policy` needs no engine, and help needs nothing. */
-const COMMANDS: Readonly<Record<string, { readonly summary: string; readonly load: () => Promise<Command> }>> = {
-  run: {
-    summary: "run a command on a directory in a sandbox, and list what it changed",
-    load: async () => (await import("./commands/run.ts")).run,
-  },
-  shell: {
-    summary: "an interactive shell on a directory in a sandbox",
-    load: async () => (await import("./commands/shell.ts")).shell,
-  },
-  doctor: {
-    summary: "what this machine lacks for running sandboxes, and how to fix it",
-    load: async () => (await import("./commands/doctor.ts")).doctor,
-  },
-  mount: {
-    summary: "show a directory to an agent through its rules, until interrupted",
-    load: async () => (await import("./commands/mount.ts")).mount,
-  },
-  diff: {
-    summary: "what a kept delta changes in its codebase",
-    load: async () => (await import("./commands/diff.ts")).diff,
-  },
-  apply: {
-    summary: "write the changes of a kept delta into the codebase, as far as the rules allow",
-    load: async () => (await import("./commands/apply.ts")).apply,
-  },
-  discard: {
-    summary: "throw away changes of a kept delta",
-    load: async () => (await import("./commands/discard.ts")).discard,
-  },
-  "policy explain": {
-    summary: "which rule decides about a path, and which ones lost",
-    load: async () => (await import("./commands/policy-explain.ts")).policyExplain,
-  },
-  "policy lint": {
-    summary: "secrets that stay visible, rules that match nothing",
-    load: async () => (await import("./commands/policy-lint.ts")).policyLint,
-  },
-  "policy tree": {
-    summary: "a directory as an agent would see it, with the level of each path",
-    load: async () => (await import("./commands/policy-tree.ts")).policyTree,
-  },
-};
 
 const HELP = `Usage: agentfense COMMAND [OPTIONS] …
 
 Runs an untrusted agent against a real codebase with least privilege per file.
 
 Commands:
-${Object.entries(COMMANDS)
-  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
-  .join("\n")}
+${listCommands(Object.keys(COMMANDS))}
 
 Options:
   -h, --help      this text; after a command, the help of that command
@@ -82,7 +37,7 @@ async function main(args: readonly string[]): Promise<number> {
 
   const family = Object.keys(COMMANDS).filter((name) => name.startsWith(`${first} `));
   if (family.length > 0 && (second === "--help" || second === "-h")) {
-    process.stdout.write(HELP);
+    process.stdout.write(`Usage: agentfense ${first} COMMAND [OPTIONS] …\n\nCommands:\n${listCommands(family)}\n`);
     return 0;
   }
 
@@ -107,6 +62,10 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
+function listCommands(names: readonly string[]): string {
+  return names.map((name) => `  ${name.padEnd(21)}${COMMANDS[name]!.summary}`).join("\n");
+}
+
 function leaveWithReader(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") throw error;
   process.exit(0);
@@ -115,7 +74,10 @@ function leaveWithReader(error: NodeJS.ErrnoException): void {
 function unknownCommand(first: string, second: string): string {
   if (first.startsWith("-")) return `unknown option ${printable(first)}`;
   const family = Object.keys(COMMANDS).filter((name) => name.startsWith(`${first} `));
-  if (family.length === 0) return `unknown command ${printable(first)}; there are: ${Object.keys(COMMANDS).join(", ")}`;
+  if (family.length === 0) {
+    const firstWords = new Set(Object.keys(COMMANDS).map((name) => name.split(" ")[0]));
+    return `unknown command ${printable(first)}; there are: ${[...firstWords].join(", ")}`;
+  }
   const got =
     second === "" || second.startsWith("-")
       ? `${first} needs a subcommand`

@@ -55,6 +55,9 @@ export const Opcode = {
   CopyFileRange64: 53,
 } as const;
 
+/** Above every opcode of a request we know. */
+export const OPCODE_LIMIT = 64;
+
 export type OpcodeName = keyof typeof Opcode;
 
 const NAME_OF = new Map<number, OpcodeName>(Object.entries(Opcode).map(([name, value]) => [value, name as OpcodeName]));

@@ -6,6 +6,7 @@ export const Errno = {
   EINTR: 4,
   EIO: 5,
   ENXIO: 6,
+  E2BIG: 7,
   EBADF: 9,
   EAGAIN: 11,
   ENOMEM: 12,
@@ -34,6 +35,7 @@ export const Errno = {
   EILSEQ: 84,
   EOPNOTSUPP: 95,
   ENOTCONN: 107,
+  ETIMEDOUT: 110,
   ESTALE: 116,
   EDQUOT: 122,
 } as const;

@@ -1,7 +1,7 @@
 import * as processes from "./native/processes.ts";
 import * as syscalls from "./native/syscalls.ts";
 
-export { EPOCH_MINOR, OpenFlag, opcodeName, ROOT_ID, SetattrField } from "./abi.ts";
+export { EPOCH_MINOR, OPCODE_LIMIT, OpenFlag, opcodeName, ROOT_ID, SetattrField } from "./abi.ts";
 export { type AttributeChange, Attributes, type FileSystemStatistics } from "./attributes.ts";
 export { check, Errno, errnoName, SystemError } from "./errno.ts";
 export {
@@ -21,6 +21,7 @@ export { NodeTable } from "./node-table.ts";
 export {
   ContentStore,
   incrementEpoch,
+  invalidateAttributes,
   invalidateEntryMessage,
   invalidateInodeMessage,
   invalidateListing,

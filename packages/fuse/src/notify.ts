@@ -10,11 +10,18 @@ function message(code: number, bodySize: number): { bytes: Buffer; view: DataVie
   return { bytes, view };
 }
 
-/** "Forget this name": the entry is looked up again before its next use. */
-export function invalidateEntryMessage(parent: number, name: string): Buffer {
+/** In struct fuse_notify_inval_entry_out (protocol 7.38); older kernels ignore it and drop the entry. */
+const EXPIRE_ONLY = 1;
+
+/**
+ * "Forget this name": the entry is looked up again before its next use. With `expireOnly` it stays until that lookup finds
+ * something else, so that somebody's working directory keeps its path.
+ */
+export function invalidateEntryMessage(parent: number, name: string, options: { expireOnly?: boolean } = {}): Buffer {
   const { bytes, view } = message(NotifyCode.INVAL_ENTRY, 16 + name.length + 1);
   view.setBigUint64(16, BigInt(parent), true);
   view.setUint32(24, name.length, true);
+  view.setUint32(28, options.expireOnly ? EXPIRE_ONLY : 0, true);
   bytes.write(name, 32, "latin1");
   return bytes;
 }
@@ -34,6 +41,12 @@ export function invalidateInodeMessage(node: number, offset: number, length: num
  */
 export function invalidateListing(fd: number, directory: number): number {
   const bytes = invalidateInodeMessage(directory, 0, 0);
+  return sys.write(fd, bytes, bytes.length);
+}
+
+/** Makes the attributes of a node stale, from the serving thread: without pages to drop nothing is waited for. */
+export function invalidateAttributes(fd: number, node: number): number {
+  const bytes = invalidateInodeMessage(node, -1, 0);
   return sys.write(fd, bytes, bytes.length);
 }
 

@@ -6,6 +6,7 @@ import {
   KERNEL_MAJOR,
   KERNEL_MINOR,
   OLDEST_MINOR,
+  OPCODE_LIMIT,
   Opcode,
   opcodeName,
 } from "./abi.ts";
@@ -35,6 +36,8 @@ export interface SessionOptions {
   /** Ask for passthrough; what the kernel granted is in ConnectionInfo. */
   readonly passthrough?: boolean;
   readonly log?: (message: string) => void;
+  /** Where requests are counted, by opcode; OPCODE_LIMIT long. */
+  readonly requestCounts?: Float64Array;
   /** INIT has been answered: the mount works. */
   readonly onReady?: (connection: ConnectionInfo) => void;
 }
@@ -74,6 +77,7 @@ export class Session implements RequestControl {
   readonly #request: Request;
   readonly #reply: Reply;
   readonly #options: SessionOptions;
+  readonly #counts: Float64Array;
   #current: Request;
   #connection: ConnectionInfo | undefined;
   #closed = false;
@@ -86,6 +90,7 @@ export class Session implements RequestControl {
     this.#request = options.buffers.request;
     this.#reply = options.buffers.reply;
     this.#options = options;
+    this.#counts = options.requestCounts ?? new Float64Array(OPCODE_LIMIT);
     this.#current = this.#request;
   }
 
@@ -124,7 +129,9 @@ export class Session implements RequestControl {
       this.#log(`dropped a message of ${request.length} bytes that is no request`);
       return Turn.HANDLED;
     }
-    switch (request.opcode) {
+    const { opcode } = request;
+    if (opcode < OPCODE_LIMIT) this.#counts[opcode]! += 1;
+    switch (opcode) {
       case Opcode.Forget:
         if (request.length >= IN_HEADER_SIZE + FIXED_SIZE.Forget) this.#forget(request.nodeId, request.u64(0));
         return Turn.HANDLED;

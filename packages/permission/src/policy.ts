@@ -3,12 +3,14 @@ import { type Explanation, explainPath } from "./explain.ts";
 import { pathNames } from "./path.ts";
 import { growTree } from "./pattern-tree.ts";
 import { type ResolvedRules, resolveRules } from "./resolve.ts";
-import type { Rule } from "./rule.ts";
+import type { Rule, RuleType } from "./rule.ts";
 
 /** A rule set, compiled: a decision costs about the same for one rule and for ten thousand. */
 export interface Policy {
   /** The rules it was compiled from, in their order; rule indexes refer to it. */
   readonly rules: readonly Rule[];
+  /** The type of each rule, as given or inferred. */
+  readonly types: readonly RuleType[];
   /** The root of the workspace, `/`. */
   readonly root: Scope;
   /** Some rule that is not replaced by a later one has level write. */
@@ -26,6 +28,7 @@ export function compileRules(rules: readonly Rule[]): Policy {
 
 class CompiledPolicy implements Policy {
   readonly rules: readonly Rule[];
+  readonly types: readonly RuleType[];
   readonly root: Scope;
   readonly grantsWrite: boolean;
   readonly #resolved: ResolvedRules;
@@ -33,6 +36,7 @@ class CompiledPolicy implements Policy {
   constructor(resolved: ResolvedRules) {
     this.#resolved = resolved;
     this.rules = Object.freeze(resolved.rules.map(({ rule }) => rule));
+    this.types = Object.freeze(resolved.rules.map(({ type }) => type));
     this.root = new Automaton(growTree(resolved.contenders), resolved.contenders).root;
     this.grantsWrite = resolved.contenders.some(({ rule }) => rule.rule.permission === "write");
   }

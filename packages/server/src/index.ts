@@ -5,11 +5,11 @@ export { type ApplySpec, applyChanges } from "./isolation/changes/apply.ts";
 export { type DiffSpec, diffChanges, type FileDiff } from "./isolation/changes/diff.ts";
 export { type DiscardReport, type DiscardSpec, discardChanges } from "./isolation/changes/discard.ts";
 export { ChangesError, type ChangesErrorCode } from "./isolation/changes/errors.ts";
+export { type Change, type ListSpec, listChanges } from "./isolation/changes/list.ts";
 export type { ApplyReport, ChangeReport, Outcome } from "./isolation/changes/report.ts";
-export { encodeText } from "./isolation/changes/selection.ts";
 export { examineHost } from "./isolation/doctor/examine.ts";
 export { type Finding, type RealRuntime, workingRuntimes } from "./isolation/doctor/finding.ts";
-export { type Change, listChanges } from "./isolation/filesystem/changes.ts";
+export { encodeText } from "./isolation/filesystem/names.ts";
 export type { Owner } from "./isolation/filesystem/presentation.ts";
 export type { QuotaLimits } from "./isolation/filesystem/quota.ts";
 export { removeTree } from "./isolation/filesystem/remove-tree.ts";
@@ -44,3 +44,15 @@ export type {
   TerminalRequest,
   WorkspaceSpecification,
 } from "./isolation/sandbox/api.ts";
+export { openServer, type RunningServer } from "./open-server.ts";
+export { verifyAudit } from "./runtime/audit/verify.ts";
+export { RuntimeError, type RuntimeErrorCode } from "./runtime/errors.ts";
+export type { Keys } from "./runtime/keys/api.ts";
+export { openKeys } from "./runtime/keys/open.ts";
+export { openSqliteStore } from "./runtime/store/sqlite/open.ts";
+export type { KeyRecord, MetadataStore } from "./runtime/store/store.ts";
+export { type DescribedSetting, describeConfiguration } from "./service/configuration/describe.ts";
+export type { ConfigurationFlag } from "./service/configuration/flags.ts";
+export { type LoadedConfiguration, loadConfiguration } from "./service/configuration/load.ts";
+export { ConfigurationError } from "./service/configuration/problems.ts";
+export type { ServerConfig } from "./service/configuration/schema.ts";

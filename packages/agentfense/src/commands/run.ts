@@ -1,9 +1,9 @@
 import type { ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server";
 import { type Command, UsageError } from "../command.ts";
-import { print } from "../output.ts";
+import { print, warn } from "../output.ts";
 import { reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
-import { inSandbox, warn } from "../run/embedded.ts";
+import { inSandbox } from "../run/embedded.ts";
 import { Interruption } from "../run/interruption.ts";
 import { parseDuration } from "../run/quantities.ts";
 import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";

@@ -1,8 +1,9 @@
 import type { Sandbox } from "@agentfense/server";
 import { type Command, UsageError } from "../command.ts";
+import { warn } from "../output.ts";
 import { reportChanges, settleChanges } from "../run/changes.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
-import { inSandbox, warn } from "../run/embedded.ts";
+import { inSandbox } from "../run/embedded.ts";
 import { Interruption } from "../run/interruption.ts";
 import { RawTerminal } from "../run/raw-terminal.ts";
 import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";

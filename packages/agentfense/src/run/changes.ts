@@ -1,8 +1,8 @@
 import { type ApplyReport, applyChanges, type Change, listChanges } from "@agentfense/server";
 import { explainRefusal } from "../changes/kept-delta.ts";
 import { counted } from "../changes/table.ts";
+import { warn } from "../output.ts";
 import { printable, printableSentence } from "../terminal.ts";
-import { warn } from "./embedded.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** What became of the changes at the end of a run. */

@@ -1,6 +1,6 @@
 import { openIsolation, type Sandbox, SandboxError } from "@agentfense/server";
 import { CommandFailure, UsageError } from "../command.ts";
-import { printableSentence } from "../terminal.ts";
+import { warn } from "../output.ts";
 import type { Interruption } from "./interruption.ts";
 import { LONGEST_TIMEOUT_MS } from "./quantities.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
@@ -50,8 +50,4 @@ function explained(error: unknown): unknown {
   if (error.code === "INVALID_ARGUMENT") return new UsageError(`${error.message}${hint}`);
   const doctor = error.code === "RUNTIME_UNAVAILABLE" ? "\nSee what is missing: agentfense doctor" : "";
   return new CommandFailure(`${error.message}${hint}${doctor}`, NOT_RUN);
-}
-
-export function warn(sentence: string): void {
-  process.stderr.write(`agentfense: ${printableSentence(sentence)}\n`);
 }

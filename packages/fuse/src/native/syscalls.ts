@@ -54,6 +54,7 @@ const c = {
   copyFileRange: libc.func("int64_t copy_file_range(int, void *, int, void *, size_t, unsigned int)"),
   fsync: libc.func("int fsync(int)"),
   fdatasync: libc.func("int fdatasync(int)"),
+  syncfs: libc.func("int syncfs(int)"),
   ioctl: libc.func("int ioctl(int, unsigned long, void *)"),
   ioctlInt: libc.func("int ioctl(int, unsigned long, long)"),
   lgetxattr: libc.func("int64_t lgetxattr(void *, void *, void *, size_t)"),
@@ -382,6 +383,11 @@ export function fsync(fd: number): number {
 
 export function fdatasync(fd: number): number {
   return call(() => c.fdatasync(fd));
+}
+
+/** Writes out everything of the file system that holds the file. */
+export function syncfs(fd: number): number {
+  return call(() => c.syncfs(fd));
 }
 
 const FICLONE = 0x40049409;

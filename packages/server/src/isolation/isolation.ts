@@ -3,12 +3,14 @@ import type { Backend, BackendName, CreateOptions } from "./backend/backend.ts";
 import { SandboxError } from "./backend/errors.ts";
 import { Instance } from "./instance/instance.ts";
 import type { MockOptions } from "./mock/backend.ts";
+import type { EngineCounts } from "./mount/counters.ts";
 import { type LogLine, MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
 import { checkId, TIME_LIMITS, type TimeLimits } from "./sandbox/request.ts";
 import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
+import { ViewThread } from "./view/thread.ts";
 
 export interface IsolationOptions {
   /** Where mount points are made; default /run/agentfense, or the user's runtime directory. */
@@ -37,6 +39,8 @@ export interface Isolation extends AsyncDisposable {
   /** Limits that this host cannot enforce, each as a sentence. */
   readonly degradations: readonly string[];
   create(spec: SandboxSpec, options?: CreateOptions): Promise<Sandbox>;
+  /** What the file systems of all sandboxes have been asked and have refused since this was opened. */
+  counters(): EngineCounts;
   close(): Promise<void>;
 }
 
@@ -62,13 +66,14 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
     ? await MountHost.start({ log, ...(options.engines === undefined ? {} : { engines: options.engines }) })
     : undefined;
   if (mounts !== undefined) undo.use(mounts);
+  const view = undo.use(new ViewThread());
 
   const parts = undo.move();
   const timeLimits = {
     defaultTimeoutMs: options.defaultTimeoutMs ?? TIME_LIMITS.defaultTimeoutMs,
     maxTimeoutMs: options.maxTimeoutMs ?? TIME_LIMITS.maxTimeoutMs,
   };
-  return new HostIsolation({ instance, backends, mounts, timeLimits, parts });
+  return new HostIsolation({ instance, backends, mounts, view, timeLimits, parts });
 }
 
 /** Backends load when they are wanted: a command line that runs bwrap needs no client of the Docker engine. */
@@ -105,6 +110,7 @@ interface HostParts {
   readonly instance: Instance;
   readonly backends: ReadonlyMap<BackendName, Backend>;
   readonly mounts: MountHost | undefined;
+  readonly view: ViewThread;
   readonly timeLimits: TimeLimits;
   /** Everything that was opened, in the order in which it must be closed. */
   readonly parts: AsyncDisposableStack;
@@ -123,6 +129,10 @@ class HostIsolation implements Isolation {
 
   get degradations(): readonly string[] {
     return [...this.#host.backends.values()].flatMap((backend) => backend.degradations);
+  }
+
+  counters(): EngineCounts {
+    return this.#host.mounts?.counts() ?? { fuseOperations: {}, denials: 0 };
   }
 
   async create(spec: SandboxSpec, options: CreateOptions = {}): Promise<Sandbox> {
@@ -156,7 +166,7 @@ class HostIsolation implements Isolation {
   }
 
   async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
-    const { instance, mounts, timeLimits } = this.#host;
+    const { instance, mounts, view, timeLimits } = this.#host;
     const real = backend.name !== "mock";
     const mountPoints = await instance.makeMountPoints(id, spec.workspaces.length);
     try {
@@ -169,6 +179,7 @@ class HostIsolation implements Isolation {
         box,
         mountPoints,
         mounts: real ? mounts : undefined,
+        view,
         instance,
         timeLimits,
         onDestroyed: () => {

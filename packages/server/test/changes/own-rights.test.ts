@@ -12,7 +12,7 @@ test.skipIf(reason !== undefined)(
     const source = join(import.meta.dirname, "../../src");
     const code = `
     import { mkdtempSync, mkdirSync, writeFileSync, chmodSync, statSync } from "node:fs";
-    import { listChanges } from ${JSON.stringify(`${source}/isolation/filesystem/changes.ts`)};
+    import { listChanges } from ${JSON.stringify(`${source}/isolation/changes/list.ts`)};
     import { removeTree } from ${JSON.stringify(`${source}/isolation/filesystem/remove-tree.ts`)};
     const home = mkdtempSync("/tmp/agentfense-own-rights-");
     const hidden = home + "/delta/tree/shut/half/open";

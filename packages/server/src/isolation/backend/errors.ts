@@ -17,6 +17,8 @@ export type SandboxErrorCode =
   | "RESOURCES_EXHAUSTED"
   /** The caller's signal ended the call. */
   | "CANCELLED"
+  /** A file operation in the view was refused; `errno` says how. */
+  | "FILE_FAILED"
   /** The box broke; a defect of ours or of the host. */
   | "INTERNAL";
 
@@ -25,11 +27,18 @@ export class SandboxError extends Error {
   readonly code: SandboxErrorCode;
   /** What to do about it, for a person. */
   readonly hint: string | undefined;
+  /** "ENOENT" …, of FILE_FAILED. */
+  readonly errno: string | undefined;
 
-  constructor(code: SandboxErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+  constructor(
+    code: SandboxErrorCode,
+    message: string,
+    options: { hint?: string; cause?: unknown; errno?: string } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "SandboxError";
     this.code = code;
     this.hint = options.hint;
+    this.errno = options.errno;
   }
 }

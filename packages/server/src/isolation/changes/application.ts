@@ -1,62 +1,38 @@
 import { Errno, errnoName, syscalls } from "@agentfense/fuse";
-import { LEVEL, levelName, type Scope } from "@agentfense/permission";
-import type { Delta } from "../filesystem/delta.ts";
+import { LEVEL, levelName } from "@agentfense/permission";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { textOf } from "../filesystem/names.ts";
+import { namesIn } from "../filesystem/opaque.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
+import { OPAQUE_MARKER } from "../filesystem/whiteouts.ts";
+import type { Candidate, Pair } from "./candidate.ts";
 import { isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
-import { type Departure, dissolveOpaque, leaveDelta } from "./departure.ts";
+import type { Departure } from "./departure.ts";
+import type { Destination } from "./destination.ts";
 import { typeOf } from "./diff.ts";
-import { installDirectory, installFile, installLink, isUnfinishedName, removeUnfinished } from "./installation.ts";
+import { isUnfinishedName } from "./installation.ts";
 import { emptyTree, type RemovalResult, removeTree } from "./removal.ts";
 import type { ChangeReport, Outcome } from "./report.ts";
-import type { Selection } from "./selection.ts";
 import { isSensitive } from "./sensitive.ts";
-import { DEPTH_LIMIT, namesIn, pathText } from "./walk.ts";
+import { DEPTH_LIMIT, pathText } from "./walk.ts";
 
 const { FileType, Open } = syscalls;
 
-/** A directory of the delta and the one of the codebase that it changes. */
-interface Pair {
-  readonly delta: number;
-  /** -1 in a dry run, where the codebase lacks it. */
-  readonly lower: number;
-  readonly names: readonly string[];
-  readonly scope: Scope;
-  readonly selection: Selection;
-  /** Nothing of the codebase's directory shows in the sandbox. */
-  readonly opaque: boolean;
-}
-
-/** One entry of the delta, on its way into the codebase. */
-interface Candidate {
-  readonly names: readonly string[];
-  readonly scope: Scope;
-  readonly selection: Selection;
-  readonly source: Place;
-  readonly target: Place;
-  readonly isDeletion: boolean;
-  /** In the delta: the entry, or the whiteout; empty for what is deleted with everything in its directory. */
-  readonly now: syscalls.Stat;
-  readonly old: syscalls.Stat | undefined;
-}
+export const HOLDS_PROTECTED = "the directory holds what the rules protect";
 
 export interface ApplicationOptions {
-  readonly delta: Delta;
-  readonly dryRun: boolean;
+  readonly destination: Destination;
   readonly signal: AbortSignal | undefined;
 }
 
 /** Carries a delta into a codebase, directory by directory, and writes down what became of each entry. */
 export class Application {
   readonly changes: ChangeReport[] = [];
-  readonly #delta: Delta;
-  readonly #dryRun: boolean;
+  readonly #destination: Destination;
   readonly #signal: AbortSignal | undefined;
 
-  constructor({ delta, dryRun, signal }: ApplicationOptions) {
-    this.#delta = delta;
-    this.#dryRun = dryRun;
+  constructor({ destination, signal }: ApplicationOptions) {
+    this.#destination = destination;
     this.#signal = signal;
   }
 
@@ -66,13 +42,12 @@ export class Application {
     using _rights = ownRights(pair.delta);
     const read = readDeltaDirectory(pair.delta);
     if (typeof read === "number") return this.#failedDirectory(pair, -read);
-    if (!this.#dryRun) removeUnfinished(pair.lower);
-    const opaque = pair.opaque || read.opaque;
-    const deleted = new Set([...read.whiteouts.keys(), ...(opaque && pair.lower >= 0 ? namesIn([pair.lower]) : [])]);
-    if (!this.#dryRun && read.opaque) {
-      const code = dissolveOpaque(this.#delta, pair.delta, pair.lower, read.names);
-      if (code < 0) return this.#failedDirectory(pair, -code);
-    }
+    const mark = read.opaque ? statOf({ directory: pair.delta, name: OPAQUE_MARKER }) : undefined;
+    const opaque = mark ?? pair.opaque;
+    const hidden = opaque !== undefined && pair.lower >= 0 ? namesIn([pair.lower]) : [];
+    const deleted = new Set([...read.whiteouts.keys(), ...hidden]);
+    const errno = this.#destination.begin(pair, read);
+    if (errno !== 0) return this.#failedDirectory(pair, errno);
     this.#reportMeaningless(pair, read);
     const departures: Departure[] = [];
     for (const name of [...new Set([...read.names, ...deleted])].sort()) {
@@ -81,7 +56,11 @@ export class Application {
       const left = await this.#entry({ ...pair, opaque }, read, name);
       if (left !== undefined) departures.push(left);
     }
-    if (!this.#dryRun && departures.length > 0) this.#settle(pair, departures);
+    if (departures.length === 0) return;
+    const settled = this.#destination.settle(pair, departures);
+    if (settled !== 0) {
+      this.#failedDirectory(pair, settled, "its changes are applied but could not leave the delta");
+    }
   }
 
   /** Returns how the entry leaves the delta, if it does. */
@@ -96,14 +75,14 @@ export class Application {
       source: { directory: pair.delta, name },
       target: { directory: pair.lower, name },
       isDeletion: !isEntry,
-      now: now ?? new syscalls.Stat(),
+      now: now ?? pair.opaque ?? new syscalls.Stat(),
       old: statOf({ directory: pair.lower, name }),
     };
     if (isEntry && now === undefined) return undefined; // gone meanwhile
     if (isEntry && candidate.now.type === FileType.DIRECTORY) return this.#subdirectory(candidate, pair);
     if (candidate.selection.standing !== "within") return undefined;
     const applied = isEntry ? await this.#replacement(candidate) : await this.#deletion(candidate);
-    return applied ? { name, isDirectory: false } : undefined;
+    return applied ? { name, isDirectory: false, entry: isEntry ? now : undefined } : undefined;
   }
 
   async #replacement(candidate: Candidate): Promise<boolean> {
@@ -115,15 +94,13 @@ export class Application {
       return this.#report(candidate, "refused", "a fifo, socket or device is never carried over");
     }
     if (old?.type === FileType.DIRECTORY) {
-      const path = pathText(candidate.names);
       // All or nothing: what is protected below keeps the whole directory.
-      let removal = await emptyTree(target, scope, path, { rehearsal: true });
-      if (removal.gone && !this.#dryRun) removal = await emptyTree(target, scope, path, { rehearsal: false });
+      let removal = await emptyTree(target, scope, candidate.names, () => 0);
+      if (removal.gone) removal = await emptyTree(target, scope, candidate.names, this.#remover(candidate));
       if (!removal.gone) return this.#reportRemains(candidate, removal);
     }
-    if (this.#dryRun) return this.#report(candidate, "applied");
     const isLink = now.type === FileType.SYMLINK;
-    const errno = isLink ? installLink(source, target) : await installFile(source, target, this.#signal);
+    const errno = isLink ? this.#destination.link(candidate) : await this.#destination.file(candidate);
     return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
   }
 
@@ -132,9 +109,12 @@ export class Application {
     if (old === undefined) return true; // the codebase lost it too
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
-    const rehearsal = this.#dryRun;
-    const removal = await removeTree(target, old.type >> 12, scope, pathText(names), { rehearsal });
+    const removal = await removeTree(target, old.type >> 12, scope, names, this.#remover(candidate));
     return removal.gone ? this.#report(candidate, "applied") : this.#reportRemains(candidate, removal);
+  }
+
+  #remover(candidate: Candidate): (place: Place, names: readonly string[], type: number) => number {
+    return (place, names, type) => this.#destination.remove(place, names, type, candidate);
   }
 
   async #subdirectory(candidate: Candidate, pair: Pair): Promise<Departure | undefined> {
@@ -148,7 +128,7 @@ export class Application {
     const delta = syscalls.openat(source.directory, source.name, Open.PATH | Open.DIRECTORY);
     const lower = syscalls.openat(target.directory, target.name, Open.RDONLY | Open.DIRECTORY);
     try {
-      const missing = lower < 0 && !(this.#dryRun && !merges);
+      const missing = lower < 0 && (this.#destination.writesCodebase || merges);
       if (delta < 0 || missing) {
         this.#report(candidate, "failed", reasonFor(-Math.min(delta, lower)));
         return undefined;
@@ -157,43 +137,26 @@ export class Application {
     } finally {
       for (const fd of [delta, lower]) if (fd >= 0) syscalls.close(fd);
     }
-    const settled = merges ? this.#settleMode(candidate, old) : this.#finishDirectory(target, now);
-    return settled ? { name: source.name, isDirectory: true } : undefined;
+    if (!merges) this.#destination.finishDirectory(candidate);
+    const settled = !merges || this.#settleMode(candidate, old);
+    return settled ? { name: source.name, isDirectory: true, entry: now } : undefined;
   }
 
   #makeDirectory(candidate: Candidate): boolean {
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", `${refusal}; so is all below`);
-    const errno = this.#dryRun ? 0 : installDirectory(candidate.target);
+    const errno = this.#destination.makeDirectory(candidate);
     return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
   }
 
-  // A mode that shuts out its owner comes when all is in place; so do the times.
-  #finishDirectory({ directory, name }: Place, now: syscalls.Stat): boolean {
-    if (this.#dryRun) return true;
-    syscalls.chmodat(directory, name, now.mode & MODE_BITS);
-    syscalls.utimensat(directory, name, now.mtime, now.mtimeNs, now.mtime, now.mtimeNs);
-    return true;
-  }
-
   #settleMode(candidate: Candidate, old: syscalls.Stat): boolean {
-    const { directory, name } = candidate.target;
     const mode = candidate.now.mode & MODE_BITS;
     if ((old.mode & MODE_BITS) === mode) return true;
     if (candidate.selection.standing !== "within") return false;
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
-    const code = this.#dryRun ? 0 : syscalls.chmodat(directory, name, (old.mode & 0o7000) | mode);
-    return code === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(-code));
-  }
-
-  // Only what is safely on the disk leaves the delta.
-  #settle(pair: Pair, departures: readonly Departure[]): void {
-    const synced = syscalls.fsync(pair.lower);
-    const errno = synced < 0 ? -synced : leaveDelta(pair.delta, departures);
-    if (errno !== 0) {
-      this.#failedDirectory(pair, errno, "its changes are applied but could not leave the delta");
-    }
+    const errno = this.#destination.setMode(candidate, (old.mode & 0o7000) | mode);
+    return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
   }
 
   #refusal({ names, scope, old }: Candidate): string | undefined {
@@ -209,7 +172,7 @@ export class Application {
     const { names, now, old, source, isDeletion } = candidate;
     const path = pathText(names);
     const target = now.type === FileType.SYMLINK ? readTarget(source) : undefined;
-    this.changes.push({
+    const report: ChangeReport = {
       outcome,
       kind: isDeletion ? "deleted" : old === undefined ? "added" : "modified",
       path,
@@ -217,19 +180,25 @@ export class Application {
       ...(reason !== undefined && { reason }),
       sensitive: !isDeletion && isSensitive(path, target),
       overwroteNewer: outcome === "applied" && isNewer(old, now),
-    });
+    };
+    this.#note(report, candidate);
     return outcome === "applied";
+  }
+
+  #note(report: ChangeReport, candidate?: Candidate): void {
+    this.changes.push(report);
+    if (report.outcome !== "applied") this.#destination.kept?.(report, candidate);
   }
 
   #reportRemains(candidate: Candidate, { protectedPath, errno }: RemovalResult): boolean {
     if (protectedPath === undefined) return this.#report(candidate, "failed", reasonFor(errno ?? Errno.ENOTEMPTY));
-    return this.#report(candidate, "refused", `the directory holds what the rules protect: ${protectedPath}`);
+    return this.#report(candidate, "refused", `${HOLDS_PROTECTED}: ${protectedPath}`);
   }
 
   #reportMeaningless(pair: Pair, { meaningless }: DeltaDirectory): void {
     if (pair.selection.standing !== "within") return;
     for (const name of meaningless) {
-      this.changes.push({
+      this.#note({
         outcome: "refused",
         kind: "deleted",
         path: pathText([...pair.names, name]),
@@ -242,7 +211,7 @@ export class Application {
   }
 
   #failedDirectory({ names }: Pair, errno: number, reason = "the directory cannot be read"): void {
-    this.changes.push({
+    this.#note({
       outcome: "failed",
       kind: "modified",
       path: pathText(names),
@@ -265,6 +234,9 @@ function isNewer(old: syscalls.Stat | undefined, now: syscalls.Stat): boolean {
 }
 
 function reasonFor(errno: number): string {
+  if (errno === Errno.EBUSY) return "busy: it kept changing while it was being copied";
+  if (errno === Errno.EFBIG) return "it is too large";
+  if (errno === Errno.EILSEQ) return "a name or a link that is not UTF-8";
   if (errno === Errno.ESTALE) return "it changed while it was being copied";
   if (errno === Errno.ENOSPC || errno === Errno.EDQUOT) return "the disk is full";
   if (errno === Errno.ENOTEMPTY) return "the directory is not empty";

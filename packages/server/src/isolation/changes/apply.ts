@@ -1,6 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
 import { Application } from "./application.ts";
+import { CodebaseWriter, Rehearsal } from "./destination.ts";
 import { requireChanges } from "./diff.ts";
 import { LockedCodebase, LockedDelta, OpenLayers } from "./places.ts";
 import type { ApplyReport } from "./report.ts";
@@ -34,7 +35,9 @@ export async function applyChanges(spec: ApplySpec): Promise<ApplyReport> {
     using layers = new OpenLayers(spec.delta, [spec.lower]);
     await requireChanges(layers, selection);
   }
-  const application = new Application({ delta: locked.delta, dryRun, signal: spec.signal });
+  const { signal } = spec;
+  const destination = dryRun ? new Rehearsal() : new CodebaseWriter({ delta: locked.delta, signal });
+  const application = new Application({ destination, signal });
   // The descriptor that holds the lock is not the one that is read from: reading moves its position.
   const lower = syscalls.openat(codebase.root, ".", syscalls.Open.RDONLY | syscalls.Open.DIRECTORY);
   try {
@@ -44,7 +47,7 @@ export async function applyChanges(spec: ApplySpec): Promise<ApplyReport> {
       names: [],
       scope: policy.root,
       selection,
-      opaque: false,
+      opaque: undefined,
     });
   } finally {
     syscalls.close(lower);

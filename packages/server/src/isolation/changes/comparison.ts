@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { Errno, syscalls } from "@agentfense/fuse";
 
 const { FileType, Open, Stat } = syscalls;
@@ -52,6 +53,22 @@ export async function sameContent(now: Place, old: Place): Promise<boolean> {
     }
   } finally {
     for (const fd of [a, b]) if (fd !== undefined && fd >= 0) syscalls.close(fd);
+  }
+}
+
+/** Of what an open file holds, in hexadecimal; undefined when it cannot be read. */
+export async function sha256Of(fd: number, signal?: AbortSignal): Promise<string | undefined> {
+  const hash = createHash("sha256");
+  const block = Buffer.allocUnsafe(BLOCK);
+  for (let offset = 0, blocks = 1; ; blocks++) {
+    const length = syscalls.pread(fd, block, BLOCK, offset);
+    if (length < 0) return undefined;
+    if (length === 0) return hash.digest("hex");
+    hash.update(block.subarray(0, length));
+    offset += length;
+    if (blocks % BLOCKS_IN_A_ROW !== 0) continue;
+    await new Promise((resolve) => setImmediate(resolve));
+    signal?.throwIfAborted();
   }
 }
 

@@ -1,4 +1,5 @@
 import { syscalls } from "@agentfense/fuse";
+import { compileRules, type Policy, type Rule } from "@agentfense/permission";
 import { textOf } from "../filesystem/names.ts";
 import { MODE_BITS, openRegular, readTarget, sameContent } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
@@ -38,7 +39,9 @@ export interface DiffSpec {
   /** Codebase directories, top first. */
   readonly lowers: readonly string[];
   /** Only these, each with all that is below it. One without a change is an error. */
-  readonly paths?: readonly string[];
+  readonly paths?: readonly string[] | undefined;
+  /** What these hide or only let be looked at is left out; absent: all is told. */
+  readonly rules?: readonly Rule[] | undefined;
   /** Files beyond this size, on either side, are not shown; default 1 MiB. */
   readonly maxBytes?: number;
 }
@@ -52,15 +55,16 @@ const DEFAULT_MAX_BYTES = 1 << 20;
 export async function* diffChanges(spec: DiffSpec): AsyncGenerator<FileDiff> {
   const selection = Selection.of(spec.paths);
   using layers = new OpenLayers(spec.delta, spec.lowers);
-  await requireChanges(layers, selection);
-  for await (const change of walkChanges(layers, selection))
+  const policy = spec.rules === undefined ? undefined : compileRules(spec.rules);
+  await requireChanges(layers, selection, policy);
+  for await (const change of walkChanges(layers, selection, policy))
     yield await describe(change, spec.maxBytes ?? DEFAULT_MAX_BYTES);
 }
 
 /** Throws unless every path of the selection has a change at or below it. */
-export async function requireChanges(layers: OpenLayers, selection: Selection): Promise<void> {
+export async function requireChanges(layers: OpenLayers, selection: Selection, policy?: Policy): Promise<void> {
   if (selection.namedPaths().length === 0) return;
-  for await (const change of walkChanges(layers, selection)) selection.meet(change.names);
+  for await (const change of walkChanges(layers, selection, policy)) selection.meet(change.names);
   const unmet = selection.unmet();
   if (unmet.length > 0) throw new ChangesError("NO_CHANGE", `the delta changes nothing at ${unmet.join(", ")}`);
 }

@@ -1,5 +1,6 @@
 import { Errno, errnoName, syscalls } from "@agentfense/fuse";
 import type { Delta } from "../filesystem/delta.ts";
+import { readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { withOwnRights } from "../filesystem/own-rights.ts";
 import { isReserved, OPAQUE_MARKER, whiteoutFor } from "../filesystem/whiteouts.ts";
@@ -28,32 +29,96 @@ export interface DiscardReport {
  * copied up counts as a change. A path without one is an error, and nothing is done.
  */
 export async function discardChanges(spec: DiscardSpec): Promise<DiscardReport> {
-  const selection = Selection.of(spec.paths);
   using locked = new LockedDelta(spec.delta);
-  const { delta } = locked;
-  const named = selection.namedPaths();
-  if (spec.paths === undefined || named.some(({ names }) => names.length === 0)) return discardAll(delta);
-  for (const { given, names } of named) requireChange(delta.tree, given, names);
-  const discarded: string[] = [];
-  const failed: { path: string; reason: string }[] = [];
-  for (const { names } of named) {
-    const code = discardEntry(delta, names);
-    if (code < 0) failed.push({ path: pathText(names), reason: errnoName(-code) });
-    else discarded.push(pathText(names));
-  }
-  return { discarded, failed };
+  return discardFrom(locked.delta, spec.paths);
 }
 
-function discardAll(delta: Delta): DiscardReport {
-  const names: string[] = [];
-  const read = readDirectory(delta.tree, (name) => names.push(name));
-  const failed = read < 0 ? [{ path: "/", reason: errnoName(-read) }] : [];
-  // Whiteouts first: one beside an entry would delete the name the moment the entry goes.
-  for (const name of names.sort((a, b) => Number(isReserved(b)) - Number(isReserved(a)))) {
-    const code = removeEntry(delta, delta.tree, name);
-    if (code < 0) failed.push({ path: pathText([name]), reason: errnoName(-code) });
+/** What a live workspace has to say about it. */
+export interface DiscardWatch {
+  /** Something at or below the path is open for writing. */
+  isWritten(names: readonly string[]): boolean;
+  /** The delta holds nothing of this path any more. */
+  onGone(names: readonly string[]): void;
+}
+
+const NOBODY: DiscardWatch = { isWritten: () => false, onGone: () => {} };
+
+/** The same for a delta that is open, without waiting. What is open for writing stays, and is reported as failed. */
+export function discardFrom(
+  delta: Delta,
+  paths: readonly string[] | undefined,
+  watch: DiscardWatch = NOBODY,
+): DiscardReport {
+  const named = Selection.of(paths).namedPaths();
+  const discarding = new Discarding(delta, watch);
+  if (paths === undefined || named.some(({ names }) => names.length === 0)) return discarding.all();
+  for (const { given, names } of named) requireChange(delta.tree, given, names);
+  for (const { names } of named) discarding.path(names);
+  return discarding;
+}
+
+class Discarding implements DiscardReport {
+  readonly discarded: string[] = [];
+  readonly failed: { path: string; reason: string }[] = [];
+  readonly #delta: Delta;
+  readonly #watch: DiscardWatch;
+
+  constructor(delta: Delta, watch: DiscardWatch) {
+    this.#delta = delta;
+    this.#watch = watch;
   }
-  return { discarded: ["/"], failed };
+
+  all(): DiscardReport {
+    this.#content([]);
+    return { discarded: ["/"], failed: this.failed };
+  }
+
+  path(names: readonly string[]): void {
+    const before = this.failed.length;
+    this.#entry(names);
+    if (this.failed.length === before) this.discarded.push(pathText(names));
+  }
+
+  #entry(names: readonly string[]): void {
+    if (!this.#watch.isWritten(names)) {
+      const code = discardEntry(this.#delta, names);
+      if (code < 0) this.#fail(names, errnoName(-code));
+      else this.#watch.onGone(names);
+    } else if (isOpenDirectory(this.#delta.tree, names)) this.#content(names);
+    else this.#fail(names, "open for writing");
+  }
+
+  /** Everything in a directory, but not the directory. */
+  #content(names: readonly string[]): void {
+    const code = inDirectory(this.#delta.tree, [...names, "."], (directory) => {
+      const read = readDeltaDirectory(directory);
+      if (typeof read === "number") return read;
+      for (const name of new Set([...read.names, ...read.whiteouts.keys()])) this.#entry([...names, name]);
+      // What was put aside, and marks that mean nothing.
+      const rest: string[] = [];
+      const listed = readDirectory(directory, (name) => {
+        if (isReserved(name)) rest.push(name);
+      });
+      for (const name of rest) {
+        const removed = removeEntry(this.#delta, directory, name);
+        if (removed < 0) this.#fail([...names, name], errnoName(-removed));
+      }
+      return listed;
+    });
+    if (code < 0) this.#fail(names, errnoName(-code));
+  }
+
+  #fail(names: readonly string[], reason: string): void {
+    this.failed.push({ path: pathText(names), reason });
+  }
+}
+
+/** A directory that shows the codebase's beneath it, so that its entries can be discarded one by one. */
+function isOpenDirectory(tree: number, names: readonly string[]): boolean {
+  const code = inDirectory(tree, [...names, "."], (directory) =>
+    statOf({ directory, name: OPAQUE_MARKER }) === undefined ? 1 : 0,
+  );
+  return code === 1;
 }
 
 /**

@@ -109,8 +109,8 @@ function putInPlace({ directory, name }: Place, unfinished: string): number {
   return removed;
 }
 
-// The agent's copy may be unreadable to its own owner, when that is not root.
-function openDeltaFile(source: Place, stat: syscalls.Stat): number {
+/** Opens a file of the delta, and says what it is then. The agent may have made it unreadable to a server that is not root. */
+export function openDeltaFile(source: Place, stat: syscalls.Stat): number {
   const fd = openRegular(source, stat);
   const own = statOf(source);
   if (-fd !== Errno.EACCES || own?.type !== FileType.REGULAR) return fd;
@@ -121,7 +121,8 @@ function openDeltaFile(source: Place, stat: syscalls.Stat): number {
   return again;
 }
 
-function hasChanged(fd: number, before: syscalls.Stat): boolean {
+/** The open file is not what it was. */
+export function hasChanged(fd: number, before: syscalls.Stat): boolean {
   const now = new Stat();
   if (syscalls.fstat(fd, now) < 0) return true;
   const same = now.size === before.size && now.mtime === before.mtime && now.mtimeNs === before.mtimeNs;

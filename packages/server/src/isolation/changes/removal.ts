@@ -3,8 +3,12 @@ import { LEVEL, type Scope } from "@agentfense/permission";
 import { DirentType, readDirectory } from "../filesystem/directory-reader.ts";
 import { textOf } from "../filesystem/names.ts";
 import type { Place } from "./comparison.ts";
+import { pathText } from "./walk.ts";
 
-const { AT_REMOVEDIR, Open } = syscalls;
+const { Open } = syscalls;
+
+/** Takes an entry away, of a d_type; a directory is empty by then. 0 or an errno. */
+type Remove = (place: Place, names: readonly string[], type: number) => number;
 
 /** What removing an entry of the codebase with all below it came to. */
 export interface RemovalResult {
@@ -18,33 +22,30 @@ export interface RemovalResult {
 
 /**
  * Removes an entry of the codebase as far as the rules allow: only what has level `write` goes, and a directory only when
- * nothing is left in it. Device nodes never showed in the sandbox, so it cannot have deleted them. In a rehearsal nothing
- * is touched.
+ * nothing is left in it. Device nodes never showed in the sandbox, so it cannot have deleted them.
  */
 export async function removeTree(
   place: Place,
   type: number,
   scope: Scope,
-  path: string,
-  options: { rehearsal: boolean },
+  names: readonly string[],
+  remove: Remove,
 ): Promise<RemovalResult> {
-  if (type === DirentType.CHARACTER || type === DirentType.BLOCK) return { gone: false, protectedPath: path };
-  if (type !== DirentType.DIRECTORY) {
-    if (scope.level < LEVEL.write) return { gone: false, protectedPath: path };
-    return finish(options.rehearsal ? 0 : syscalls.unlinkat(place.directory, place.name));
+  const isProtected = { gone: false, protectedPath: pathText(names) };
+  if (type === DirentType.CHARACTER || type === DirentType.BLOCK) return isProtected;
+  if (type === DirentType.DIRECTORY) {
+    const below = await emptyTree(place, scope, names, remove);
+    if (!below.gone) return below;
   }
-  const below = await emptyTree(place, scope, path, options);
-  if (!below.gone) return below;
-  if (scope.level < LEVEL.write) return { gone: false, protectedPath: path };
-  return finish(options.rehearsal ? 0 : syscalls.unlinkat(place.directory, place.name, AT_REMOVEDIR));
+  return scope.level < LEVEL.write ? isProtected : finish(-remove(place, names, type));
 }
 
 /** Removes what is in a directory, not the directory. */
 export async function emptyTree(
   place: Place,
   scope: Scope,
-  path: string,
-  options: { rehearsal: boolean },
+  names: readonly string[],
+  remove: Remove,
 ): Promise<RemovalResult> {
   await new Promise((resolve) => setImmediate(resolve));
   const directory = syscalls.openat(place.directory, place.name, Open.RDONLY | Open.DIRECTORY);
@@ -55,9 +56,8 @@ export async function emptyTree(
     if (code < 0) return finish(code);
     let result: RemovalResult = { gone: true };
     for (const [name, type] of entries) {
-      const text = textOf(name);
       const known = type === DirentType.UNKNOWN ? typeAt({ directory, name }) : type;
-      const below = await removeTree({ directory, name }, known, scope.child(text), `${path}/${text}`, options);
+      const below = await removeTree({ directory, name }, known, scope.child(textOf(name)), [...names, name], remove);
       if (!below.gone) result = { ...below, ...result, gone: false };
     }
     return result;

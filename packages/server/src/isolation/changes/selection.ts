@@ -1,28 +1,13 @@
+import { namesOf } from "../filesystem/names.ts";
 import { ChangesError } from "./errors.ts";
 
-/**
- * The names on the way to a path as people write it, `/src/a.ts` or `src/a.ts`, as byte strings. Bytes that are not UTF-8
- * are lone surrogates U+DC80 to U+DCFF, as everywhere.
- */
+/** The names on the way to a path as people write it, `/src/a.ts` or `src/a.ts`, as byte strings. */
 function parsePath(path: string): string[] {
-  const names = path.split("/").filter((name) => name !== "" && name !== ".");
-  if (names.includes("..")) throw new ChangesError("INVALID_PATH", `a path of the workspace has no ..: ${path}`);
-  if (path.includes("\0")) throw new ChangesError("INVALID_PATH", `a path has no NUL character: ${path}`);
-  return names.map(bytesOf);
-}
-
-/** The inverse of `textOf`: a name as one character per byte. */
-function bytesOf(text: string): string {
-  return encodeText(text).toString("latin1");
-}
-
-/** Text in which lone surrogates stand for single bytes, as those bytes. */
-export function encodeText(text: string): Buffer {
-  const parts = text.split(/([\udc80-\udcff]+)/u);
-  return Buffer.concat(
-    parts.map((part, index) =>
-      index % 2 === 0 ? Buffer.from(part, "utf8") : Buffer.from(part, "utf16le").filter((_, at) => at % 2 === 0),
-    ),
+  const names = namesOf(path);
+  if (names !== undefined) return names;
+  throw new ChangesError(
+    "INVALID_PATH",
+    path.includes("\0") ? `a path has no NUL character: ${path}` : `a path of the workspace has no ..: ${path}`,
   );
 }
 

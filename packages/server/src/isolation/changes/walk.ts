@@ -1,7 +1,8 @@
 import { errnoName, syscalls } from "@agentfense/fuse";
+import { LEVEL, type Policy, type Scope } from "@agentfense/permission";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
-import { readDirectory } from "../filesystem/directory-reader.ts";
 import { textOf } from "../filesystem/names.ts";
+import { namesIn } from "../filesystem/opaque.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
 import { isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
@@ -36,17 +37,26 @@ interface Level {
   readonly lowers: readonly number[];
   readonly names: readonly string[];
   readonly selection: Selection;
+  /** Undefined where everything is told. */
+  readonly scope: Scope | undefined;
   /** A directory above is shut against the codebase, so nothing of it shows here either. */
   readonly opaque: boolean;
 }
 
-/** What the delta changes, in path order, restricted to a selection. No symlink is followed on either side. */
-export async function* walkChanges(layers: OpenLayers, selection: Selection): AsyncGenerator<FoundChange> {
+/**
+ * What the delta changes, in path order, restricted to a selection and, with a policy, to what the sandbox may read. No
+ * symlink is followed on either side.
+ */
+export async function* walkChanges(
+  layers: OpenLayers,
+  selection: Selection,
+  policy?: Policy,
+): AsyncGenerator<FoundChange> {
   using _rights = ownRights(layers.tree);
   const root = readDeltaDirectory(layers.tree);
   if (typeof root === "number")
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
-  yield* changesIn({ delta: layers.tree, lowers: layers.lowers, names: [], selection, opaque: false }, root);
+  yield* changesIn({ delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root, opaque: false }, root);
 }
 
 async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerator<FoundChange> {
@@ -58,13 +68,20 @@ async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerat
     const selection = level.selection.child(name);
     if (selection.standing === "outside") continue;
     const path = [...level.names, name];
+    const scope = level.scope?.child(textOf(name));
+    if (scope?.level === LEVEL.none && !scope.mayShowBelow) continue;
     const old = find(level.lowers, name);
-    if (directory.names.has(name)) yield* changesAt({ ...level, opaque, selection, names: path }, name, old);
-    else if (old !== undefined && selection.standing === "within") yield { kind: "deleted", names: path, old };
+    const within = selection.standing === "within" && tells(scope);
+    if (directory.names.has(name)) yield* changesAt({ ...level, opaque, selection, scope, names: path }, name, old);
+    else if (old !== undefined && within) yield { kind: "deleted", names: path, old };
   }
 }
 
-/** `level` is that of the directory, but for names and selection, which are the entry's own. */
+function tells(scope: Scope | undefined): boolean {
+  return scope === undefined || scope.level >= LEVEL.read;
+}
+
+/** `level` is that of the directory, but for names, selection and scope, which are the entry's own. */
 async function* changesAt(level: Level, name: string, old: Side | undefined): AsyncGenerator<FoundChange> {
   const now = find([level.delta], name);
   if (now === undefined) return;
@@ -74,7 +91,7 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
     now,
     ...(old && { old }),
   };
-  const within = level.selection.standing === "within";
+  const within = level.selection.standing === "within" && tells(level.scope);
   if (now.stat.type !== FileType.DIRECTORY) {
     if (within && !(old !== undefined && (await isUnchanged(now.place, old.place)))) yield change;
     return;
@@ -104,12 +121,6 @@ function find(directories: readonly number[], name: string): Side | undefined {
     if (stat !== undefined) return { place, stat };
   }
   return undefined;
-}
-
-export function namesIn(directories: readonly number[]): string[] {
-  const names: string[] = [];
-  for (const directory of directories) readDirectory(directory, (name) => names.push(name));
-  return names;
 }
 
 /** "/src/a.ts", as text. */

@@ -29,6 +29,8 @@ export interface Context {
   readonly privileged: boolean;
   /** The kernel is to forget a directory's listing before this request is answered. */
   readonly staleListing: (directory: number) => void;
+  /** The kernel is to ask for the attributes of a node again. */
+  readonly staleAttributes: (node: number) => void;
   /** Has another thread tell the kernel to drop the pages it caches of a file. */
   readonly stalePages: (node: number) => void;
   control: RequestControl | undefined;

@@ -228,6 +228,7 @@ export class CopyUp {
   #complete(node: Node, stat: syscalls.Stat, source: number, copy: number, temporary: string, empty: boolean): number {
     // The world may have moved on while a large file was copied.
     if (node.parent === undefined || node.inDelta) return node.inDelta ? 0 : Errno.ESTALE;
+    if (node.lowerInode !== stat.ino) return Errno.ESTALE;
     const directory = this.directory(node.parent);
     if (directory < 0) return -directory;
     syscalls.fchownat(copy, "", stat.uid, stat.gid);
@@ -264,9 +265,7 @@ export class CopyUp {
   // ESTALE makes the kernel look it up again and repeat what it was doing.
   #supersede(node: Node, deltaInode: number): number {
     this.#tree.inodes.keep(deltaInode, node.ino);
-    node.orphan = syscalls.dup(node.fd);
-    node.superseded = true;
-    this.#tree.unbind(node, node.parent!, node.name);
+    this.#tree.cutOff(node, node.parent!, node.name, { superseded: true });
     return -Errno.ESTALE;
   }
 

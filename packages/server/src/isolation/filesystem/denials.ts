@@ -21,18 +21,24 @@ const PER_SECOND = 20;
 /** Passes events on at a bounded rate: an agent that probes a million paths must not fill the operator's disk. */
 export class EventGate {
   readonly #emit: (event: FileSystemEvent) => void;
+  readonly #onDenied: (() => void) | undefined;
   readonly #nowMs: () => number;
   #tokens = BURST;
   #refilledAtMs: number;
   #suppressed = 0;
 
-  constructor(emit: (event: FileSystemEvent) => void, nowMs: () => number = () => performance.now()) {
+  constructor(
+    emit: (event: FileSystemEvent) => void,
+    options: { nowMs?: (() => number) | undefined; onDenied?: (() => void) | undefined } = {},
+  ) {
     this.#emit = emit;
-    this.#nowMs = nowMs;
-    this.#refilledAtMs = nowMs();
+    this.#onDenied = options.onDenied;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#refilledAtMs = this.#nowMs();
   }
 
   denied(path: () => string, operation: string, scope: Scope, pid: number): void {
+    this.#onDenied?.();
     const suppressed = this.#admit();
     if (suppressed < 0) return;
     const level = levelName(scope.level);

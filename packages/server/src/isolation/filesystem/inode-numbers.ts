@@ -13,19 +13,27 @@ const PATH_SEED = 0x3c6ef372;
 export class InodeNumbers {
   readonly #key = randomBytes(8);
   readonly #copiedUp = new Map<number, number>();
+  /** Numbers of codebase entries that the sandbox made and knows by another number, by the number of their path. */
+  readonly #handedOver = new Map<number, number>();
 
   /** Of a codebase entry, from its directory's number and its name. */
   ofPath(directory: number, name: string): number {
-    let a = PATH_SEED ^ (directory % LOW);
-    let b = PATH_SEED ^ Math.floor(directory / LOW);
-    for (let i = 0; i < name.length; i++) {
-      const byte = name.charCodeAt(i);
-      a = Math.imul(a ^ byte, 0x9e3779b1);
-      b = Math.imul(b ^ byte, 0x5f356495);
-    }
-    return join(a, b, name.length);
+    const number = hashOfPath(directory, name);
+    return this.#handedOver.size === 0 ? number : (this.#handedOver.get(number) ?? number);
   }
 
+  /** The delta's entry is in the codebase now, and keeps the number it had. */
+  handOver(deltaInode: number, directory: number, name: string): void {
+    const [number, usual] = [this.ofDelta(deltaInode), hashOfPath(directory, name)];
+    if (number === usual) this.#handedOver.delete(usual);
+    else this.#handedOver.set(usual, number);
+    this.release(deltaInode);
+  }
+
+  /** Nothing has this path any more; what comes there next is another entry. */
+  forgetPath(directory: number, name: string): void {
+    if (this.#handedOver.size > 0) this.#handedOver.delete(hashOfPath(directory, name));
+  }
   /** Of an entry that lives in the delta. */
   ofDelta(deltaInode: number): number {
     const kept = this.#copiedUp.get(deltaInode);
@@ -44,6 +52,17 @@ export class InodeNumbers {
   release(deltaInode: number): void {
     this.#copiedUp.delete(deltaInode);
   }
+}
+
+function hashOfPath(directory: number, name: string): number {
+  let a = PATH_SEED ^ (directory % LOW);
+  let b = PATH_SEED ^ Math.floor(directory / LOW);
+  for (let i = 0; i < name.length; i++) {
+    const byte = name.charCodeAt(i);
+    a = Math.imul(a ^ byte, 0x9e3779b1);
+    b = Math.imul(b ^ byte, 0x5f356495);
+  }
+  return join(a, b, name.length);
 }
 
 function join(first: number, second: number, salt: number): number {

@@ -20,11 +20,16 @@ export class Listing {
     this.inodes.push(ino);
   }
 
-  remove(name: string): void {
+  /** Where a name stands; undefined when it is not listed. */
+  positionOf(name: string): number | undefined {
     this.#positions ??= new Map(this.names.map((each, position) => [each, position]));
-    const position = this.#positions.get(name);
+    return name === "" ? undefined : this.#positions.get(name);
+  }
+
+  remove(name: string): void {
+    const position = this.positionOf(name);
     if (position === undefined) return;
-    this.#positions.delete(name);
+    this.#positions?.delete(name);
     this.names[position] = "";
     this.holes += 1;
   }

@@ -16,6 +16,27 @@ export function textOf(bytes: string): string {
   }
 }
 
+/** The inverse of `textOf`: a name as one character per byte. */
+export function bytesOf(text: string): string {
+  return encodeText(text).toString("latin1");
+}
+
+/** Text in which lone surrogates stand for single bytes, as those bytes. */
+export function encodeText(text: string): Buffer {
+  const parts = text.split(/([\udc80-\udcff]+)/u);
+  return Buffer.concat(
+    parts.map((part, index) =>
+      index % 2 === 0 ? Buffer.from(part, "utf8") : Buffer.from(part, "utf16le").filter((_, at) => at % 2 === 0),
+    ),
+  );
+}
+
+/** The names of a path, "/src/a.ts" or "src/a.ts", as byte strings; undefined for one that is no path of a workspace. */
+export function namesOf(path: string): string[] | undefined {
+  const names = path.split("/").filter((name) => name !== "" && name !== ".");
+  return names.includes("..") || path.includes("\0") ? undefined : names.map(bytesOf);
+}
+
 function escapeInvalid(buffer: Buffer): string {
   let text = "";
   for (let at = 0; at < buffer.length; ) {

@@ -69,6 +69,8 @@ export class Node {
   fdWritable = false;
   /** Inode in the delta, when that is where it is. */
   deltaInode = 0;
+  /** Inode in the topmost codebase layer that holds it; 0 when none does. Of merged directories and what only codebases have. */
+  lowerInode = 0;
   /** Counted against the quota although it has no name (O_TMPFILE). */
   countedNameless = false;
   /** Apparent size as of the last stat; exact while a quota needs it. */
@@ -78,8 +80,10 @@ export class Node {
   orphan = -1;
   /** Has no name any more. */
   removed = false;
-  /** Its name belongs to a newer node, the copy in the delta; this one lives on for the handles it has. */
+  /** Its name belongs to a newer node (the copy in the delta, a newer file); this one lives on for the handles it has. */
   superseded = false;
+  /** The name it was cut off from: its rules still hold. */
+  formerName: Name | undefined;
 
   constructor(
     id: number,

@@ -34,6 +34,12 @@ export class Quota {
     return true;
   }
 
+  measureAnew(tree: number): void {
+    this.usedBytes = 0;
+    this.usedFiles = 0;
+    this.measure(tree);
+  }
+
   /** Counts what an existing delta holds already. */
   measure(tree: number): void {
     const stat = new syscalls.Stat();

@@ -42,6 +42,8 @@ export class Tree {
   /** The result of the last resolve(): attributes and layers of what was found. */
   readonly stat = new syscalls.Stat();
   foundLayers: readonly number[] = DELTA_ONLY;
+  /** Its inode in the topmost codebase layer, as Node.lowerInode has it. */
+  foundLower = 0;
   policy: Policy;
 
   readonly #nodes = new Map<number, Node>();
@@ -180,6 +182,7 @@ export class Tree {
       if (strictest?.level === LEVEL.none || (stricter && scope.level > LEVEL.none)) strictest = scope;
       strictest ??= scope;
     }
+    if (strictest === undefined && node.formerName) return this.childScope(node.formerName.parent, node.formerName.name);
     // Nameless: keeps what it had, or was made by the sandbox itself.
     return strictest ?? node.scope ?? this.policy.root;
   }
@@ -232,11 +235,17 @@ export class Tree {
     const layers = this.foundLayers;
     let node = parent.children?.get(name);
     if (node !== undefined && !this.#isSame(node, layers)) {
-      this.unbind(node, parent, name);
-      node = undefined;
+      if (this.#isSameDirectory(node, layers)) this.adopt(node);
+      else {
+        this.unbind(node, parent, name);
+        node = undefined;
+      }
     }
     const inDelta = layers[0] === DELTA;
     const isDirectory = stat.type === FileType.DIRECTORY;
+    if (node !== undefined && !inDelta && !isDirectory && node.lowerInode !== this.foundLower) {
+      node = this.replaceContent(node, parent, name);
+    }
     if (node === undefined && inDelta && !isDirectory && stat.nlink > 1) {
       node = this.#linked.get(stat.ino);
       node?.addName(parent, name);
@@ -247,6 +256,7 @@ export class Tree {
       node = new Node(this.#nextId, ino, stat.type, parent, name, layers);
       this.#nextId += 1;
       if (isDirectory) node.children = new Map();
+      node.lowerInode = node.hasLower ? this.foundLower : 0;
       this.#nodes.set(node.id, node);
     }
     if (inDelta) {
@@ -285,6 +295,59 @@ export class Tree {
     if (parent.children?.get(name) === node) parent.children.delete(name);
     node.dropName(parent, name);
     if (node.parent === undefined) node.removed = true;
+  }
+
+  /** A directory is made of the layers that resolve() has just found, and no longer of those it was made of. */
+  adopt(directory: Node): void {
+    directory.layers = this.foundLayers;
+    directory.lowerInode = directory.hasLower ? this.foundLower : 0;
+    directory.deltaInode = directory.inDelta ? this.stat.ino : 0;
+    directory.whiteouts = undefined;
+    directory.listing = undefined;
+    this.descriptors.drop(directory);
+    this.remember(directory);
+  }
+
+  /** A file of the delta has become the codebase's file that resolve() has just found; its handles keep what they have open. */
+  handOver(file: Node): void {
+    if (this.#linked.get(file.deltaInode) === file) this.#linked.delete(file.deltaInode);
+    file.layers = this.foundLayers;
+    file.lowerInode = this.foundLower;
+    file.deltaInode = 0;
+    file.fdWritable = false;
+    this.remember(file);
+  }
+
+  /**
+   * Another file of the codebase has taken the name. Whoever has the old one open keeps it, under the old node; otherwise the
+   * node becomes the new file's. What the kernel has cached of it is no longer good.
+   */
+  replaceContent(node: Node, parent: Node, name: string): Node | undefined {
+    if (node.openCount > 0) {
+      this.cutOff(node, parent, name, { superseded: true });
+      return undefined;
+    }
+    this.handOver(node);
+    node.bypassed = true;
+    node.contentKnown = false;
+    return node;
+  }
+
+  /** The node loses its name to something else, or to nothing; what is open of it can still be used. */
+  cutOff(node: Node, parent: Node, name: string, options: { superseded: boolean }): void {
+    if (node.moreNames !== undefined) {
+      this.unbind(node, parent, name);
+      return;
+    }
+    const held = node.isDirectory ? (node.descriptors?.[node.layer] ?? -1) : node.fd;
+    const isUsed = node.isDirectory ? node.lookups > 0 : node.openCount > 0;
+    if (isUsed && held >= 0 && node.orphan < 0) node.orphan = syscalls.dup(held);
+    node.formerName = { parent, name };
+    node.superseded = options.superseded && !node.isDirectory;
+    node.listing = undefined;
+    if (node.isDirectory) this.descriptors.drop(node);
+    this.unbind(node, parent, name);
+    this.release(node);
   }
 
   /** A file got its second name: from now on both are found by its inode. */
@@ -349,7 +412,8 @@ export class Tree {
     if (node.orphan >= 0) return { fd: node.orphan, name: "" };
     if (node.fd >= 0) return { fd: node.fd, name: "" };
     const isHeld = node === this.root || (node.isDirectory && !node.removed);
-    if (!isHeld && node.parent === undefined) return -Errno.ENOENT;
+    // Of a file that was replaced nothing is left to show: the kernel looks its name up again.
+    if (!isHeld && node.parent === undefined) return node.superseded ? -Errno.ESTALE : -Errno.ENOENT;
     const fd = this.descriptors.get(isHeld ? node : node.parent!, node.layer);
     return fd < 0 ? fd : { fd, name: isHeld ? "" : node.name };
   }
@@ -404,6 +468,7 @@ export class Tree {
     const { type } = this.stat;
     // Device nodes are refused to the sandbox, those of the codebase included.
     if (type === FileType.CHARACTER || type === FileType.BLOCK) return -Errno.ENOENT;
+    this.foundLower = layer === DELTA ? 0 : this.stat.ino;
     const mayMerge = type === FileType.DIRECTORY && index + 1 < parent.layers.length;
     this.foundLayers = mayMerge ? this.#mergedLayers(parent, name, index) : this.#single[layer]!;
     return 0;
@@ -416,9 +481,11 @@ export class Tree {
       const directory = this.descriptors.get(parent, layer);
       if (directory < 0 || syscalls.statat(directory, name, this.#otherStat) !== 0) continue;
       if (this.#otherStat.type !== FileType.DIRECTORY) break;
+      if (this.foundLower === 0) this.foundLower = this.#otherStat.ino;
       layers.push(layer);
     }
     const merges = layers.length > 1 && !(top === DELTA && this.#isOpaque(parent, name));
+    if (!merges && top === DELTA) this.foundLower = 0;
     return merges ? layers : this.#single[top]!;
   }
 
@@ -428,6 +495,12 @@ export class Tree {
     const opaque = syscalls.statat(fd, OPAQUE_MARKER, this.#otherStat) === 0;
     syscalls.close(fd);
     return opaque;
+  }
+
+  /** The directory that was known, with a codebase layer more or less: codebases change. */
+  #isSameDirectory(node: Node, layers: readonly number[]): boolean {
+    if (!node.isDirectory || this.stat.type !== FileType.DIRECTORY) return false;
+    return node.inDelta === (layers[0] === DELTA) && (!node.inDelta || node.deltaInode === this.stat.ino);
   }
 
   #isSame(node: Node, layers: readonly number[]): boolean {

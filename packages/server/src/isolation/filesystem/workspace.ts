@@ -10,6 +10,7 @@ import {
   Errno,
   type FileSystem,
   incrementEpoch,
+  invalidateAttributes,
   invalidateListing,
   type Reply,
   type RequestControl,
@@ -32,8 +33,10 @@ import type { Node } from "./node.ts";
 import { type Owner, Presentation } from "./presentation.ts";
 import { Quota, type QuotaLimits } from "./quota.ts";
 import { Removal } from "./removal.ts";
+import type { StaleReport } from "./refresh.ts";
 import { Renaming } from "./renaming.ts";
 import { Tree } from "./tree.ts";
+import { Upkeep } from "./upkeep.ts";
 
 const { FileType } = syscalls;
 
@@ -60,19 +63,16 @@ export interface WorkspaceOptions {
   readonly descriptors: DescriptorCache;
   readonly background: (job: BackgroundJob) => void;
   readonly onEvent: (event: FileSystemEvent) => void;
+  /** A rule refused something, whether or not an event tells of it. */
+  readonly onDenied?: () => void;
   /** Have the kernel drop the pages it caches of a file, from another thread. */
   readonly stalePages: (node: number) => void;
 }
 
-/** What the kernel must be told after the rules changed, by a thread that does not serve. */
-export interface StaleNames {
-  readonly inodes: readonly number[];
-  /** Names to drop one by one, for kernels that cannot drop all at once. */
-  readonly entries: readonly { readonly parent: number; readonly name: string }[];
-}
-
 /** The guarded workspace: a FUSE file system that shows delta over codebase and answers every operation by rule. */
 export class Workspace implements FileSystem {
+  /** What is done to the workspace from outside the mount. */
+  readonly upkeep: Upkeep;
   readonly #context: Context;
   readonly #tree: Tree;
   readonly #files: Files;
@@ -128,16 +128,20 @@ export class Workspace implements FileSystem {
         ownerOfAll: options.owner?.uid,
         oneUser: !options.privileged,
       }),
-      events: new EventGate(options.onEvent),
+      events: new EventGate(options.onEvent, { onDenied: options.onDenied }),
       writing,
       mapsOwner: options.owner !== undefined,
       privileged: options.privileged,
       staleListing: (directory) => {
         if (this.#connection) invalidateListing(this.#connection.fd, directory);
       },
+      staleAttributes: (node) => {
+        if (this.#connection) invalidateAttributes(this.#connection.fd, node);
+      },
       stalePages: options.stalePages,
       control: undefined,
     };
+    this.upkeep = new Upkeep(this.#context);
     this.#files = new Files(this.#context, { revocable: options.revocable, passthrough: options.passthrough });
     this.#directories = new Directories(this.#context, {
       entryMs: (node) => this.#entryMs(node),
@@ -177,11 +181,12 @@ export class Workspace implements FileSystem {
   }
 
   /** Puts other rules in force, for every path operation and open from now on. */
-  replaceRules(policy: Policy): StaleNames {
+  replaceRules(policy: Policy): StaleReport {
     const tree = this.#tree;
     tree.setPolicy(policy);
     const atOnce = (this.#connection?.minor ?? 0) >= EPOCH_MINOR && incrementEpoch(this.#connection!.fd) >= 0;
     const inodes: number[] = [];
+    // Names to drop one by one, for kernels that cannot drop all at once.
     const entries: { parent: number; name: string }[] = [];
     for (const node of tree.nodes()) {
       // Directories for their cached listing, open files so that no cached page outlives a revoked permission.

@@ -1,18 +1,21 @@
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { ring } from "@agentfense/fuse";
+import { EngineCounters } from "./counters.ts";
 import type { FromEngine, ToEngine } from "./messages.ts";
 
 /** The host's end of an engine thread: a mailbox with a bell. */
 export class EngineThread {
   readonly #worker: Worker;
   readonly #port: MessagePort;
+  readonly counters: EngineCounters;
   #doorbell = -1;
   #stopping = false;
   alive = true;
 
-  private constructor(worker: Worker, port: MessagePort) {
+  private constructor(worker: Worker, port: MessagePort, counters: EngineCounters) {
     this.#worker = worker;
     this.#port = port;
+    this.counters = counters;
   }
 
   static start(handlers: {
@@ -20,12 +23,13 @@ export class EngineThread {
     onLost: (reason: string) => void;
   }): Promise<EngineThread> {
     const { port1, port2 } = new MessageChannel();
+    const counters = new EngineCounters();
     const worker = new Worker(new URL("./engine-main.ts", import.meta.url), {
       name: "agentfense-engine",
-      workerData: { port: port2 },
+      workerData: { port: port2, counters: counters.buffer },
       transferList: [port2],
     });
-    const engine = new EngineThread(worker, port1);
+    const engine = new EngineThread(worker, port1, counters);
     return new Promise((resolve, reject) => {
       let reason = "it stopped by itself";
       worker.on("error", (error: Error) => {

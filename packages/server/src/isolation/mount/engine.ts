@@ -1,9 +1,12 @@
 import { type MessagePort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { check, MessageBuffers, ServeLoop, Session, syscalls } from "@agentfense/fuse";
 import { compileRules } from "@agentfense/permission";
+import { ChangesError } from "../changes/errors.ts";
 import { DescriptorCache } from "../filesystem/descriptor-cache.ts";
 import { Workspace } from "../filesystem/workspace.ts";
-import type { EngineMountSpec, FromEngine, ToEngine } from "./messages.ts";
+import { EngineCalls } from "./calls.ts";
+import { EngineCounters } from "./counters.ts";
+import type { EngineMountSpec, EngineRequest, FromEngine, ToEngine } from "./messages.ts";
 
 // The body of an engine thread. It serves all its mounts from one loop and never returns to Node's own event loop while it
 // lives: messages are fetched when the doorbell rings. It must never touch a path inside one of its mounts.
@@ -24,9 +27,13 @@ class Engine {
   readonly #buffers = new MessageBuffers();
   readonly #descriptors = new DescriptorCache(OPEN_DIRECTORIES);
   readonly #loop: ServeLoop;
+  readonly #counters: EngineCounters;
+  readonly #calls: EngineCalls;
 
-  constructor(port: MessagePort) {
+  constructor(port: MessagePort, counters: EngineCounters) {
     this.#port = port;
+    this.#counters = counters;
+    this.#calls = new EngineCalls((job) => this.#loop.background(job));
     this.#loop = new ServeLoop({
       onDoorbell: () => this.#fetchMessages(),
       onClosed: (session) => this.#closed(session),
@@ -62,8 +69,8 @@ class Engine {
       case "serve":
         this.#serve(message.mount, message.fd);
         break;
-      case "rules":
-        this.#replaceRules(message.mount, message.call, message.rules);
+      case "call":
+        this.#call(message.mount, message.call, message.request);
         break;
       case "drop": {
         const mount = this.#mounts.get(message.mount);
@@ -96,6 +103,7 @@ class Engine {
         descriptors: this.#descriptors,
         background: (job) => this.#loop.background(job),
         onEvent: (event) => this.#send({ kind: "event", mount: id, event }),
+        onDenied: () => this.#counters.denied(),
         stalePages: (node) => this.#send({ kind: "stale", mount: id, stale: { inodes: [node], entries: [] } }),
       });
       this.#mounts.set(id, { id, workspace, passthrough, session: undefined });
@@ -113,6 +121,7 @@ class Engine {
       fileSystem: mount.workspace,
       buffers: this.#buffers,
       passthrough: mount.passthrough,
+      requestCounts: this.#counters.requests,
       log: (message) => this.#send({ kind: "log", mount: id, message }),
       onReady: (connection) => this.#send({ kind: "ready", mount: id, passthrough: connection.passthrough }),
     });
@@ -120,15 +129,19 @@ class Engine {
     this.#loop.add(session);
   }
 
-  #replaceRules(id: number, call: number, rules: EngineMountSpec["rules"]): void {
-    try {
+  #call(id: number, call: number, request: EngineRequest): void {
+    const workspace = (): Workspace => {
       const mount = this.#mounts.get(id);
       if (mount === undefined) throw new Error("the workspace is not mounted");
-      const stale = mount.workspace.replaceRules(compileRules(rules));
-      this.#send({ kind: "rules-set", mount: id, call, stale });
-    } catch (error) {
-      this.#send({ kind: "rules-refused", mount: id, call, error: toError(error) });
-    }
+      return mount.workspace;
+    };
+    this.#calls.run(request, workspace, {
+      answer: (answer) => this.#send({ kind: "answer", mount: id, call, answer }),
+      refuse: (error) => {
+        const code = error instanceof ChangesError ? { code: error.code } : {};
+        this.#send({ kind: "refusal", mount: id, call, error: toError(error), ...code });
+      },
+    });
   }
 
   // The session has told its file system already.
@@ -165,4 +178,4 @@ function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-new Engine(workerData.port as MessagePort).run();
+new Engine(workerData.port as MessagePort, new EngineCounters(workerData.counters as SharedArrayBuffer)).run();

@@ -10,11 +10,16 @@ import {
   unmountNow,
 } from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
+import type { DiscardReport } from "../changes/discard.ts";
+import { ChangesError, type ChangesErrorCode } from "../changes/errors.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { QuotaLimits } from "../filesystem/quota.ts";
+import type { StaleReport } from "../filesystem/refresh.ts";
+import type { SettledEntry } from "../sandbox/api.ts";
 import { EngineThread } from "./engine-thread.ts";
-import type { FromEngine, StaleReport } from "./messages.ts";
+import { EngineCounters, type EngineCounts } from "./counters.ts";
+import type { EngineAnswer, EngineRequest, FromEngine } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
 
 export interface LogLine {
@@ -52,6 +57,12 @@ export interface WorkspaceMount extends AsyncDisposable {
   readonly features: { readonly passthrough: boolean; readonly privileged: boolean };
   /** Resolves when no cache of the kernel remembers the old rules. */
   updateRules(rules: readonly Rule[]): Promise<void>;
+  /** Somebody changed these paths of the codebase; resolves when nothing old is shown. */
+  codebaseChanged(paths: readonly string[]): Promise<void>;
+  /** Takes entries that the codebase has too out of the delta; gives the paths of those that stayed. */
+  settle(entries: readonly SettledEntry[]): Promise<readonly string[]>;
+  /** Takes changes out of the delta (all without paths); what is open for writing stays. */
+  discard(paths: readonly string[] | undefined): Promise<DiscardReport>;
   unmount(): Promise<void>;
 }
 
@@ -114,6 +125,11 @@ export class MountHost implements AsyncDisposable {
       await mount.unmount().catch(() => {});
       throw error;
     }
+  }
+
+  /** Of all engines, those that died included. */
+  counts(): EngineCounts {
+    return EngineCounters.sum(this.#engines.map((engine) => engine.counters));
   }
 
   async close(): Promise<void> {
@@ -236,13 +252,35 @@ class ServedMount implements WorkspaceMount {
 
   async updateRules(rules: readonly Rule[]): Promise<void> {
     compileRules(rules);
+    await this.#call({ kind: "rules", rules });
+  }
+
+  async codebaseChanged(paths: readonly string[]): Promise<void> {
+    if (paths.length > 0) await this.#call({ kind: "codebase", paths });
+  }
+
+  async settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {
+    if (entries.length === 0) return [];
+    const { stayed } = await this.#call({ kind: "settle", entries });
+    return stayed ?? [];
+  }
+
+  async discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
+    const { discarded } = await this.#call({ kind: "discard", paths });
+    return discarded ?? { discarded: [], failed: [] };
+  }
+
+  /** Has the engine do something, and the kernel forget what is no longer true then. */
+  async #call(request: EngineRequest): Promise<EngineAnswer> {
     if (this.#closed) throw new Error("the workspace is not mounted");
     this.#calls += 1;
     const call = this.#calls;
-    const set = this.#expect(`rules ${call}`);
-    this.engine.send({ kind: "rules", mount: this.#id, call, rules });
-    const answer = await set;
-    if (answer.kind === "rules-set") await this.#invalidate(answer.stale);
+    const answered = this.#expect(`call ${call}`);
+    this.engine.send({ kind: "call", mount: this.#id, call, request });
+    const message = await answered;
+    if (message.kind !== "answer") throw new Error(`an engine answered a call with ${message.kind}`);
+    await this.#invalidate(message.answer.stale);
+    return message.answer;
   }
 
   unmount(): Promise<void> {
@@ -265,11 +303,11 @@ class ServedMount implements WorkspaceMount {
       case "failed":
         this.#reject("prepared", message.error);
         break;
-      case "rules-set":
-        this.#settle(`rules ${message.call}`, message);
+      case "answer":
+        this.#settle(`call ${message.call}`, message);
         break;
-      case "rules-refused":
-        this.#reject(`rules ${message.call}`, message.error);
+      case "refusal":
+        this.#reject(`call ${message.call}`, errorOf(message));
         break;
       case "stale":
         this.#invalidate(message.stale).catch((error: unknown) => this.#error(`invalidation failed: ${String(error)}`));
@@ -336,6 +374,9 @@ class ServedMount implements WorkspaceMount {
   // Closing the last descriptor of the connection aborts it: whoever still waits on the mount gets ENOTCONN.
   #forgetDescriptor(): void {
     this.#closed = true;
+    for (const step of this.#steps.keys()) {
+      if (step.startsWith("call ")) this.#reject(step, new Error("the workspace is not mounted"));
+    }
     if (this.#fd >= 0) syscalls.close(this.#fd);
     this.#fd = -1;
   }
@@ -343,7 +384,9 @@ class ServedMount implements WorkspaceMount {
   async #invalidate(stale: StaleReport): Promise<void> {
     if (this.#fd < 0) return;
     const notifier = new Notifier(this.#fd);
-    for (const { parent, name } of stale.entries) await notifier.send(invalidateEntryMessage(parent, name));
+    for (const { parent, name, expireOnly } of stale.entries) {
+      await notifier.send(invalidateEntryMessage(parent, name, { expireOnly: expireOnly ?? false }));
+    }
     for (const inode of stale.inodes) await notifier.send(invalidateInodeMessage(inode, 0, 0));
   }
 
@@ -367,6 +410,11 @@ class ServedMount implements WorkspaceMount {
   #error(message: string): void {
     this.#log({ level: "error", message, mountPoint: this.mountPoint });
   }
+}
+
+// Errors cross threads without their class.
+function errorOf({ error, code }: { readonly error: Error; readonly code?: string }): Error {
+  return code === undefined ? error : new ChangesError(code as ChangesErrorCode, error.message);
 }
 
 async function withTimeout<T>(promise: Promise<T>, ms: number, message: string): Promise<T> {

@@ -1,7 +1,10 @@
 import type { Rule } from "@agentfense/permission";
+import type { DiscardReport } from "../changes/discard.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { QuotaLimits } from "../filesystem/quota.ts";
+import type { StaleReport } from "../filesystem/refresh.ts";
+import type { SettledEntry } from "../sandbox/api.ts";
 
 // What the host thread and an engine thread say to each other. Descriptors are numbers: both are one process.
 
@@ -22,7 +25,8 @@ export type ToEngine =
   | { readonly kind: "prepare"; readonly mount: number; readonly spec: EngineMountSpec }
   /** Serve the prepared workspace on this /dev/fuse descriptor. */
   | { readonly kind: "serve"; readonly mount: number; readonly fd: number }
-  | { readonly kind: "rules"; readonly mount: number; readonly call: number; readonly rules: readonly Rule[] }
+  /** Answered by `answer` or `refusal` with the same number. */
+  | { readonly kind: "call"; readonly mount: number; readonly call: number; readonly request: EngineRequest }
   /** Stop serving and close everything; the host closes the descriptor afterwards. */
   | { readonly kind: "drop"; readonly mount: number }
   | { readonly kind: "stop" };
@@ -34,14 +38,23 @@ export type FromEngine =
   | { readonly kind: "failed"; readonly mount: number; readonly error: Error }
   | { readonly kind: "ready"; readonly mount: number; readonly passthrough: boolean }
   | { readonly kind: "closed"; readonly mount: number }
-  | { readonly kind: "rules-set"; readonly mount: number; readonly call: number; readonly stale: StaleReport }
-  | { readonly kind: "rules-refused"; readonly mount: number; readonly call: number; readonly error: Error }
+  | { readonly kind: "answer"; readonly mount: number; readonly call: number; readonly answer: EngineAnswer }
+  | { readonly kind: "refusal"; readonly mount: number; readonly call: number; readonly error: Error; readonly code?: string }
   | { readonly kind: "stale"; readonly mount: number; readonly stale: StaleReport }
   | { readonly kind: "event"; readonly mount: number; readonly event: FileSystemEvent }
   | { readonly kind: "log"; readonly mount: number | undefined; readonly message: string };
 
-/** What the kernel must be told to forget. */
-export interface StaleReport {
-  readonly inodes: readonly number[];
-  readonly entries: readonly { readonly parent: number; readonly name: string }[];
+/** What can be asked of a mounted workspace. */
+export type EngineRequest =
+  | { readonly kind: "rules"; readonly rules: readonly Rule[] }
+  /** These paths of the codebase were changed. */
+  | { readonly kind: "codebase"; readonly paths: readonly string[] }
+  | { readonly kind: "settle"; readonly entries: readonly SettledEntry[] }
+  | { readonly kind: "discard"; readonly paths: readonly string[] | undefined };
+
+export interface EngineAnswer {
+  readonly stale: StaleReport;
+  /** Paths that did not settle. */
+  readonly stayed?: readonly string[];
+  readonly discarded?: DiscardReport;
 }

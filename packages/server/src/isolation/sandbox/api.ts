@@ -2,6 +2,8 @@ import type { Readable, Writable } from "node:stream";
 import type { Rule } from "@agentfense/permission";
 import type { BackendName, NetworkMode, TerminalSize } from "../backend/backend.ts";
 import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
+import type { DiscardReport } from "../changes/discard.ts";
+import type { DeltaStamp } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
 
 /** What a sandbox is made of. */
@@ -65,6 +67,21 @@ export interface Sandbox extends AsyncDisposable {
   /** New rules for one workspace (default /workspace), at once, kernel caches included. */
   updateRules(rules: readonly Rule[], target?: string): Promise<void>;
   usage(): Promise<ResourceUsage>;
+  /** Files as a process inside sees them: every rule applies. */
+  readonly files: ViewFiles;
+  /** Another hand changed these paths of a workspace's codebase ("/src/a.ts"); resolves when nothing old is shown. */
+  codebaseChanged(paths: readonly string[], target?: string): Promise<void>;
+  /**
+   * These delta entries are in the codebase now: lets go of each that is still what it was, so that the codebase shows
+   * through. What changed meanwhile, or is open for writing, stays. Gives the paths that stayed. Works on a stopped
+   * sandbox too.
+   */
+  settle(entries: readonly SettledEntry[], target?: string): Promise<readonly string[]>;
+  /**
+   * Throws changes of the delta away (all, or these paths with what is below them), also while it runs. What is open for
+   * writing stays and is reported.
+   */
+  discard(paths: readonly string[] | undefined, target?: string): Promise<DiscardReport>;
   /** Ends every process, then unmounts. The delta stays. */
   stop(): Promise<void>;
   /** Stops and leaves no trace but the deltas, which belong to the caller. */
@@ -124,6 +141,8 @@ export interface Session extends AsyncDisposable {
   readonly shell: string;
   /** Undefined while the shell lives. */
   readonly closed: SessionEnd | undefined;
+  /** Resolves when the session closes, whatever closed it. */
+  readonly ended: Promise<SessionEnd>;
   /** Callers take turns, first come first served. */
   exec(request: SessionExecRequest, options?: Cancellable): Promise<SessionExecResult>;
   execStream(request: SessionExecRequest, options?: Cancellable): AsyncIterable<ExecEvent>;
@@ -160,4 +179,47 @@ export interface Terminal extends AsyncDisposable {
   readonly exit: Promise<ExecOutcome>;
   resize(size: TerminalSize): Promise<void>;
   kill(): void;
+}
+
+export type { DeltaStamp };
+
+export interface SettledEntry {
+  /** "/src/a.ts" */
+  readonly path: string;
+  /** Absent for a deletion: what settles is then the whiteout. */
+  readonly stamp: DeltaStamp | undefined;
+}
+
+export interface ViewStat {
+  /** "/src/a.ts" */
+  readonly path: string;
+  readonly kind: "file" | "directory" | "symlink" | "other";
+  readonly size: number;
+  readonly mode: number;
+  /** Of a symbolic link, else "". */
+  readonly target: string;
+  readonly modifiedAtMs: number;
+}
+
+/**
+ * The first workspace through its mount. Paths are relative to it, with or without a leading slash or `/workspace`.
+ * Symbolic links are followed as inside, and never out of the workspace. A refusal is a SandboxError FILE_FAILED whose
+ * `errno` is what a process inside gets. All need a running sandbox.
+ */
+export interface ViewFiles {
+  /** Regular files only. The file is open before the promise resolves. */
+  read(path: string, options?: Cancellable): Promise<AsyncIterable<Buffer>>;
+  /** Replaces the content, or appends. Directories on the way must exist. */
+  write(
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    options?: Cancellable & { readonly mode?: number; readonly append?: boolean },
+  ): Promise<ViewStat>;
+  /** In the order of their paths; all below with `recursive`. Links are not followed below the path itself. */
+  list(path: string, options?: Cancellable & { readonly recursive?: boolean }): Promise<readonly ViewStat[]>;
+  /** Does not follow a link at the end. */
+  stat(path: string): Promise<ViewStat>;
+  makeDirectory(path: string, options?: { readonly recursive?: boolean }): Promise<ViewStat>;
+  remove(path: string, options?: { readonly recursive?: boolean }): Promise<void>;
+  move(from: string, to: string): Promise<ViewStat>;
 }

@@ -3,9 +3,13 @@ import type { Rule } from "@agentfense/permission";
 import type { Backend, BackendName, Box } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
+import { type DiscardReport, discardChanges } from "../changes/discard.ts";
+import { settleChanges } from "../changes/settle.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
 import { ShellSession } from "../session/session.ts";
+import { MountedFiles, noFiles } from "../view/files.ts";
+import type { ViewThread } from "../view/thread.ts";
 import type {
   Cancellable,
   ExecEvent,
@@ -18,8 +22,10 @@ import type {
   SandboxStatus,
   Session,
   SessionRequest,
+  SettledEntry,
   Terminal,
   TerminalRequest,
+  ViewFiles,
   WorkspaceSpecification,
 } from "./api.ts";
 import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./exec.ts";
@@ -36,6 +42,7 @@ export interface SandboxParts {
   readonly box: Box;
   readonly mountPoints: readonly string[];
   readonly mounts: MountHost | undefined;
+  readonly view: ViewThread;
   readonly instance: Instance;
   readonly timeLimits: TimeLimits;
   readonly onDestroyed: () => void;
@@ -48,6 +55,8 @@ export interface SandboxParts {
 export class GuardedSandbox implements Sandbox {
   readonly id: string;
   readonly runtime: BackendName;
+  readonly files: ViewFiles;
+  readonly #mountedFiles: MountedFiles | undefined;
   readonly #parts: SandboxParts;
   readonly #spec: SandboxSpec;
   readonly #box: Box;
@@ -68,6 +77,11 @@ export class GuardedSandbox implements Sandbox {
     this.#spec = parts.spec;
     this.#box = parts.box;
     for (const workspace of parts.spec.workspaces) this.#rules.set(targetOf(workspace), workspace.rules);
+    if (parts.mounts !== undefined) {
+      const target = this.#workspace;
+      this.#mountedFiles = new MountedFiles({ thread: parts.view, mountPoint: () => this.#mountPoint(target), target });
+    }
+    this.files = this.#mountedFiles ?? noFiles(() => this.#requireRunning());
   }
 
   get status(): SandboxStatus {
@@ -174,13 +188,29 @@ export class GuardedSandbox implements Sandbox {
   }
 
   async updateRules(rules: readonly Rule[], target: string = this.#workspace): Promise<void> {
-    await this.#inTurn(async () => {
-      this.#refuseDestroyed();
-      if (!this.#rules.has(target)) {
-        throw new SandboxError("INVALID_ARGUMENT", `there is no workspace at ${JSON.stringify(target)}`);
-      }
-      await this.#mounted.get(target)?.updateRules(rules);
+    await this.#ofWorkspace(target, async (_workspace, mount) => {
+      await mount?.updateRules(rules);
       this.#rules.set(target, rules);
+    });
+  }
+
+  async codebaseChanged(paths: readonly string[], target: string = this.#workspace): Promise<void> {
+    // Without a mount nothing is remembered.
+    await this.#ofWorkspace(target, async (_workspace, mount) => mount?.codebaseChanged(paths));
+  }
+
+  settle(entries: readonly SettledEntry[], target: string = this.#workspace): Promise<readonly string[]> {
+    return this.#ofWorkspace(target, async ({ delta, lowers }, mount) => {
+      if (delta === undefined || entries.length === 0) return [];
+      return mount === undefined ? await settleChanges({ delta, lowers, entries }) : await mount.settle(entries);
+    });
+  }
+
+  discard(paths: readonly string[] | undefined, target: string = this.#workspace): Promise<DiscardReport> {
+    return this.#ofWorkspace(target, async ({ delta }, mount) => {
+      if (delta === undefined) return { discarded: [], failed: [] };
+      if (mount !== undefined) return await mount.discard(paths);
+      return await discardChanges({ delta, ...(paths && { paths }) });
     });
   }
 
@@ -218,6 +248,28 @@ export class GuardedSandbox implements Sandbox {
   /** The first workspace: where commands start. */
   get #workspace(): string {
     return targetOf(this.#spec.workspaces[0]!);
+  }
+
+  /** Takes its turn with start and stop, so that a workspace is mounted or not as long as the work takes. */
+  #ofWorkspace<T>(
+    target: string,
+    work: (workspace: WorkspaceSpecification, mount: WorkspaceMount | undefined) => Promise<T>,
+  ): Promise<T> {
+    return this.#inTurn(() => {
+      this.#refuseDestroyed();
+      const workspace = this.#spec.workspaces.find((each) => targetOf(each) === target);
+      if (workspace === undefined) {
+        throw new SandboxError("INVALID_ARGUMENT", `there is no workspace at ${JSON.stringify(target)}`);
+      }
+      return work(workspace, this.#mounted.get(target));
+    });
+  }
+
+  #mountPoint(target: string): string {
+    this.#requireRunning();
+    const mount = this.#mounted.get(target);
+    if (mount === undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the workspace is not mounted");
+    return mount.mountPoint;
   }
 
   async #shell(): Promise<string> {
@@ -310,6 +362,7 @@ export class GuardedSandbox implements Sandbox {
     await attempt(() => this.#box.stop());
     for (const ended of sessions) await attempt(() => ended);
     this.#sessions.clear();
+    await attempt(async () => this.#mountedFiles?.close());
     for (const mount of this.#mounted.values()) await attempt(() => mount.unmount());
     this.#mounted.clear();
     if (failures.length > 0) throw failures[0];

@@ -70,6 +70,7 @@ export class ShellSession implements Session {
   readonly #parts: Parts;
   readonly #turns = new Turns();
   readonly #gone = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<SessionEnd>();
   #closed: SessionEnd | undefined;
   #running: PromiseWithResolvers<Ending> | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -112,6 +113,10 @@ export class ShellSession implements Session {
 
   get closed(): SessionEnd | undefined {
     return this.#closed;
+  }
+
+  get ended(): Promise<SessionEnd> {
+    return this.#ended.promise;
   }
 
   async exec(request: SessionExecRequest, { signal }: Cancellable = {}): Promise<SessionExecResult> {
@@ -288,6 +293,7 @@ export class ShellSession implements Session {
     this.#turns.close(() => this.#closedError());
     if (end.reason !== "exited" && end.reason !== "killed") this.#running?.reject(this.#closedError());
     this.#options.onClosed?.(end);
+    this.#ended.resolve(end);
   }
 
   #closedError(): SandboxError {

@@ -1,0 +1,201 @@
+import type { Command } from "./command.ts";
+
+/** Commands load when they are called: `policy` needs no engine, and help needs nothing. */
+export const COMMANDS: Readonly<Record<string, { readonly summary: string; readonly load: () => Promise<Command> }>> = {
+  run: {
+    summary: "run a command on a directory in a sandbox, and list what it changed",
+    load: async () => (await import("./commands/run.ts")).run,
+  },
+  shell: {
+    summary: "an interactive shell on a directory in a sandbox",
+    load: async () => (await import("./commands/shell.ts")).shell,
+  },
+  doctor: {
+    summary: "what this machine lacks for running sandboxes, and how to fix it",
+    load: async () => (await import("./commands/doctor.ts")).doctor,
+  },
+  mount: {
+    summary: "show a directory to an agent through its rules, until interrupted",
+    load: async () => (await import("./commands/mount.ts")).mount,
+  },
+  diff: {
+    summary: "what a kept delta changes in its codebase",
+    load: async () => (await import("./commands/diff.ts")).diff,
+  },
+  apply: {
+    summary: "write the changes of a kept delta into the codebase, as far as the rules allow",
+    load: async () => (await import("./commands/apply.ts")).apply,
+  },
+  discard: {
+    summary: "throw away changes of a kept delta",
+    load: async () => (await import("./commands/discard.ts")).discard,
+  },
+  "policy explain": {
+    summary: "which rule decides about a path, and which ones lost",
+    load: async () => (await import("./commands/policy-explain.ts")).policyExplain,
+  },
+  "policy lint": {
+    summary: "secrets that stay visible, rules that match nothing",
+    load: async () => (await import("./commands/policy-lint.ts")).policyLint,
+  },
+  "policy tree": {
+    summary: "a directory as an agent would see it, with the level of each path",
+    load: async () => (await import("./commands/policy-tree.ts")).policyTree,
+  },
+  serve: {
+    summary: "the server: codebases, sandboxes and sessions over gRPC and REST",
+    load: async () => (await import("./commands/serve.ts")).serve,
+  },
+  "config print": {
+    summary: "every setting of the server, and where its value comes from",
+    load: async () => (await import("./commands/config-print.ts")).configPrint,
+  },
+  "key create": {
+    summary: "make an API key",
+    load: async () => (await import("./commands/key-create.ts")).keyCreate,
+  },
+  "key list": {
+    summary: "the API keys, without their secrets",
+    load: async () => (await import("./commands/key-list.ts")).keyList,
+  },
+  "key revoke": {
+    summary: "end an API key",
+    load: async () => (await import("./commands/key-revoke.ts")).keyRevoke,
+  },
+  "audit list": {
+    summary: "events of the audit log",
+    load: async () => (await import("./commands/audit-list.ts")).auditList,
+  },
+  "audit watch": {
+    summary: "events of the audit log as they happen",
+    load: async () => (await import("./commands/audit-watch.ts")).auditWatch,
+  },
+  "audit verify": {
+    summary: "whether the stored audit log is whole",
+    load: async () => (await import("./commands/audit-verify.ts")).auditVerify,
+  },
+  "codebase create": {
+    summary: "make an empty codebase",
+    load: async () => (await import("./commands/codebase-create.ts")).codebaseCreate,
+  },
+  "codebase upload": {
+    summary: "upload a directory; only what the server lacks is sent",
+    load: async () => (await import("./commands/codebase-upload.ts")).codebaseUpload,
+  },
+  "codebase list": {
+    summary: "codebases with their sizes and versions",
+    load: async () => (await import("./commands/codebase-list.ts")).codebaseList,
+  },
+  "codebase show": {
+    summary: "one codebase",
+    load: async () => (await import("./commands/codebase-show.ts")).codebaseShow,
+  },
+  "codebase files": {
+    summary: "files of a codebase",
+    load: async () => (await import("./commands/codebase-files.ts")).codebaseFiles,
+  },
+  "codebase download": {
+    summary: "a file of a codebase, or all of it as an archive",
+    load: async () => (await import("./commands/codebase-download.ts")).codebaseDownload,
+  },
+  "codebase versions": {
+    summary: "versions of a codebase, and what each changed",
+    load: async () => (await import("./commands/codebase-versions.ts")).codebaseVersions,
+  },
+  "codebase rollback": {
+    summary: "a new version with the content of an old one",
+    load: async () => (await import("./commands/codebase-rollback.ts")).codebaseRollback,
+  },
+  "codebase rename": {
+    summary: "rename a file of a codebase",
+    load: async () => (await import("./commands/codebase-rename.ts")).codebaseRename,
+  },
+  "codebase rm": {
+    summary: "delete a file of a codebase",
+    load: async () => (await import("./commands/codebase-rm.ts")).codebaseRm,
+  },
+  "codebase delete": {
+    summary: "delete a codebase with all its versions",
+    load: async () => (await import("./commands/codebase-delete.ts")).codebaseDelete,
+  },
+  "sandbox create": {
+    summary: "make a sandbox on a codebase",
+    load: async () => (await import("./commands/sandbox-create.ts")).sandboxCreate,
+  },
+  "sandbox list": {
+    summary: "sandboxes and their states",
+    load: async () => (await import("./commands/sandbox-list.ts")).sandboxList,
+  },
+  "sandbox show": {
+    summary: "everything about one sandbox",
+    load: async () => (await import("./commands/sandbox-show.ts")).sandboxShow,
+  },
+  "sandbox start": {
+    summary: "make a sandbox ready for commands",
+    load: async () => (await import("./commands/sandbox-start.ts")).sandboxStart,
+  },
+  "sandbox stop": {
+    summary: "end everything that runs in a sandbox",
+    load: async () => (await import("./commands/sandbox-stop.ts")).sandboxStop,
+  },
+  "sandbox destroy": {
+    summary: "end sandboxes and throw away their changes",
+    load: async () => (await import("./commands/sandbox-destroy.ts")).sandboxDestroy,
+  },
+  "sandbox exec": {
+    summary: "run a command in a sandbox",
+    load: async () => (await import("./commands/sandbox-exec.ts")).sandboxExec,
+  },
+  "sandbox ls": {
+    summary: "a directory as the sandbox sees it",
+    load: async () => (await import("./commands/sandbox-ls.ts")).sandboxLs,
+  },
+  "sandbox read": {
+    summary: "a file as the sandbox sees it",
+    load: async () => (await import("./commands/sandbox-read.ts")).sandboxRead,
+  },
+  "sandbox write": {
+    summary: "write a file of a sandbox, as far as its rules allow",
+    load: async () => (await import("./commands/sandbox-write.ts")).sandboxWrite,
+  },
+  "sandbox changes": {
+    summary: "what a sandbox changed",
+    load: async () => (await import("./commands/sandbox-changes.ts")).sandboxChanges,
+  },
+  "sandbox diff": {
+    summary: "what a sandbox changed, as a unified diff",
+    load: async () => (await import("./commands/sandbox-diff.ts")).sandboxDiff,
+  },
+  "sandbox apply": {
+    summary: "write a sandbox's changes into its codebase",
+    load: async () => (await import("./commands/sandbox-apply.ts")).sandboxApply,
+  },
+  "sandbox discard": {
+    summary: "throw away changes of a sandbox",
+    load: async () => (await import("./commands/sandbox-discard.ts")).sandboxDiscard,
+  },
+  "sandbox permissions": {
+    summary: "the rules of a sandbox, or new ones",
+    load: async () => (await import("./commands/sandbox-permissions.ts")).sandboxPermissions,
+  },
+  "sandbox explain": {
+    summary: "which rule decides about a path in a sandbox",
+    load: async () => (await import("./commands/sandbox-explain.ts")).sandboxExplain,
+  },
+  "session create": {
+    summary: "open a shell in a sandbox that stays",
+    load: async () => (await import("./commands/session-create.ts")).sessionCreate,
+  },
+  "session list": {
+    summary: "sessions of a sandbox",
+    load: async () => (await import("./commands/session-list.ts")).sessionList,
+  },
+  "session exec": {
+    summary: "run a line in the shell of a session",
+    load: async () => (await import("./commands/session-exec.ts")).sessionExec,
+  },
+  "session destroy": {
+    summary: "close a session",
+    load: async () => (await import("./commands/session-destroy.ts")).sessionDestroy,
+  },
+};

@@ -1,0 +1,83 @@
+import { once } from "node:events";
+import { openServer, type RunningServer } from "@agentfense/server";
+import { type Command, CommandFailure, type ExitCode, parseArguments, UsageError } from "../command.ts";
+import { print } from "../output.ts";
+import { readConfiguration, SETTING_OPTIONS, SETTINGS_HELP, withTwoDashes } from "../serve/configuration.ts";
+import { createLog } from "../serve/log.ts";
+import { StopSignals } from "../serve/stop-signals.ts";
+
+const HELP = `Usage: agentfense serve [OPTIONS]
+
+Runs the server until SIGTERM or SIGINT: codebases, sandboxes and sessions over gRPC and REST. Prints one line with its
+addresses when it listens; logs to stderr. A second signal ends it at once, and the next start cleans up.
+
+Settings come from a file, then from the environment (AGENTFENSE_SERVER_GRPC_ADDR …), then from these options; later ones
+win. Everything there is to set, and where each value comes from: agentfense config print.
+
+${SETTINGS_HELP}
+  -h, --help        this text
+
+The options of the earlier server work with one dash too: -config -grpc-addr -http-addr -codebase-path -runtime.
+
+Exit codes: 0 after a signal, 1 when it cannot run or did not end in time, 2 for a mistake in the settings.
+`;
+
+/** What was started ends within this, or is left for the next start to clean up. */
+const SHUT_DOWN_MS = 10_000;
+
+export const serve: Command = { help: HELP, run };
+
+async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = parseArguments(withTwoDashes(args), SETTING_OPTIONS);
+  if (positionals.length > 0) throw new UsageError("serve takes no arguments");
+  const { config } = await readConfiguration(values, process.env);
+  using stop = new StopSignals();
+  const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
+
+  const server = await openServer(config, { log }).catch((error: unknown) => {
+    throw new CommandFailure(`the server cannot start: ${describe(error)}`);
+  });
+  await print(addressLine(server));
+  const failed = await servesUntil(stop.signal, server);
+  log({
+    level: "info",
+    message: "shutting down",
+    ...(failed === undefined ? { signal: String(stop.signal.reason) } : {}),
+  });
+  const inTime = await shutsDown(server);
+  if (failed !== undefined) throw new CommandFailure(`the server cannot run: ${describe(failed)}`);
+  if (inTime) return 0;
+  process.stderr.write("agentfense: not everything ended in time; the next start cleans up\n");
+  return process.exit(1);
+}
+
+function addressLine({ grpcAddress, httpAddress }: RunningServer): string {
+  const rest = httpAddress === undefined ? "no REST" : `REST on ${httpAddress}`;
+  return `agentfense: gRPC on ${grpcAddress}, ${rest}\n`;
+}
+
+/** Gives what the server failed with on its way to being ready, or nothing when somebody asked it to end. */
+async function servesUntil(stop: AbortSignal, server: RunningServer): Promise<unknown> {
+  const stopped = stop.aborted ? Promise.resolve() : once(stop, "abort").then(() => undefined);
+  const neverReady = server.ready.then(
+    () => stopped,
+    (error: unknown) => error ?? new Error("unknown reason"),
+  );
+  return await Promise.race([stopped, neverReady]);
+}
+
+async function shutsDown(server: RunningServer): Promise<boolean> {
+  const { promise: tooLate, resolve } = Promise.withResolvers<false>();
+  const timer = setTimeout(() => resolve(false), SHUT_DOWN_MS);
+  try {
+    return await Promise.race([server.shutDown().then(() => true), tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const hint = "hint" in error && typeof error.hint === "string" ? `\n${error.hint}` : "";
+  return `${error.message}${hint}`;
+}

@@ -1,0 +1,34 @@
+import { constants } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+
+const CHUNK_BYTES = 262_144;
+
+/** A file of the walk, opened for reading: not through a link, and not when it has become something else. */
+export async function openContent(top: string, path: string): Promise<FileHandle> {
+  const file = await open(join(top, path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const status = await file.stat();
+  if (status.isFile()) return file;
+  await file.close();
+  throw new ContentChanged(path);
+}
+
+/** It is not what it was when the walk saw it. */
+export class ContentChanged extends Error {
+  constructor(path: string) {
+    super(`${path} changed while it was being read; try again`);
+  }
+}
+
+/** The bytes of a file in pieces. The size is what it is expected to have: one byte more is asked for, to notice growth. */
+export async function* piecesOf(file: FileHandle, size: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; ; ) {
+    const wanted = Math.min(CHUNK_BYTES, Math.max(size - at, 0) + 1);
+    const piece = Buffer.allocUnsafe(wanted);
+    const { bytesRead } = await file.read(piece, 0, wanted, at);
+    at += bytesRead;
+    if (bytesRead > 0) yield piece.subarray(0, bytesRead);
+    // A regular file gives less than was asked for at its end only.
+    if (bytesRead < wanted) return;
+  }
+}

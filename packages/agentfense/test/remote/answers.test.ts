@@ -1,0 +1,136 @@
+import { describe, expect, test } from "vitest";
+import { agentfense } from "../run-cli.ts";
+import { registryError, scriptedServer } from "./scripted-server.ts";
+
+const CODEBASE = {
+  id: "cb_1",
+  name: "bad\u001b[31mname",
+  ownerId: "alice",
+  size: 2048n,
+  fileCount: 3,
+  version: 7n,
+  updatedAt: { seconds: 1_770_000_000n, nanos: 5 },
+};
+
+describe("answers", () => {
+  test("a list is a table, all pages of it, with control characters escaped", async () => {
+    const server = await scriptedServer({
+      codebases: {
+        listCodebases: ({ pageToken, ownerId }) =>
+          pageToken === ""
+            ? { codebases: [CODEBASE], nextPageToken: `next ${ownerId}` }
+            : { codebases: [{ ...CODEBASE, id: "cb_22", name: pageToken, size: 5n }] },
+      },
+    });
+    expect(await server.run(["codebase", "list", "--owner", "al"])).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: [
+        "ID     NAME             OWNER  VERSION  FILES     SIZE  UPDATED",
+        "cb_1   bad\\x1b[31mname  alice        7      3  2.0 KiB  2026-02-02T02:40:00Z",
+        "cb_22  next al          alice        7      3      5 B  2026-02-02T02:40:00Z",
+        "",
+      ].join("\n"),
+    });
+  });
+
+  test("--json is what REST would have answered", async () => {
+    const server = await scriptedServer({ codebases: { getCodebase: () => CODEBASE } });
+    const { code, stdout } = await server.run(["codebase", "show", "--json", "cb_1"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      id: "cb_1",
+      name: "bad\u001b[31mname",
+      ownerId: "alice",
+      size: "2048",
+      fileCount: 3,
+      version: "7",
+      updatedAt: "2026-02-02T02:40:00.000000005Z",
+    });
+  });
+
+  test("the key travels in the header, from the environment or the option", async () => {
+    const server = await scriptedServer({ sandboxes: { destroySandbox: () => ({}) } });
+    await server.run(["sandbox", "destroy", "sb_1"], { env: { AGENTFENSE_API_KEY: "af_env" } });
+    await server.run(["sandbox", "destroy", "sb_1", "--api-key", "af_option"], {
+      env: { AGENTFENSE_API_KEY: "af_env" },
+    });
+    await server.run(["sandbox", "destroy", "sb_1"]);
+    expect(server.authorizations).toEqual(["Bearer af_env", "Bearer af_option", null]);
+  });
+});
+
+describe("errors are one line and exit code 1", () => {
+  test("the server's message with its hint", async () => {
+    const server = await scriptedServer({
+      sandboxes: {
+        getSandbox() {
+          throw registryError("SANDBOX_NOT_FOUND", "sandbox not found\u001b[0m", "list them: agentfense sandbox list");
+        },
+      },
+    });
+    expect(await server.run(["sandbox", "show", "sb_1"])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "agentfense: sandbox not found\\x1b[0m (list them: agentfense sandbox list)\n",
+    });
+  });
+
+  test("a missing key says where to put one", async () => {
+    const server = await scriptedServer({
+      system: {
+        listKeys() {
+          throw registryError("UNAUTHENTICATED", "an API key is required");
+        },
+      },
+    });
+    const { code, stderr } = await server.run(["key", "list"]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("put a key in AGENTFENSE_API_KEY") });
+  });
+
+  test("nothing listens", async () => {
+    const { code, stderr } = await agentfense(["codebase", "list", "--endpoint", "127.0.0.1:1"]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        "agentfense: nothing listens at http://127.0.0.1:1; is the server running? (agentfense serve, or --endpoint)\n",
+    });
+  });
+
+  test("a server that knows less than we do", async () => {
+    const server = await scriptedServer({});
+    const { code, stderr } = await server.run(["codebase", "versions", "cb_1"]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("cannot do that") });
+  });
+});
+
+describe("a command given wrongly ends with 2 before anything is sent", () => {
+  test.each([
+    [["sandbox", "show"], "sandbox show takes SANDBOX, not nothing"],
+    [["sandbox", "show", "a", "b"], "sandbox show takes SANDBOX, not a b"],
+    [["codebase", "files"], "codebase files takes CODEBASE [DIRECTORY], not nothing"],
+    [["sandbox", "exec", "sb_1", "ls"], "sandbox exec takes a command after --"],
+    [["sandbox", "create", "cb_1", "--network", "all"], "--network is one of none, private, host"],
+    [["sandbox", "create", "cb_1", "--preset", "nope"], "nope"],
+    [["sandbox", "create", "cb_1", "--label", "x"], "--label takes NAME=VALUE"],
+    [["sandbox", "discard", "sb_1"], "sandbox discard takes paths, or --all"],
+    [["codebase", "rollback", "cb_1", "-5"], "Unknown option '-5'"],
+    [["codebase", "rollback", "cb_1", "x"], "takes the number of a version"],
+    [["codebase", "list", "--endpoint", "ftp://x"], "an endpoint is http://HOST:PORT"],
+    [["codebase", "list", "--endpoint", "http://u:p@x:1"], "no user and no password"],
+    [["codebase", "list", "--endpoint", "http://x:1", "--ca", "y"], "--ca goes with an https:// endpoint"],
+    [["audit", "list", "--since", "yesterday"], "--since takes a time"],
+    [["key", "create"], "key create needs --owner"],
+    [["key", "create", "--owner", "a", "--role", "king"], "--role is one of admin, user, read-only"],
+    [["codebase", "upload", "/nowhere"], "DIR does not exist"],
+  ])("%j", async (args, reason) => {
+    const { code, stdout, stderr } = await agentfense(args);
+    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: expect.stringContaining(reason) });
+  });
+});
+
+test("a key that would travel unencrypted is warned about", async () => {
+  const args = ["codebase", "list", "--endpoint", "http://agentfense.invalid:9000"];
+  const { stderr } = await agentfense(args, { env: { AGENTFENSE_API_KEY: "af_x" } });
+  expect(stderr).toContain("the API key travels unencrypted to agentfense.invalid:9000");
+});

@@ -1,0 +1,225 @@
+import { Errno, syscalls } from "@agentfense/fuse";
+import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
+import { stampOf } from "../filesystem/settlement.ts";
+import type { DeltaStamp, SettledEntry } from "../sandbox/api.ts";
+import { Application, HOLDS_PROTECTED } from "./application.ts";
+import type { Candidate, Pair } from "./candidate.ts";
+import { MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
+import type { Departure } from "./departure.ts";
+import { type Destination, Rehearsal } from "./destination.ts";
+import { requireChanges, typeOf } from "./diff.ts";
+import type { Change } from "./list.ts";
+import { OpenLayers } from "./places.ts";
+import type { ChangeReport } from "./report.ts";
+import { Selection } from "./selection.ts";
+import { isSensitive } from "./sensitive.ts";
+import { StagingArea } from "./staging.ts";
+import { pathText } from "./walk.ts";
+
+const { FileType } = syscalls;
+
+export interface CollectSpec {
+  readonly delta: string;
+  readonly lower: string;
+  /** Those in force now, whatever they were when the delta was made. */
+  readonly rules: readonly Rule[];
+  /** Only these, each with all that is below it. One without a change is an error. */
+  readonly paths?: readonly string[] | undefined;
+  /** Where the content goes; absent: only told what would be collected, without size limits. */
+  readonly staging?: string | undefined;
+  /** Of all files together; what does not fit is not ready. Default 16 GiB. */
+  readonly maxBytes?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What stands at a path in the sandbox's version. */
+export interface CollectedEntry {
+  readonly kind: "file" | "directory" | "symlink" | "absent";
+  readonly mode: number;
+  /** Of a symlink, else "". */
+  readonly target: string;
+  readonly size: number;
+  /** Of a file, in hexadecimal; "" when nothing was staged. */
+  readonly sha256: string;
+  /** The name of a file's content in the staging directory, else "". */
+  readonly staged: string;
+  /** When the sandbox made this version, by the clock of the host; nothing in the sandbox can set it. */
+  readonly madeAtMs: number;
+}
+
+export interface CollectedChange {
+  readonly change: Change;
+  /** The codebase may have it: `entry` says what. Otherwise `reason` says why not. */
+  readonly ready: boolean;
+  readonly reason: string;
+  readonly sensitive: boolean;
+  readonly entry?: CollectedEntry;
+  /** To settle it by; absent for deletions. */
+  readonly stamp?: DeltaStamp;
+  /** The rules hide the path: it is not for the eyes of whoever acts for the sandbox. */
+  readonly hidden?: true;
+}
+
+export interface Collection {
+  /** In an order in which they can be carried out one by one: what is in a directory goes before it, and comes after it. */
+  readonly changes: readonly CollectedChange[];
+  /** What may leave the delta once the codebase has the ready ones; entries that change nothing are among them. */
+  readonly settled: readonly SettledEntry[];
+}
+
+const DEFAULT_MAX_BYTES = 16 * 1024 ** 3;
+
+/**
+ * Gets the changes of a delta ready for a codebase that others may be writing to: decides about each as applyChanges does,
+ * and copies what may go. The delta may be in use; what changes under the copy is not ready.
+ */
+export async function collectChanges(spec: CollectSpec): Promise<Collection> {
+  const policy = compileRules(spec.rules);
+  const selection = Selection.of(spec.paths);
+  const { signal } = spec;
+  using layers = new OpenLayers(spec.delta, [spec.lower]);
+  if (spec.paths !== undefined) await requireChanges(layers, selection);
+  using area =
+    spec.staging === undefined
+      ? undefined
+      : new StagingArea(spec.staging, { maxBytes: spec.maxBytes ?? DEFAULT_MAX_BYTES, signal });
+  const collecting = new Collecting(area);
+  const application = new Application({ destination: collecting, signal });
+  const lower = layers.lowers[0] ?? -1;
+  await application.directory({ delta: layers.tree, lower, names: [], scope: policy.root, selection, opaque: undefined });
+  area?.settle();
+  return { changes: collecting.changes, settled: collecting.settled };
+}
+
+/** Writes down what would be done to the codebase, and stages the content. */
+class Collecting extends Rehearsal implements Destination {
+  readonly changes: CollectedChange[] = [];
+  readonly settled: SettledEntry[] = [];
+  readonly #area: StagingArea | undefined;
+  /** Of the files that were staged: what they were at that moment. */
+  readonly #stamps = new Map<string, DeltaStamp>();
+  /** Directories with a change of their own; others leave by themselves when they are empty. */
+  readonly #directories = new Set<string>();
+
+  constructor(area: StagingArea | undefined) {
+    super();
+    this.#area = area;
+  }
+
+  override async file(candidate: Candidate): Promise<number> {
+    const path = pathText(candidate.names);
+    if (!isText(path)) return Errno.EILSEQ;
+    const { now } = candidate;
+    if (this.#area === undefined) {
+      this.#add(candidate, { kind: "file", mode: now.mode & MODE_BITS, size: now.size }, stampOf(now));
+      return 0;
+    }
+    const copy = await this.#area.copy(candidate.source);
+    if (typeof copy === "number") return copy;
+    const { mode, size, sha256, name: staged, stamp } = copy;
+    this.#stamps.set(path, stamp);
+    this.#add(candidate, { kind: "file", mode: mode & MODE_BITS, size, sha256, staged }, stamp);
+    return 0;
+  }
+
+  override link(candidate: Candidate): number {
+    const target = readTarget(candidate.source);
+    if (target === undefined) return Errno.ESTALE;
+    const text = Buffer.from(target, "latin1").toString("utf8");
+    const isUtf8 = Buffer.from(text, "utf8").toString("latin1") === target;
+    if (!isUtf8 || !isText(pathText(candidate.names))) return Errno.EILSEQ;
+    this.#add(candidate, { kind: "symlink", mode: 0o777, target: text }, stampOf(candidate.now));
+    return 0;
+  }
+
+  override makeDirectory(candidate: Candidate): number {
+    return this.#directory(candidate);
+  }
+
+  override setMode(candidate: Candidate): number {
+    return this.#directory(candidate);
+  }
+
+  override remove(place: Place, names: readonly string[], type: number, candidate: Candidate): number {
+    const path = pathText(names);
+    if (!isText(path)) return Errno.EILSEQ;
+    const old = statOf(place);
+    this.#push({
+      change: {
+        kind: "deleted",
+        path,
+        type: old === undefined ? "other" : typeOf(old),
+        size: type === DIRECTORY ? 0 : (old?.size ?? 0),
+      },
+      ready: true,
+      reason: "",
+      sensitive: false,
+      entry: { ...NOTHING, kind: "absent", madeAtMs: madeAtMs(candidate.now) },
+    });
+    return 0;
+  }
+
+  override settle(pair: Pair, departures: readonly Departure[]): number {
+    for (const { name, isDirectory, entry } of departures) {
+      const path = pathText([...pair.names, name]);
+      if (!isText(path) || (isDirectory && !this.#directories.has(path))) continue;
+      const stamp = this.#stamps.get(path) ?? (entry && stampOf(entry));
+      this.settled.push({ path, stamp });
+    }
+    return 0;
+  }
+
+  kept(report: ChangeReport, candidate: Candidate | undefined): void {
+    const { kind, path, type, sensitive, reason = report.outcome } = report;
+    const size = candidate === undefined ? 0 : sizeOf(candidate);
+    const hidden = candidate?.scope.level === LEVEL.none && { hidden: true as const };
+    // What is protected below may be hidden.
+    const told = reason.startsWith(HOLDS_PROTECTED) ? HOLDS_PROTECTED : reason;
+    this.#push({ change: { kind, path, type, size }, ready: false, reason: told, sensitive, ...hidden });
+  }
+
+  #directory(candidate: Candidate): number {
+    const path = pathText(candidate.names);
+    if (!isText(path)) return Errno.EILSEQ;
+    this.#directories.add(path);
+    this.#add(candidate, { kind: "directory", mode: candidate.now.mode & MODE_BITS }, stampOf(candidate.now));
+    return 0;
+  }
+
+  #add(candidate: Candidate, entry: Partial<CollectedEntry> & Pick<CollectedEntry, "kind">, stamp: DeltaStamp): void {
+    const path = pathText(candidate.names);
+    const { now, old } = candidate;
+    const target = entry.kind === "symlink" ? entry.target : undefined;
+    this.#push({
+      change: { kind: old === undefined ? "added" : "modified", path, type: typeOf(now), size: entry.size ?? 0 },
+      ready: true,
+      reason: "",
+      sensitive: isSensitive(path, target),
+      entry: { ...NOTHING, ...entry, madeAtMs: madeAtMs(now) },
+      stamp,
+    });
+  }
+
+  #push(change: CollectedChange): void {
+    this.changes.push(change);
+  }
+}
+
+const DIRECTORY = FileType.DIRECTORY >> 12;
+const NOTHING = { mode: 0, target: "", size: 0, sha256: "", staged: "" } as const;
+
+function sizeOf({ now, old, isDeletion }: Candidate): number {
+  const stat = isDeletion ? old : now;
+  return stat?.type === FileType.REGULAR ? stat.size : 0;
+}
+
+/** The birth of the delta's inode, which nobody can set; its last change where file systems know no births. */
+function madeAtMs(stat: syscalls.Stat): number {
+  const [seconds, nanoseconds] = stat.btime === 0 ? [stat.ctime, stat.ctimeNs] : [stat.btime, stat.btimeNs];
+  return seconds * 1000 + Math.floor(nanoseconds / 1_000_000);
+}
+
+/** The codebase's paths are text; bytes that are none appear as lone surrogates. */
+function isText(path: string): boolean {
+  return path.isWellFormed();
+}

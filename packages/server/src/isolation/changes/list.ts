@@ -1,0 +1,123 @@
+import { syscalls } from "@agentfense/fuse";
+import { compileRules, type Rule } from "@agentfense/permission";
+import { openRegular, sha256Of } from "./comparison.ts";
+import { type EntryType, typeOf } from "./diff.ts";
+import { OpenLayers } from "./places.ts";
+import { Selection } from "./selection.ts";
+import { type ChangeKind, type FoundChange, pathText, type Side, walkChanges } from "./walk.ts";
+
+const { FileType } = syscalls;
+
+export interface Change {
+  readonly kind: ChangeKind | "renamed";
+  /** "/src/a.ts"; bytes that are not UTF-8 appear as lone surrogates U+DC80 to U+DCFF. */
+  readonly path: string;
+  /** Of what was renamed: where it was. */
+  readonly oldPath?: string;
+  readonly type: EntryType;
+  /** Of the new content; of what was there, for a deletion. */
+  readonly size: number;
+}
+
+export interface ListSpec {
+  readonly delta: string;
+  /** Codebase directories, top first. */
+  readonly lowers: readonly string[];
+  /** What these hide or only let be looked at is left out; absent: all is told. */
+  readonly rules?: readonly Rule[] | undefined;
+  readonly paths?: readonly string[] | undefined;
+  /** A file that is gone and one of the same content that is new are one renamed file. */
+  readonly renames?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * What a delta changes, in path order, directory by directory. Entries that were only copied up and are still equal to the
+ * codebase, content and mode, are no changes. No symlink is followed on either side. The delta may be in use.
+ */
+export async function* listChanges(spec: ListSpec): AsyncGenerator<Change> {
+  using layers = new OpenLayers(spec.delta, spec.lowers);
+  const policy = spec.rules === undefined ? undefined : compileRules(spec.rules);
+  const found = walkChanges(layers, Selection.of(spec.paths), policy);
+  if (!spec.renames) {
+    for await (const change of found) {
+      spec.signal?.throwIfAborted();
+      yield describe(change);
+    }
+    return;
+  }
+  yield* withRenames(found, spec.signal);
+}
+
+function describe({ kind, names, old, now }: FoundChange): Change {
+  const { stat } = now ?? old!;
+  const type = typeOf(stat);
+  const size = type === "file" || type === "symlink" ? stat.size : 0;
+  return { kind, path: pathText(names), type, size };
+}
+
+interface Seen {
+  readonly change: Change;
+  /** Of an added or deleted file that can be half of a rename; read when another of its size turns up. */
+  readonly digest: (() => Promise<string | undefined>) | undefined;
+}
+
+// The walk's descriptors are good only until it goes on, so each file that might be half of a rename keeps one of its own,
+// until there are too many.
+const KEPT_FILES = 512;
+
+async function* withRenames(found: AsyncGenerator<FoundChange>, signal?: AbortSignal): AsyncGenerator<Change> {
+  const kept: number[] = [];
+  try {
+    const seen: Seen[] = [];
+    for await (const change of found) {
+      signal?.throwIfAborted();
+      seen.push({ change: describe(change), digest: digestOf(change, kept, signal) });
+    }
+    const sources = await pairUp(seen, signal);
+    const moved = new Set(sources.values());
+    for (const { change } of seen) {
+      const source = sources.get(change);
+      if (source !== undefined) yield { ...change, kind: "renamed", oldPath: source.path };
+      else if (!moved.has(change)) yield change;
+    }
+  } finally {
+    for (const fd of kept) syscalls.close(fd);
+  }
+}
+
+function digestOf({ kind, old, now }: FoundChange, kept: number[], signal?: AbortSignal): Seen["digest"] {
+  const side: Side | undefined = kind === "added" ? now : kind === "deleted" ? old : undefined;
+  if (side?.stat.type !== FileType.REGULAR || side.stat.size === 0 || kept.length >= KEPT_FILES) return undefined;
+  const fd = openRegular(side.place);
+  if (fd < 0) return undefined;
+  kept.push(fd);
+  let digest: Promise<string | undefined> | undefined;
+  return () => {
+    digest ??= sha256Of(fd, signal);
+    return digest;
+  };
+}
+
+/** For each new file that was moved: the deletion it came from. Each is used once, in path order. */
+async function pairUp(seen: readonly Seen[], signal?: AbortSignal): Promise<Map<Change, Change>> {
+  const deletedOfSize = new Map<number, Seen[]>();
+  for (const each of seen) {
+    if (each.change.kind !== "deleted" || each.digest === undefined) continue;
+    deletedOfSize.set(each.change.size, [...(deletedOfSize.get(each.change.size) ?? []), each]);
+  }
+  const pairs = new Map<Change, Change>();
+  for (const { change, digest } of seen) {
+    const candidates = change.kind === "added" && digest ? deletedOfSize.get(change.size) : undefined;
+    if (candidates === undefined || digest === undefined) continue;
+    const wanted = await digest();
+    for (const [index, candidate] of candidates.entries()) {
+      signal?.throwIfAborted();
+      if (wanted === undefined || (await candidate.digest?.()) !== wanted) continue;
+      pairs.set(change, candidate.change);
+      candidates.splice(index, 1);
+      break;
+    }
+  }
+  return pairs;
+}

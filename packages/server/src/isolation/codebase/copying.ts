@@ -1,0 +1,94 @@
+import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
+import { copyData } from "../changes/copy.ts";
+import type { JobContext } from "../jobs/jobs.ts";
+import { ContentSettler } from "./durability.ts";
+import { bytesOf, type CodebasePlace, openFileBeneath, openOrMakePart, openPart, splitPath } from "./layout.ts";
+
+const { Open, Stat } = syscalls;
+
+/** Content that a codebase has: a file of its newest version, or "<version>/<n>" among what was kept. */
+export type ContentSource =
+  | { readonly in: "tree"; readonly path: string }
+  | { readonly in: "kept"; readonly path: string };
+
+export interface ContentCopy {
+  readonly from: ContentSource;
+  /** The name it gets in the upload's staging directory. */
+  readonly staged: string;
+  /** The same file under another name will do: nobody else's path has it, and its mode is right. */
+  readonly share: boolean;
+}
+
+export interface CopyInput extends CodebasePlace {
+  readonly upload: string;
+  readonly copies: readonly ContentCopy[];
+}
+
+/** Stages content that the codebase has already. */
+export async function copyContents(input: CopyInput, { signal }: JobContext): Promise<void> {
+  using sources = new Sources(input);
+  const staging = openOrMakePart(input, "staging", input.upload);
+  const settler = new ContentSettler();
+  try {
+    for (const { from, staged, share } of input.copies) {
+      if (share && sources.link(from, staging, staged)) continue;
+      await copyInto(sources.open(from), staging, staged, signal, (copy) => settler.finished(copy));
+    }
+    settler.settle(staging);
+  } finally {
+    syscalls.close(staging);
+  }
+}
+
+/** Copies an open file, which is closed, to a name in a directory; `dress` is given the copy before it is closed too. */
+export async function copyInto(
+  from: number,
+  directory: number,
+  name: string,
+  signal: AbortSignal,
+  dress: (copy: number) => void,
+): Promise<void> {
+  let to = -1;
+  try {
+    const stat = new Stat();
+    check("stat", syscalls.fstat(from, stat));
+    to = check("create", syscalls.openat(directory, name, Open.RDWR | Open.CREAT | Open.EXCL, 0o600));
+    check("copy", await copyData(from, to, stat.size, signal));
+    check("utimes", syscalls.utimensat(to, "", stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs));
+    dress(to);
+  } finally {
+    for (const fd of [from, to]) if (fd >= 0) syscalls.close(fd);
+  }
+}
+
+/** The two directories that content comes from. */
+export class Sources implements Disposable {
+  readonly #directories: Readonly<Record<ContentSource["in"], number>>;
+
+  constructor(place: CodebasePlace) {
+    this.#directories = { tree: openPart(place, "tree"), kept: openPart(place, "kept") };
+  }
+
+  open({ in: part, path }: ContentSource): number {
+    return check("open content", openFileBeneath(this.#directories[part], path));
+  }
+
+  /** Gives the file a second name; false where the file system does not allow one (too many, another device). */
+  link({ in: part, path }: ContentSource, directory: number, name: string): boolean {
+    const [parentPath, last] = splitPath(path);
+    const flags = Open.PATH | Open.DIRECTORY;
+    const parent = check(
+      "open content",
+      syscalls.openBeneath(this.#directories[part], parentPath === "" ? "." : bytesOf(parentPath), flags),
+    );
+    const code = syscalls.linkat(parent, bytesOf(last), directory, name);
+    syscalls.close(parent);
+    if (code === -Errno.EMLINK || code === -Errno.EXDEV || code === -Errno.EPERM) return false;
+    if (code < 0) throw new SystemError("link content", -code);
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    for (const fd of Object.values(this.#directories)) syscalls.close(fd);
+  }
+}

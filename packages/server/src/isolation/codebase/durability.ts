@@ -1,0 +1,34 @@
+import { check, syscalls } from "@agentfense/fuse";
+
+// What a journal speaks of must be on the disk before the journal is, and what it asked for before it goes. A few files or
+// directories are written out one by one; many are cheaper to write out as the whole file system, once.
+const FEW = 32;
+
+/** Brings the content of files to the disk as they are finished. */
+export class ContentSettler {
+  #count = 0;
+
+  /** The file is complete, and still open. */
+  finished(fd: number): void {
+    this.#count += 1;
+    if (this.#count <= FEW) check("fdatasync", syscalls.fdatasync(fd));
+  }
+
+  /** All are; any descriptor of the file system will do. */
+  settle(fd: number): void {
+    if (this.#count > FEW) settleEverything(fd);
+  }
+}
+
+/** Waits until what was done to the names in these open directories is on the disk. */
+export function settleDirectories(fds: readonly number[]): void {
+  const [any] = fds;
+  if (any === undefined) return;
+  if (fds.length > FEW) settleEverything(any);
+  else for (const fd of fds) check("fsync", syscalls.fsync(fd));
+}
+
+/** Waits for the whole file system that the descriptor is of. */
+export function settleEverything(fd: number): void {
+  check("syncfs", syscalls.syncfs(fd));
+}

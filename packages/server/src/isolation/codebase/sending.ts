@@ -1,0 +1,115 @@
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import type { Jobs } from "../jobs/thread.ts";
+import type { CodebasePlace } from "./layout.ts";
+import type { ContentPiece, ReceivedContent, ToReceiver } from "./receiving.ts";
+
+const GROUP_SIZE = 1 << 20;
+/** A group with very many small files is sent before it is full. */
+const GROUP_PIECES = 1024;
+/** So many groups may be on their way to the disk. */
+const GROUPS_UNDERWAY = 4;
+
+/**
+ * The sending end of an upload: files one after the other, each begun and then written. Content travels in groups of about
+ * a MiB, so that ten thousand small files do not cost ten thousand trips between threads.
+ */
+export class ContentSender implements AsyncDisposable {
+  readonly #port: MessagePort;
+  readonly #result: Promise<readonly ReceivedContent[]>;
+  #failure: Error | undefined;
+  #buffer = new Uint8Array(GROUP_SIZE);
+  #filled = 0;
+  #pieces: ContentPiece[] = [];
+  #underway = 0;
+  #wake: (() => void) | undefined;
+  #files = 0;
+  #current: { readonly index: number; first: boolean } | undefined;
+
+  constructor(jobs: Jobs, place: CodebasePlace, upload: string) {
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.on("message", () => {
+      this.#underway -= 1;
+      this.#wake?.();
+    });
+    this.#result = jobs.run("receiveContent", { ...place, upload, port: port2 }, { transfer: [port2] });
+    this.#result.catch((error: Error) => {
+      this.#failure = error;
+      this.#wake?.();
+    });
+  }
+
+  /** Begins a file, and ends the one before; its index is its name in staging. */
+  async begin(): Promise<number> {
+    await this.#endFile();
+    const index = this.#files++;
+    this.#current = { index, first: true };
+    return index;
+  }
+
+  async write(data: Uint8Array): Promise<void> {
+    for (let at = 0; at < data.length; ) {
+      const room = GROUP_SIZE - this.#filled;
+      const part = data.subarray(at, at + room);
+      this.#buffer.set(part, this.#filled);
+      this.#add(part.length, false);
+      at += part.length;
+      if (this.#filled === GROUP_SIZE) await this.#send();
+    }
+  }
+
+  /** Everything has been written: the sizes and hashes, by index. */
+  async end(): Promise<readonly ReceivedContent[]> {
+    await this.#endFile();
+    if (this.#pieces.length > 0) await this.#send();
+    this.#post({ kind: "end" }, []);
+    return await this.#result;
+  }
+
+  /** Without an end before, what was written is abandoned. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#port.close();
+    await this.#result.catch(() => {});
+  }
+
+  async #endFile(): Promise<void> {
+    if (this.#current === undefined) return;
+    this.#add(0, true);
+    this.#current = undefined;
+    if (this.#pieces.length >= GROUP_PIECES) await this.#send();
+  }
+
+  // Consecutive stretches of one file in one group are one piece.
+  #add(length: number, last: boolean): void {
+    const { index, first } = this.#current!;
+    const before = this.#pieces.at(-1);
+    if (before?.index === index) {
+      this.#pieces[this.#pieces.length - 1] = { ...before, length: before.length + length, last };
+    } else {
+      this.#pieces.push({ index, offset: this.#filled, length, first, last });
+      this.#current!.first = false;
+    }
+    this.#filled += length;
+  }
+
+  async #send(): Promise<void> {
+    while (this.#underway >= GROUPS_UNDERWAY && this.#failure === undefined) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    if (this.#failure !== undefined) throw this.#failure;
+    // The last group of a small upload is far from full: copied, it costs less than a MiB that nobody fills.
+    const isSmall = this.#filled < GROUP_SIZE / 4;
+    const buffer = isSmall ? this.#buffer.slice(0, this.#filled).buffer : this.#buffer.buffer;
+    if (!isSmall) this.#buffer = new Uint8Array(GROUP_SIZE);
+    this.#underway += 1;
+    this.#post({ kind: "group", buffer, pieces: this.#pieces }, [buffer]);
+    this.#filled = 0;
+    this.#pieces = [];
+  }
+
+  #post(message: ToReceiver, transfer: ArrayBuffer[]): void {
+    this.#port.postMessage(message, transfer);
+  }
+}

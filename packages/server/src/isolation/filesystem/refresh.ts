@@ -1,0 +1,196 @@
+import { LEVEL } from "@agentfense/permission";
+import type { Context } from "./context.ts";
+import { DELTA, type Node } from "./node.ts";
+
+/** A name the kernel must not be sure of any more. */
+export interface StaleEntry {
+  readonly parent: number;
+  readonly name: string;
+  /** It is enough to look again before the next use; otherwise all that is remembered below goes too. */
+  readonly expireOnly?: boolean;
+}
+
+/** What the kernel must be told to forget, by a thread that does not serve. */
+export interface StaleReport {
+  readonly inodes: readonly number[];
+  readonly entries: readonly StaleEntry[];
+}
+
+/**
+ * What happened at a path.
+ *
+ *   replaced   there may be something else there now, or nothing
+ *   settled    the delta let go of what the codebase has too: the content is the same, the layer another
+ */
+export type Cause = "replaced" | "settled";
+
+/**
+ * Brings what engine and kernel remember up to date with the layers, path by path: somebody else has changed the codebase,
+ * or the delta. Only nodes on the paths are looked at, and what is below a directory that is gone or another one. What the
+ * rules hide is not touched, so that nothing shows that it changed.
+ *
+ * The engine's own knowledge is right when path() returns. Attributes and listings of the kernel are dropped by finish(), from
+ * the serving thread; names are reported, for that can block.
+ */
+export class Refresh {
+  readonly #context: Context;
+  readonly #inodes = new Set<number>();
+  readonly #entries = new Map<string, StaleEntry>();
+  readonly #attributes = new Set<number>();
+  readonly #listings = new Set<number>();
+  /** Directories that were looked at on the way to an earlier path. */
+  readonly #passed = new Set<string>();
+  /** Directories whose known content may be another. */
+  readonly #pending: Node[] = [];
+
+  constructor(context: Context) {
+    this.#context = context;
+    context.tree.somethingRemoved();
+  }
+
+  path(names: readonly string[], cause: Cause): void {
+    const { tree } = this.#context;
+    let directory = tree.root;
+    for (const [index, name] of names.entries()) {
+      const scope = tree.childScope(directory, name);
+      const isHidden = scope.level === LEVEL.none;
+      if (isHidden && !scope.mayShowBelow && directory.children?.get(name) === undefined) break;
+      const isTarget = index === names.length - 1;
+      const entry = isTarget ? this.#entry(directory, name, cause) : this.#passing(directory, name);
+      // Whether a directory that the rules hide exists depends on what is below it.
+      if (isHidden) this.#nameChanged(directory, name);
+      if (entry === undefined || !entry.isDirectory) break;
+      directory = entry;
+    }
+    this.#contentOfPending();
+  }
+
+  /** Drops the kernel's attributes and listings; what is left to drop is in the answer. */
+  finish(): StaleReport {
+    for (const id of this.#listings) this.#context.staleListing(id);
+    for (const id of this.#attributes) if (!this.#listings.has(id)) this.#context.staleAttributes(id);
+    return { inodes: [...this.#inodes], entries: [...this.#entries.values()] };
+  }
+
+  #passing(directory: Node, name: string): Node | undefined {
+    const key = keyOf(directory, name);
+    if (this.#passed.has(key)) return directory.children?.get(name);
+    this.#passed.add(key);
+    return this.#entry(directory, name, undefined);
+  }
+
+  /** The node of a name, if there still is one. Without a cause only a directory on the way is of interest. */
+  #entry(parent: Node, name: string, cause: Cause | undefined): Node | undefined {
+    const { tree } = this.#context;
+    const known = parent.children?.get(name);
+    const exists = tree.resolve(parent, name) === 0;
+    if (!exists) tree.inodes.forgetPath(parent.ino, name);
+    if (known === undefined) {
+      this.#nameChanged(parent, name);
+      return undefined;
+    }
+    if (!exists || tree.stat.type !== known.type) {
+      this.#lose(known, parent, name, { superseded: exists });
+      this.#nameChanged(parent, name);
+      return undefined;
+    }
+    if (known.isDirectory) this.#directory(known, parent, name, cause);
+    else if (cause !== undefined) this.#file(known, parent, name, cause);
+    return known;
+  }
+
+  #file(known: Node, parent: Node, name: string, cause: Cause): void {
+    const { tree } = this.#context;
+    const inDelta = tree.foundLayers[0] === DELTA;
+    if (inDelta && known.inDelta && known.deltaInode === tree.stat.ino) return; // shadows whatever happened
+    this.#attributes.add(parent.id);
+    const keeps = cause === "settled" && known.inDelta && !inDelta;
+    if (keeps) tree.handOver(known);
+    else if (inDelta || tree.replaceContent(known, parent, name) === undefined) {
+      if (inDelta) this.#lose(known, parent, name, { superseded: true });
+      this.#nameChanged(parent, name);
+      return;
+    }
+    this.#attributes.add(known.id);
+    // A link's target is cached in its pages, which no open drops.
+    if (!known.isRegular) this.#inodes.add(known.id);
+  }
+
+  #directory(known: Node, parent: Node, name: string, cause: Cause | undefined): void {
+    const { tree } = this.#context;
+    const layers = tree.foundLayers;
+    const lower = layers.length > 1 || layers[0] !== DELTA ? tree.foundLower : 0;
+    const leftDelta =
+      cause !== "settled" && known.inDelta && (layers[0] !== DELTA || known.deltaInode !== tree.stat.ino);
+    const isOther = leftDelta || (known.lowerInode !== 0 && known.lowerInode !== lower);
+    this.#attributes.add(known.id);
+    if (!isOther && known.layers.length === layers.length && known.inDelta === (layers[0] === DELTA)) {
+      tree.remember(known);
+      return;
+    }
+    // Names that a whiteout or the whole directory hid, and that nobody has a node for.
+    for (const hidden of known.whiteouts ?? []) if (isOther) this.#expire(known, hidden);
+    if (leftDelta && !known.hasLower) this.#drop(parent, name);
+    const { listing } = known;
+    tree.adopt(known);
+    // The names are the same as before, and somebody may be in the middle of them.
+    if (cause === "settled" && !isOther) known.listing = listing;
+    else this.#listings.add(known.id);
+    if (isOther) this.#pending.push(known);
+  }
+
+  #contentOfPending(): void {
+    for (let next = this.#pending.pop(); next !== undefined; next = this.#pending.pop()) {
+      for (const name of [...(next.children?.keys() ?? [])]) this.#entry(next, name, "replaced");
+    }
+  }
+
+  /** A node without a name any more, and with it all nodes below. */
+  #lose(node: Node, parent: Node, name: string, options: { superseded: boolean }): void {
+    const { tree } = this.#context;
+    if (node.isDirectory) this.#drop(parent, name);
+    const lost = [{ node, parent, name }];
+    for (const { node: each } of lost) {
+      for (const [childName, child] of each.children ?? []) lost.push({ node: child, parent: each, name: childName });
+    }
+    // From below, so that nobody looks for a directory that is cut off already.
+    for (const each of lost.reverse()) {
+      const isTop = each.node === node;
+      tree.cutOff(each.node, each.parent, each.name, { superseded: isTop && options.superseded });
+    }
+  }
+
+  #nameChanged(parent: Node, name: string): void {
+    this.#expire(parent, name);
+    this.#listings.add(parent.id);
+    if (parent.listing === undefined) return;
+    const { tree } = this.#context;
+    const shown = tree.visible(parent, name);
+    const { listing } = parent;
+    const position = listing.positionOf(name);
+    const node = typeof shown === "number" ? undefined : shown;
+    const isRight =
+      position === undefined || node === undefined
+        ? position === node
+        : listing.types[position] === node.type >> 12 && [0, node.ino].includes(listing.inodes[position]!);
+    if (!isRight) {
+      listing.remove(name);
+      if (node !== undefined) listing.add(name, node.type >> 12, node.ino);
+    }
+    if (node !== undefined) tree.release(node);
+  }
+
+  /** With all that the kernel remembers below, names that are not there included. */
+  #drop(parent: Node, name: string): void {
+    this.#entries.set(keyOf(parent, name), { parent: parent.id, name });
+  }
+
+  #expire(parent: Node, name: string): void {
+    const key = keyOf(parent, name);
+    if (!this.#entries.has(key)) this.#entries.set(key, { parent: parent.id, name, expireOnly: true });
+  }
+}
+
+function keyOf(parent: Node, name: string): string {
+  return `${parent.id}/${name}`;
+}

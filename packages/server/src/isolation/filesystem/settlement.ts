@@ -1,0 +1,149 @@
+import { syscalls } from "@agentfense/fuse";
+import type { Delta } from "./delta.ts";
+import { readDeltaDirectory } from "./delta-directory.ts";
+import { dissolveOpaque, removeName } from "./opaque.ts";
+import { OPAQUE_MARKER, whiteoutFor } from "./whiteouts.ts";
+
+const { AT_REMOVEDIR, FileType, Open, Stat } = syscalls;
+
+const MODE_BITS = 0o777;
+const OWNER_BITS = 0o700;
+
+/** A delta entry at the moment it was read, to recognise it by. */
+export interface DeltaStamp {
+  readonly inode: number;
+  readonly size: number;
+  readonly changedAtNs: string;
+}
+
+export function stampOf(stat: syscalls.Stat): DeltaStamp {
+  const changedAtNs = (BigInt(stat.ctime) * 1_000_000_000n + BigInt(stat.ctimeNs)).toString();
+  return { inode: stat.ino, size: stat.size, changedAtNs };
+}
+
+/** A name in a directory of the delta, with the codebase's directories of the same path, top first. */
+export interface SettlingPlace {
+  readonly delta: Delta;
+  readonly directory: number;
+  readonly lowers: readonly number[];
+  readonly name: string;
+}
+
+/**
+ * What became of an entry that the codebase has too.
+ *
+ *   left     it is out of the delta; `entry` describes what it was, `lower` what shows now
+ *   stays    it is another one by now, or cannot leave
+ *   nothing  the delta says nothing about the name
+ */
+export type Settled =
+  | { readonly outcome: "left"; readonly entry?: syscalls.Stat; readonly lower: syscalls.Stat | undefined }
+  | { readonly outcome: "stays" | "nothing" };
+
+const STAYS: Settled = { outcome: "stays" };
+
+/**
+ * Takes an entry out of the delta so that the codebase shows through; without a stamp, a whiteout. The times of the
+ * directory stay what they were: to the sandbox nothing happens.
+ */
+export function letGo(place: SettlingPlace, stamp: DeltaStamp | undefined): Settled {
+  const { directory, name } = place;
+  const entry = statIn([directory], name);
+  const whiteout = statIn([directory], whiteoutFor(name).name);
+  if (entry === undefined && whiteout === undefined) return { outcome: "nothing" };
+  // Made where something was deleted, or deleted where something was: that is news.
+  if ((entry === undefined) !== (stamp === undefined)) return STAYS;
+  const lower = statIn(place.lowers, name);
+  if (entry === undefined) return liftWhiteout(place, whiteout, lower);
+  if (entry.type === FileType.DIRECTORY) return stamp?.inode === entry.ino ? letGoDirectory(place) : STAYS;
+  const now = stampOf(entry);
+  const isSame = now.inode === stamp?.inode && now.size === stamp.size && now.changedAtNs === stamp.changedAtNs;
+  if (!isSame || entry.nlink > 1) return STAYS;
+  // A whiteout beside it would delete the name the moment the entry goes.
+  const code = unnoticed(directory, () => removeName(directory, whiteoutFor(name).name) || removeName(directory, name));
+  return code < 0 ? STAYS : { outcome: "left", entry, lower };
+}
+
+/** A directory that holds nothing and says nothing that the codebase's does not. */
+export function letGoDirectory(place: SettlingPlace): Settled {
+  const { directory, name } = place;
+  const entry = statIn([directory], name);
+  const lower = statIn(place.lowers, name);
+  if (entry?.type !== FileType.DIRECTORY || lower?.type !== FileType.DIRECTORY) return STAYS;
+  if (!isSameMode(entry.mode, lower.mode)) return STAYS;
+  if (!isBare(place)) return { outcome: "nothing" }; // of its own it has nothing to say
+  const code = unnoticed(
+    directory,
+    () => removeName(directory, whiteoutFor(name).name) || removeName(directory, name, AT_REMOVEDIR),
+  );
+  return code < 0 ? STAYS : { outcome: "left", entry, lower };
+}
+
+/** Names can leave a directory one by one only when it is not shut against the codebase as a whole. 0 or a negated errno. */
+export function openToCodebase(delta: Delta, directory: number, lowers: readonly number[]): number {
+  if (statIn([directory], OPAQUE_MARKER) === undefined) return 0;
+  const read = readDeltaDirectory(directory);
+  if (typeof read === "number") return read;
+  return unnoticed(directory, () => dissolveOpaque(delta, directory, lowers, read.names));
+}
+
+/** Opens a directory of this name in each of some directories that has one, until something else has the name. */
+export function openDirectories(directories: readonly number[], name: string): number[] {
+  const opened: number[] = [];
+  for (const directory of directories) {
+    const stat = statIn([directory], name);
+    if (stat === undefined) continue;
+    const fd = stat.type === FileType.DIRECTORY ? syscalls.openat(directory, name, Open.RDONLY | Open.DIRECTORY) : -1;
+    if (fd < 0) break;
+    opened.push(fd);
+  }
+  return opened;
+}
+
+// What the codebase has there now came after the deletion: newer work, which an old whiteout must not delete again. If it
+// was there before, the deletion has not happened yet.
+function liftWhiteout(
+  { directory, name }: SettlingPlace,
+  whiteout: syscalls.Stat | undefined,
+  lower: syscalls.Stat | undefined,
+): Settled {
+  if (lower !== undefined && whiteout !== undefined && !isLater(lower, whiteout)) return STAYS;
+  const code = unnoticed(directory, () => removeName(directory, whiteoutFor(name).name));
+  return code < 0 ? STAYS : { outcome: "left", lower };
+}
+
+function isLater(a: syscalls.Stat, b: syscalls.Stat): boolean {
+  return a.ctime > b.ctime || (a.ctime === b.ctime && a.ctimeNs > b.ctimeNs);
+}
+
+// An ordinary user's codebase keeps its owner's bits on disk, whatever the mode says.
+function isSameMode(mode: number, lower: number): boolean {
+  const wanted = process.geteuid?.() === 0 ? mode : mode | (lower & OWNER_BITS);
+  return (wanted & MODE_BITS) === (lower & MODE_BITS);
+}
+
+function isBare({ delta, directory, lowers, name }: SettlingPlace): boolean {
+  const fd = syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
+  if (fd < 0) return false;
+  const below = openDirectories(lowers, name);
+  try {
+    if (openToCodebase(delta, fd, below) < 0) return false;
+    const read = readDeltaDirectory(fd);
+    return typeof read !== "number" && read.names.size === 0 && read.whiteouts.size === 0;
+  } finally {
+    for (const each of [fd, ...below]) syscalls.close(each);
+  }
+}
+
+function unnoticed(directory: number, change: () => number): number {
+  const before = new Stat();
+  const known = syscalls.fstat(directory, before) === 0;
+  const code = change();
+  if (known) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
+  return code;
+}
+
+function statIn(directories: readonly number[], name: string): syscalls.Stat | undefined {
+  const stat = new Stat();
+  return directories.some((directory) => syscalls.statat(directory, name, stat) === 0) ? stat : undefined;
+}

@@ -1,0 +1,47 @@
+import type { Context } from "./context.ts";
+import type { Delta } from "./delta.ts";
+import type { Node } from "./node.ts";
+import { Refresh } from "./refresh.ts";
+import { Settling } from "./settling.ts";
+
+/** Changes of a live workspace that do not come through its mount: the codebase's, and those of the delta by its owner. */
+export class Upkeep {
+  readonly #context: Context;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** Undefined when the workspace is read-only. */
+  get delta(): Delta | undefined {
+    return this.#context.writing?.delta;
+  }
+
+  /** One serves for all paths of a change. */
+  refresh(): Refresh {
+    return new Refresh(this.#context);
+  }
+
+  settling(refresh: Refresh): Settling {
+    return new Settling(this.#context, refresh);
+  }
+
+  /** Something at or below the path is open for writing. */
+  isWritten(names: readonly string[]): boolean {
+    let top: Node | undefined = this.#context.tree.root;
+    for (const name of names) top = top?.children?.get(name);
+    const nodes = top === undefined ? [] : [top];
+    for (const node of nodes) nodes.push(...(node.children?.values() ?? []));
+    return nodes.some((node) => node.writers > 0);
+  }
+
+  /** Counts anew what the delta holds, after somebody took much out of it. */
+  measureDelta(): void {
+    const { writing, tree } = this.#context;
+    if (writing?.quota === undefined) return;
+    writing.quota.measureAnew(writing.delta.tree);
+    for (const node of tree.nodes()) {
+      if (node.removed && node.inDelta && node.isRegular && node.openCount > 0) writing.quota.takeBytes(node.size);
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import { SandboxError } from "../backend/errors.ts";
+import type { Cancellable, ViewFiles, ViewStat } from "../sandbox/api.ts";
+import { throwIfCancelled } from "../sandbox/exec.ts";
+import { fileFailed, parseViewPath } from "./path.ts";
+import { ViewFailure, type ViewThread } from "./thread.ts";
+
+/** What one message carries: enough to keep the copying cheap, little enough to wait with. */
+const CHUNK = 256 * 1024;
+
+export interface MountedFilesOptions {
+  readonly thread: ViewThread;
+  /** Where the workspace is on the host; throws while the sandbox does not run. */
+  readonly mountPoint: () => string;
+  readonly target: string;
+}
+
+/** The files of a mounted workspace, through the mount: the engine decides, as it does for processes inside. */
+export class MountedFiles implements ViewFiles {
+  readonly #thread: ViewThread;
+  readonly #mountPoint: () => string;
+  readonly #target: string;
+  /** Descriptors that readers and writers have open. */
+  readonly #open = new Set<number>();
+
+  constructor({ thread, mountPoint, target }: MountedFilesOptions) {
+    this.#thread = thread;
+    this.#mountPoint = mountPoint;
+    this.#target = target;
+  }
+
+  async read(path: string, options: Cancellable = {}): Promise<AsyncIterable<Buffer>> {
+    const at = this.#at(path);
+    throwIfCancelled(options.signal);
+    const fd = await this.#told(path, this.#thread.request("openToRead", at));
+    this.#open.add(fd);
+    return this.#content(path, fd, options.signal);
+  }
+
+  async write(
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    options: Cancellable & { readonly mode?: number; readonly append?: boolean } = {},
+  ): Promise<ViewStat> {
+    const { signal, mode, append = false } = options;
+    const at = this.#at(path);
+    if (mode !== undefined && !(Number.isInteger(mode) && mode >= 0 && mode <= 0o777)) {
+      throw new SandboxError("INVALID_ARGUMENT", "a mode is a number from 0 to 0777");
+    }
+    throwIfCancelled(signal);
+    const fd = await this.#told(path, this.#thread.request("openToWrite", { ...at, append, mode }));
+    this.#open.add(fd);
+    try {
+      for await (const piece of content) {
+        for (let start = 0; start < piece.length; start += CHUNK) {
+          throwIfCancelled(signal);
+          const data = piece.subarray(start, start + CHUNK);
+          await this.#told(path, this.#thread.request("write", { fd, data }));
+        }
+      }
+      throwIfCancelled(signal);
+    } finally {
+      await this.#close(fd);
+    }
+    // A link at the end was followed: what was written is what it leads to.
+    return await this.stat(path);
+  }
+
+  async list(path: string, options: Cancellable & { readonly recursive?: boolean } = {}): Promise<readonly ViewStat[]> {
+    throwIfCancelled(options.signal);
+    const recursive = options.recursive ?? false;
+    try {
+      return (await this.#told(path, this.#thread.request("list", { ...this.#at(path), recursive }))) as ViewStat[];
+    } catch (error) {
+      if (!(error instanceof SandboxError) || error.errno !== "E2BIG") throw error;
+      throw new SandboxError("RESOURCES_EXHAUSTED", "there are too many entries to list at once", {
+        hint: "list a directory further down, or without recursion",
+      });
+    }
+  }
+
+  async stat(path: string): Promise<ViewStat> {
+    return (await this.#told(path, this.#thread.request("stat", this.#at(path)))) as ViewStat;
+  }
+
+  async makeDirectory(path: string, options: { readonly recursive?: boolean } = {}): Promise<ViewStat> {
+    const request = { ...this.#at(path), recursive: options.recursive ?? false };
+    return (await this.#told(path, this.#thread.request("makeDirectory", request))) as ViewStat;
+  }
+
+  async remove(path: string, options: { readonly recursive?: boolean } = {}): Promise<void> {
+    const request = { ...this.#at(path), recursive: options.recursive ?? false };
+    await this.#told(path, this.#thread.request("remove", request));
+  }
+
+  async move(from: string, to: string): Promise<ViewStat> {
+    const request = { ...this.#at(from), to: parseViewPath(to, this.#target) };
+    return (await this.#told(from, this.#thread.request("move", request))) as ViewStat;
+  }
+
+  /** Before the workspace is unmounted: nobody's open file holds it up. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#open].map((fd) => this.#close(fd)));
+  }
+
+  #at(path: string): { mountPoint: string; target: string; names: readonly string[] } {
+    const names = parseViewPath(path, this.#target);
+    return { mountPoint: this.#mountPoint(), target: this.#target, names };
+  }
+
+  async *#content(path: string, fd: number, signal: AbortSignal | undefined): AsyncGenerator<Buffer> {
+    try {
+      for (let offset = 0; ; ) {
+        throwIfCancelled(signal);
+        if (!this.#open.has(fd)) throw fileFailed(path, "ENOTCONN");
+        const chunk = await this.#told(path, this.#thread.request("read", { fd, offset, length: CHUNK }));
+        if (typeof chunk === "number" || chunk.length === 0) return;
+        offset += chunk.length;
+        yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+      }
+    } finally {
+      await this.#close(fd);
+    }
+  }
+
+  async #close(fd: number): Promise<void> {
+    if (!this.#open.delete(fd)) return;
+    await this.#thread.request("close", { fd }).catch(() => {}); // nothing more can be done about it
+  }
+
+  async #told<T>(path: string, request: Promise<T>): Promise<T> {
+    try {
+      return await request;
+    } catch (error) {
+      if (error instanceof ViewFailure) throw fileFailed(path, error.errno);
+      throw error;
+    }
+  }
+}
+
+/** A runtime without mounts has no files to show. */
+export function noFiles(check: () => void): ViewFiles {
+  const refuse = async (path: string): Promise<never> => {
+    check();
+    throw fileFailed(path, "ENOTSUP");
+  };
+  return { read: refuse, write: refuse, list: refuse, stat: refuse, makeDirectory: refuse, remove: refuse, move: refuse };
+}

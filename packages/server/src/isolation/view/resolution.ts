@@ -1,0 +1,127 @@
+import { Errno, syscalls } from "@agentfense/fuse";
+
+const { FileType, Open, Stat } = syscalls;
+
+/** As many as the kernel follows. */
+const MAX_LINKS = 40;
+
+export interface MountedView {
+  readonly mountPoint: string;
+  /** Where the workspace is inside: an absolute link that begins with it stays within. */
+  readonly target: string;
+}
+
+/** A name in a directory; what has no name of its own is "." in itself. */
+export interface ViewPlace {
+  readonly directory: number;
+  readonly name: string;
+  /** What stands there; undefined when nothing does. */
+  readonly stat: syscalls.Stat | undefined;
+}
+
+/**
+ * Runs with the place a path leads to, held by descriptors, or returns a negated errno. Links are followed here, name by
+ * name: no lookup of the kernel's ever starts outside the workspace's root or leaves it.
+ */
+export function atPath<T>(
+  view: MountedView,
+  names: readonly string[],
+  options: { followLast: boolean },
+  run: (place: ViewPlace) => T | number,
+): T | number {
+  const root = openRoot(view.mountPoint);
+  if (root < 0) return root;
+  const walk = new Walk(root, view.target);
+  try {
+    const place = walk.to(names, options.followLast);
+    return typeof place === "number" ? place : run(place);
+  } finally {
+    walk.close();
+  }
+}
+
+/** The mount's root. A mount point that nothing is mounted on is the host's directory, and is refused. */
+function openRoot(mountPoint: string): number {
+  const path = Buffer.from(mountPoint, "utf8").toString("latin1");
+  const root = syscalls.open(path, Open.PATH | Open.DIRECTORY);
+  if (root < 0) return root;
+  const [inside, outside] = [new Stat(), new Stat()];
+  const above = syscalls.open(`${path}/..`, Open.PATH | Open.DIRECTORY);
+  const known = above >= 0 && syscalls.fstat(root, inside) === 0 && syscalls.fstat(above, outside) === 0;
+  if (above >= 0) syscalls.close(above);
+  const isMounted = known && (inside.devMajor !== outside.devMajor || inside.devMinor !== outside.devMinor);
+  if (isMounted) return root;
+  syscalls.close(root);
+  return -Errno.ENOTCONN;
+}
+
+class Walk {
+  /** The directories from the root to where the walk is. */
+  readonly #directories: number[];
+  readonly #target: string;
+
+  constructor(root: number, target: string) {
+    this.#directories = [root];
+    this.#target = target;
+  }
+
+  to(names: readonly string[], followLast: boolean): ViewPlace | number {
+    const left = names.map((name) => Buffer.from(name, "utf8").toString("latin1"));
+    for (let links = 0; ; ) {
+      const name = left.shift();
+      if (name === undefined) return this.#here(".");
+      if (name === "..") {
+        if (this.#directories.length === 1) return -Errno.EXDEV;
+        syscalls.close(this.#directories.pop()!);
+        continue;
+      }
+      const isLast = left.length === 0;
+      const place = this.#here(name);
+      if (typeof place === "number") return place;
+      const { stat } = place;
+      if (stat?.type === FileType.SYMLINK && (!isLast || followLast)) {
+        links += 1;
+        if (links > MAX_LINKS) return -Errno.ELOOP;
+        const way = this.#followed(name);
+        if (typeof way === "number") return way;
+        left.unshift(...way);
+        continue;
+      }
+      if (isLast) return place;
+      if (stat === undefined) return -Errno.ENOENT;
+      const next = syscalls.openat(this.#last, name, Open.PATH | Open.DIRECTORY);
+      if (next < 0) return next;
+      this.#directories.push(next);
+    }
+  }
+
+  close(): void {
+    for (const fd of this.#directories) syscalls.close(fd);
+  }
+
+  get #last(): number {
+    return this.#directories.at(-1)!;
+  }
+
+  #here(name: string): ViewPlace | number {
+    const stat = new Stat();
+    const code = syscalls.statat(this.#last, name, stat);
+    if (code < 0 && -code !== Errno.ENOENT) return code;
+    return { directory: this.#last, name, stat: code < 0 ? undefined : stat };
+  }
+
+  /** The names a link leads along, from here; an absolute one from the root, if it leads into the workspace. */
+  #followed(name: string): string[] | number {
+    const bytes = Buffer.alloc(4096);
+    const length = syscalls.readlinkat(this.#last, name, bytes);
+    if (length < 0) return length;
+    let way = bytes.toString("latin1", 0, length);
+    if (way.startsWith("/")) {
+      const target = Buffer.from(this.#target, "utf8").toString("latin1");
+      if (way !== target && !way.startsWith(`${target}/`)) return -Errno.EXDEV;
+      way = way.slice(target.length);
+      while (this.#directories.length > 1) syscalls.close(this.#directories.pop()!);
+    }
+    return way.split("/").filter((part) => part !== "" && part !== ".");
+  }
+}

@@ -1,0 +1,213 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import manifest from "../package.json" with { type: "json" };
+import { type IsolationOptions, openIsolation } from "./isolation/isolation.ts";
+import { JobThread } from "./isolation/jobs/thread.ts";
+import { openAudit } from "./runtime/audit/open.ts";
+import { openCodebases } from "./runtime/codebases/open.ts";
+import { openKeys } from "./runtime/keys/open.ts";
+import { deltaWork } from "./runtime/sandboxes/delta-jobs.ts";
+import { openSandboxes } from "./runtime/sandboxes/open.ts";
+import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
+import type { RuntimeName } from "./runtime/store/store.ts";
+import type { ServerConfig } from "./service/configuration/schema.ts";
+import { Metrics } from "./service/metrics/metrics.ts";
+import { type StartServiceOptions, startService } from "./service/open.ts";
+import { registerServices } from "./service/rpc/register.ts";
+import type { ServiceRuntime } from "./service/rpc/service-runtime.ts";
+
+export interface RunningServer {
+  /** "127.0.0.1:9000", with the real port. */
+  readonly grpcAddress: string;
+  readonly httpAddress: string | undefined;
+  readonly metricsAddress: string | undefined;
+  /** Sandboxes that ran when the last server ended are running again, or in ERROR. */
+  readonly ready: Promise<void>;
+  /** Lets running calls end for a while, then ends everything. What ran will run again after the next start. */
+  shutDown(): Promise<void>;
+}
+
+/** How long calls may go on after the server was asked to end; with the rest it stays below ten seconds. */
+const GRACE_MS = 1_500;
+
+/** Puts the whole server together. */
+export async function openServer(
+  config: ServerConfig,
+  /** The operator's log: entries with a level and a message, and whatever else there is to know. */
+  { log }: { readonly log: (entry: object) => void },
+): Promise<RunningServer> {
+  const tls = await readTls(config);
+  await using undo = new AsyncDisposableStack();
+
+  const store = undo.use(await openSqliteStore({ path: config.storage.db_path }));
+  const audit = undo.use(openAudit({ store, log, ...auditOptions(config) }));
+  const keys = openKeys({ store });
+  const jobs = undo.use(await JobThread.start());
+  const codebases = undo.use(
+    await openCodebases({
+      store,
+      jobs,
+      audit,
+      log,
+      directory: config.storage.codebase_path,
+      limits: {
+        maxFileSize: config.storage.max_file_size,
+        maxBytesPerOwner: config.storage.max_bytes_per_owner,
+        maxFilesPerOwner: config.storage.max_files_per_owner,
+        maxCodebasesPerOwner: config.storage.max_codebases_per_owner,
+      },
+    }),
+  );
+  const isolation = undo.use(await openIsolation({ ...isolationOptions(config), log }));
+  const metrics: Metrics = undo.use(
+    new Metrics({
+      sandboxCounts: () => sandboxes.counts(),
+      counters: () => isolation.counters(),
+      deltaBytes: () => sandboxes.deltaBytes(),
+    }),
+  );
+  const runtimes = runtimeNames(config);
+  const sandboxes = undo.use(
+    await openSandboxes({
+      store,
+      codebases,
+      isolation,
+      deltas: deltaWork(jobs),
+      audit,
+      log,
+      runtimes,
+      deltaDirectory: join(config.storage.mount_path, "delta"),
+      ...(config.runtime.fallback === "" ? {} : { fallbackRuntime: config.runtime.fallback }),
+      defaults: sandboxDefaults(config),
+      observe: {
+        exec: (durationMs, outcome) => metrics.exec(durationMs, outcome),
+        sync: (result, counts) => metrics.sync(result, counts),
+        start: (durationMs, ok) => metrics.start(durationMs, ok),
+      },
+    }),
+  );
+  let ready = false;
+  const whenReady = sandboxes.ready.then(() => {
+    ready = true;
+  });
+
+  const runtime: ServiceRuntime = {
+    codebases,
+    sandboxes,
+    audit,
+    keys,
+    info: {
+      version: manifest.version,
+      runtimes,
+      degradations: () => isolation.degradations,
+      keysRequired: config.auth.keys === "required",
+    },
+  };
+  const service = await startService({
+    ...serviceOptions(config),
+    ...(tls === undefined ? {} : { tls }),
+    runtime,
+    register: (router) => registerServices(router, runtime, { log }),
+    metrics: { source: metrics, ...(config.server.metrics_addr === "" ? {} : { address: config.server.metrics_addr }) },
+    ready: () => ready,
+    log,
+  });
+  for (const message of isolation.degradations) log({ level: "warn", message });
+
+  const parts = undo.move();
+  let ending: Promise<void> | undefined;
+  return {
+    grpcAddress: service.grpcAddress,
+    httpAddress: service.httpAddress,
+    metricsAddress: service.metricsAddress,
+    ready: whenReady,
+    shutDown() {
+      ending ??= service.drain(GRACE_MS).finally(() => parts.disposeAsync());
+      return ending;
+    },
+  };
+}
+
+/** The default one first. */
+function runtimeNames({ runtime }: ServerConfig): readonly [RuntimeName, ...RuntimeName[]] {
+  return [runtime.type, ...runtime.types.filter((name) => name !== runtime.type)];
+}
+
+function auditOptions({ audit }: ServerConfig) {
+  const never = Number.POSITIVE_INFINITY;
+  return {
+    retention: { maxAgeMs: audit.retention, maxEvents: audit.max_events },
+    alerts: {
+      permissionDeniedPerMinute: audit.alerts.denials_per_minute || never,
+      sandboxesCreatedPerHour: audit.alerts.sandboxes_per_hour || never,
+      sessionDurationMs: audit.alerts.session_duration || never,
+      resourceLimitExceededPerMinute: audit.alerts.resource_limit_exceeded ? 0 : never,
+    },
+  };
+}
+
+function isolationOptions(config: ServerConfig): IsolationOptions {
+  const { runtime } = config;
+  const { docker } = runtime;
+  return {
+    runtimes: runtimeNames(config),
+    defaultTimeoutMs: runtime.default_timeout,
+    maxTimeoutMs: runtime.max_timeout,
+    docker: {
+      image: docker.default_image,
+      allowPull: docker.allow_pull,
+      ...(docker.host === "" ? {} : { socketPath: docker.host.replace(/^unix:\/\//, "") }),
+      ...(docker.allowed_images.length === 0 ? {} : { allowedImages: docker.allowed_images }),
+    },
+  };
+}
+
+function sandboxDefaults({ sandbox, runtime, limits }: ServerConfig) {
+  const { resources } = sandbox;
+  return {
+    expirationMs: sandbox.default_expiration,
+    maxPerOwner: sandbox.max_per_user,
+    cleanupIntervalMs: sandbox.cleanup_interval,
+    maxSessionsPerSandbox: limits.sessions_per_sandbox,
+    sync: sandbox.sync_on_completion ? ("on-exec" as const) : ("manual" as const),
+    networks: runtime.networks,
+    resources: {
+      ...(resources.memory_bytes === 0 ? {} : { memoryBytes: resources.memory_bytes }),
+      ...(resources.cpu_quota === 0 ? {} : { cpuQuota: resources.cpu_quota }),
+      ...(resources.cpu_shares === 0 ? {} : { cpuShares: resources.cpu_shares }),
+      ...(resources.pids_limit === 0 ? {} : { pidsLimit: resources.pids_limit }),
+      ...(resources.disk_bytes === 0 ? {} : { diskBytes: resources.disk_bytes }),
+      ...(resources.disk_files === 0 ? {} : { diskFiles: resources.disk_files }),
+      ...(resources.output_bytes === 0 ? {} : { outputBytes: resources.output_bytes }),
+    },
+  };
+}
+
+function serviceOptions({ server, auth, limits }: ServerConfig) {
+  return {
+    grpc: { address: server.grpc_addr },
+    http: { address: server.http_addr },
+    keys: auth.keys,
+    allowOpen: server.allow_open,
+    allowedHosts: server.allowed_hosts,
+    allowedOrigins: server.allowed_origins,
+    limits: {
+      messageBytes: limits.max_message_size,
+      bodyBytes: limits.max_body_size,
+      responseBytes: limits.max_response_size,
+      uploadIdleMs: limits.upload_idle_timeout,
+      uploadMs: limits.upload_timeout,
+      streamsPerConnection: limits.streams_per_connection,
+      requestsPerSecond: limits.requests_per_second,
+      burst: limits.request_burst,
+      concurrentCalls: limits.concurrent_calls,
+      connections: limits.max_connections,
+    },
+  };
+}
+
+async function readTls({ server: { tls } }: ServerConfig): Promise<StartServiceOptions["tls"]> {
+  if (tls.cert_file === "") return undefined;
+  const [cert, key] = await Promise.all([readFile(tls.cert_file, "utf8"), readFile(tls.key_file, "utf8")]);
+  return { cert, key, ...(tls.client_ca_file === "" ? {} : { clientCa: await readFile(tls.client_ca_file, "utf8") }) };
+}

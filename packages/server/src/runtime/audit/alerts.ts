@@ -1,0 +1,157 @@
+import type { EventDraft } from "../store/store.ts";
+
+/** When an alert is raised. Infinity switches one off. */
+export interface AlertThresholds {
+  /** More than this many in a minute, for a sandbox. Default 10. */
+  readonly permissionDeniedPerMinute?: number;
+  /** More than this many in an hour, for an owner. Default 100. */
+  readonly sandboxesCreatedPerHour?: number;
+  /** More than this many in a minute, for a sandbox. Default 0: every one counts. */
+  readonly resourceLimitExceededPerMinute?: number;
+  /** A session that is longer. Default one hour. */
+  readonly sessionDurationMs?: number;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** Beyond this many subjects of a rule, the one that was quiet for the longest time is forgotten. */
+const MOST_SUBJECTS = 10_000;
+
+type Subject = Pick<EventDraft, "ownerId" | "sandboxId" | "codebaseId" | "sessionId">;
+
+interface AlertRule {
+  /** The type of the events it looks at, and the alert's name. */
+  readonly alert: string;
+  readonly threshold: number;
+  /** Of the count, and of the silence after an alert about the same subject. */
+  readonly windowMs: number;
+  /** Whom the alert is about. */
+  subject(event: EventDraft): Subject;
+  /** What is compared with the threshold: how many there were in the window, or something the event says. */
+  readonly measure:
+    | { readonly kind: "count"; weight(event: EventDraft): number }
+    | { readonly kind: "value"; value(event: EventDraft): number };
+}
+
+function alertRules(thresholds: AlertThresholds): readonly AlertRule[] {
+  return [
+    {
+      alert: "permission_denied",
+      threshold: thresholds.permissionDeniedPerMinute ?? 10,
+      windowMs: MINUTE_MS,
+      subject: ofSandbox,
+      measure: { kind: "count", weight: withSuppressed },
+    },
+    {
+      alert: "sandbox_created",
+      threshold: thresholds.sandboxesCreatedPerHour ?? 100,
+      windowMs: HOUR_MS,
+      subject: ({ ownerId }) => ({ ...NOBODY, ownerId }),
+      measure: { kind: "count", weight: () => 1 },
+    },
+    {
+      alert: "resource_limit_exceeded",
+      threshold: thresholds.resourceLimitExceededPerMinute ?? 0,
+      windowMs: MINUTE_MS,
+      subject: ofSandbox,
+      measure: { kind: "count", weight: withSuppressed },
+    },
+    {
+      alert: "session_duration",
+      threshold: thresholds.sessionDurationMs ?? HOUR_MS,
+      windowMs: HOUR_MS,
+      subject: (event) => ({ ...ofSandbox(event), sessionId: event.sessionId }),
+      measure: { kind: "value", value: ({ data }) => natural(data.duration_ms) },
+    },
+  ];
+}
+
+const NOBODY: Subject = { ownerId: "", sandboxId: "", codebaseId: "", sessionId: "" };
+
+function ofSandbox({ ownerId, sandboxId, codebaseId }: EventDraft): Subject {
+  return { ...NOBODY, ownerId, sandboxId, codebaseId };
+}
+
+/** The file system tells with the next denial how many it left out before, for there were too many. */
+function withSuppressed(event: EventDraft): number {
+  return 1 + natural(event.data.suppressed);
+}
+
+/** Watches what is recorded, and says when it is too much. */
+export class Alerts {
+  readonly #watches: ReadonlyMap<string, AlertWatch>;
+
+  constructor(thresholds: AlertThresholds) {
+    this.#watches = new Map(
+      alertRules(thresholds)
+        .filter(({ threshold }) => Number.isFinite(threshold))
+        .map((rule) => [rule.alert, new AlertWatch(rule)]),
+    );
+  }
+
+  /** The alert that this event raises, if it is one too many. */
+  observe(event: EventDraft): EventDraft | undefined {
+    return this.#watches.get(event.type)?.observe(event);
+  }
+}
+
+interface Tally {
+  /** The counted events of the window, oldest first; never more than the threshold and one. */
+  counted: readonly { readonly timeMs: number; readonly weight: number }[];
+  quietUntilMs: number;
+}
+
+class AlertWatch {
+  readonly #rule: AlertRule;
+  readonly #tallies = new Map<string, Tally>();
+
+  constructor(rule: AlertRule) {
+    this.#rule = rule;
+  }
+
+  observe(event: EventDraft): EventDraft | undefined {
+    const { alert, threshold, windowMs, measure } = this.#rule;
+    const subject = this.#rule.subject(event);
+    const tally = this.#tallyOf(Object.values(subject).join("\n"));
+    if (event.timeMs < tally.quietUntilMs) return undefined;
+    const amount = measure.kind === "value" ? measure.value(event) : this.#count(tally, event, measure.weight(event));
+    if (amount <= threshold) return undefined;
+    tally.counted = [];
+    tally.quietUntilMs = event.timeMs + windowMs;
+    const count = measure.kind === "count" ? amount : 1;
+    return {
+      ...subject,
+      timeMs: event.timeMs,
+      type: "alert",
+      level: "warn",
+      keyId: "",
+      data: { alert, threshold, window_ms: windowMs, count, ...measured(event) },
+    };
+  }
+
+  #count(tally: Tally, { timeMs }: EventDraft, weight: number): number {
+    const recent = tally.counted.filter((counted) => counted.timeMs > timeMs - this.#rule.windowMs);
+    tally.counted = [...recent, { timeMs, weight }];
+    return tally.counted.reduce((sum, counted) => sum + counted.weight, 0);
+  }
+
+  #tallyOf(key: string): Tally {
+    const tally = this.#tallies.get(key) ?? { counted: [], quietUntilMs: 0 };
+    // A map keeps the order of insertion, so its first is the one that was quiet for the longest time.
+    this.#tallies.delete(key);
+    this.#tallies.set(key, tally);
+    const oldest = this.#tallies.keys().next();
+    if (this.#tallies.size > MOST_SUBJECTS && !oldest.done) this.#tallies.delete(oldest.value);
+    return tally;
+  }
+}
+
+/** What makes the alert understandable without its cause. */
+function measured({ data }: EventDraft): Readonly<Record<string, unknown>> {
+  const { duration_ms, resource } = data;
+  return { ...(duration_ms === undefined ? {} : { duration_ms }), ...(resource === undefined ? {} : { resource }) };
+}
+
+function natural(value: unknown): number {
+  return typeof value === "number" && value > 0 ? value : 0;
+}

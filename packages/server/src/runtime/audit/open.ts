@@ -1,0 +1,122 @@
+import { decodePageToken, encodePageToken, pageLimit } from "../page.ts";
+import type { EventDraft, EventMetadata } from "../store/store.ts";
+import { Alerts, type AlertThresholds } from "./alerts.ts";
+import type { AuditEntry, AuditLog } from "./api.ts";
+import { type AuditLine, draftOf, lineOf } from "./entry.ts";
+import { EventQueue, type QueueLimits } from "./queue.ts";
+import { Retention, type RetentionOptions } from "./retention.ts";
+import { visibleEvents } from "./visibility.ts";
+import { Watchers } from "./watch.ts";
+import { EventWriter } from "./writer.ts";
+
+export interface AuditOptions {
+  readonly store: EventMetadata;
+  /** The operator's log: one line per event. Must not throw. */
+  readonly log: (line: AuditLine) => void;
+  readonly retention: RetentionOptions;
+  readonly alerts: AlertThresholds;
+  readonly clock?: () => number;
+  readonly queueLimits?: QueueLimits;
+}
+
+/** Closing it stores what is still queued and ends every watch; the store stays open. */
+export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
+  const { store, log, clock = Date.now } = options;
+  const queue = new EventQueue(options.queueLimits);
+  const alerts = new Alerts(options.alerts);
+  const watchers = new Watchers();
+  const tell = (msg: string, error: unknown, facts: Readonly<Record<string, unknown>> = {}): void =>
+    log({ level: "error", time: new Date(clock()).toISOString(), msg, error: messageOf(error), ...facts });
+  const retention = new Retention({
+    limits: options.retention,
+    store,
+    clock,
+    onFailure: (error) => tell("audit_retention_failed", error),
+  });
+  const writer = new EventWriter({
+    queue,
+    store,
+    onStored(events) {
+      watchers.announce(events);
+      retention.added(events.length);
+      const dropped = queue.takeDropped();
+      if (dropped !== undefined) queueDropped(dropped);
+    },
+    onFailure: (error) => tell("audit_store_failed", error),
+  });
+  const closing = new AbortController();
+
+  function add(draft: EventDraft, size: number): void {
+    const isOpen = !closing.signal.aborted;
+    const queued = isOpen && queue.push(draft, size);
+    // A denial that was merged into another is no further line either: an agent can make as many as it likes.
+    if (queued || draft.type !== "permission_denied") log(lineOf(draft));
+    if (isOpen) writer.wake();
+  }
+
+  function queueDropped(types: Readonly<Record<string, number>>): void {
+    const count = Object.values(types).reduce((sum, dropped) => sum + dropped, 0);
+    const entry: AuditEntry = { type: "events_dropped", level: "error", data: { count, types } };
+    const { draft } = draftOf(entry, clock());
+    log(lineOf(draft));
+    queue.force(draft);
+    writer.wake();
+  }
+
+  return {
+    record(entry) {
+      const { draft, size } = draftOf(entry, clock());
+      add(draft, size);
+      const alert = alerts.observe(draft);
+      if (alert !== undefined) add(alert, 0);
+    },
+    flush: () => writer.flush(),
+    async list(caller, query) {
+      const selection = visibleEvents(caller, query);
+      const token = decodePageToken(query.pageToken, isSequenceKey);
+      if (selection === undefined) return { items: [], nextPageToken: "" };
+      // Who asks after a call must find what the call did.
+      await writer.flush();
+      const limit = pageLimit(query.pageSize);
+      const events = await store.listEvents({
+        ...selection,
+        ...(query.fromMs === undefined ? {} : { fromMs: query.fromMs }),
+        ...(query.untilMs === undefined ? {} : { untilMs: query.untilMs }),
+        ...(token === undefined ? {} : { afterSequence: token[0] }),
+        limit: limit + 1,
+      });
+      const items = events.slice(0, limit);
+      const last = events.length > limit ? items.at(-1) : undefined;
+      return { items, nextPageToken: last === undefined ? "" : encodePageToken([last.sequence]) };
+    },
+    async *watch(caller, { afterSequence, signal, ...filter }) {
+      const end = AbortSignal.any([signal, closing.signal]);
+      const selection = visibleEvents(caller, filter);
+      // Whoever may see nothing waits like one to whom nothing happens.
+      if (selection === undefined) return await aborted(end);
+      const start = afterSequence === undefined ? { afterSerial: queue.lastSerial } : { afterSequence };
+      using watcher = watchers.join(selection, start);
+      yield* watcher.follow(store, end);
+    },
+    async [Symbol.asyncDispose]() {
+      if (closing.signal.aborted) return;
+      closing.abort();
+      await writer.flush().catch((error: unknown) => tell(`audit_events_lost`, error, { events: queue.length }));
+      await writer.stop();
+      await retention[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function isSequenceKey(value: unknown): value is readonly [sequence: number] {
+  return Array.isArray(value) && value.length === 1 && Number.isSafeInteger(value[0]);
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,117 @@
+import type { EventMetadata } from "../store/store.ts";
+import type { EventQueue } from "./queue.ts";
+import type { StoredEvent } from "./watch.ts";
+
+const BATCH = 256;
+const FIRST_RETRY_MS = 100;
+const LAST_RETRY_MS = 5_000;
+
+interface Waiting {
+  readonly serial: number;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Moves events from the queue to the store, in order, as many at a time as have come together. */
+export class EventWriter {
+  readonly #queue: EventQueue;
+  readonly #store: EventMetadata;
+  readonly #onStored: (events: readonly StoredEvent[]) => void;
+  readonly #onFailure: (error: unknown) => void;
+  #waiting: Waiting[] = [];
+  #running: Promise<void> | undefined;
+  #storedSerial = 0;
+  #retryNow = (): void => {};
+  #stopped = false;
+
+  constructor(options: {
+    queue: EventQueue;
+    store: EventMetadata;
+    /** Before anybody who waits for them goes on. */
+    onStored: (events: readonly StoredEvent[]) => void;
+    onFailure: (error: unknown) => void;
+  }) {
+    this.#queue = options.queue;
+    this.#store = options.store;
+    this.#onStored = options.onStored;
+    this.#onFailure = options.onFailure;
+  }
+
+  /** There is something in the queue. What is recorded in the same turn goes together. */
+  wake(): void {
+    if (this.#running !== undefined || this.#stopped) return;
+    this.#running = new Promise<void>((resolve) => setImmediate(resolve))
+      .then(() => this.#write())
+      .finally(() => {
+        this.#running = undefined;
+        if (this.#queue.length > 0) this.wake();
+      });
+  }
+
+  /** What is queued now is stored; rejects when the store refuses it this time (it is tried again all the same). */
+  async flush(): Promise<void> {
+    const serial = this.#queue.lastSerial;
+    if (serial <= this.#storedSerial) return;
+    if (this.#stopped) throw new Error("the audit log is closed");
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ serial, resolve, reject });
+    this.#retryNow();
+    this.wake();
+    await promise;
+  }
+
+  /** After the attempt that is under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#retryNow();
+    await this.#running;
+  }
+
+  async #write(): Promise<void> {
+    let retryMs = FIRST_RETRY_MS;
+    while (this.#queue.length > 0 && !this.#stopped) {
+      const batch = this.#queue.take(BATCH);
+      try {
+        const records = await this.#store.appendEvents(batch.map(({ draft }) => draft));
+        this.#queue.stored();
+        retryMs = FIRST_RETRY_MS;
+        this.#storedSerial = batch.at(-1)?.serial ?? this.#storedSerial;
+        this.#onStored(
+          records.flatMap((record, i) => {
+            const serial = batch[i]?.serial;
+            return serial === undefined ? [] : [{ serial, record }];
+          }),
+        );
+        this.#settle(
+          ({ serial }) => serial <= this.#storedSerial,
+          (waiting) => waiting.resolve(),
+        );
+      } catch (error) {
+        this.#onFailure(error);
+        this.#settle(
+          () => true,
+          (waiting) => waiting.reject(error),
+        );
+        await this.#pause(retryMs);
+        retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+      }
+    }
+  }
+
+  #settle(isDone: (waiting: Waiting) => boolean, settle: (waiting: Waiting) => void): void {
+    const done = this.#waiting.filter(isDone);
+    this.#waiting = this.#waiting.filter((waiting) => !done.includes(waiting));
+    done.forEach(settle);
+  }
+
+  async #pause(durationMs: number): Promise<void> {
+    if (this.#stopped) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, durationMs);
+    timer.unref();
+    this.#retryNow = resolve;
+    await promise;
+    clearTimeout(timer);
+    this.#retryNow = () => {};
+  }
+}

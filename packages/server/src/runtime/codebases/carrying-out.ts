@@ -1,0 +1,115 @@
+import type { Step } from "../../isolation/codebase/steps.ts";
+import type { EntryRecord, VersionChangeRecord } from "../store/store.ts";
+import type { PathChange } from "./wanted.ts";
+
+/** A change as the journal has it. */
+export interface CarriedChange {
+  readonly changes: readonly VersionChangeRecord[];
+  readonly steps: readonly Step[];
+  /** Files and links among them, a moved one once; directories come and go with them. */
+  readonly filesChanged: number;
+}
+
+/** How the disk gets there, when all content is staged: `staged` names it by path. */
+export function stepsFor(
+  changes: readonly PathChange[],
+  version: number,
+  staged: (change: PathChange) => string,
+): CarriedChange {
+  const kept = new KeptNames(version);
+  const records = changes.map((change) => kept.record(change));
+  const leaving: Step[] = [];
+  const shutting: Step[] = [];
+  const opening: Step[] = [];
+  const arriving: Step[] = [];
+  for (const change of changes) {
+    const { path, before, after } = change;
+    // A file or link takes a file's or link's place at once; all else must leave first.
+    const replaces =
+      before !== undefined && before.kind !== "directory" && after !== undefined && after.kind !== "directory";
+    if (before?.kind === "file") {
+      if (replaces) arriving.push({ do: "keep", path, as: kept.nameOf(path) });
+      else leaving.push({ do: "retire", path, as: kept.nameOf(path) });
+    } else if (before?.kind === "symlink" && !replaces) leaving.push({ do: "unlink", path });
+    if (before?.kind === "directory" && after?.kind !== "directory") shutting.push({ do: "removeDirectory", path });
+    if (after?.kind === "directory") {
+      opening.push({ do: before?.kind === "directory" ? "setMode" : "makeDirectory", path, mode: after.mode });
+    } else if (after?.kind === "file") {
+      arriving.push({ do: "place", path, staged: staged(change), mode: after.mode });
+    } else if (after?.kind === "symlink") arriving.push({ do: "link", path, target: after.target });
+  }
+  const steps = [...leaving, ...shutting.reverse(), ...opening, ...arriving];
+  return { changes: records, steps, filesChanged: changes.filter(concernsFile).length };
+}
+
+/** The same for a rename: `moved` says where each path comes from. Nothing is at the new paths but new directories. */
+export function stepsForMove(
+  changes: readonly PathChange[],
+  version: number,
+  moved: ReadonlyMap<string, string>,
+): CarriedChange {
+  const kept = new KeptNames(version);
+  const records = changes.map((change) => kept.record(change));
+  const opening: Step[] = [];
+  const moving: Step[] = [];
+  const shutting: Step[] = [];
+  for (const { path, before, after } of changes) {
+    if (after?.kind === "directory") opening.push({ do: "makeDirectory", path, mode: after.mode });
+    if (before?.kind === "directory") shutting.push({ do: "removeDirectory", path });
+    if (after?.kind === "symlink") moving.push({ do: "link", path, target: after.target });
+    if (before?.kind === "symlink") moving.push({ do: "unlink", path });
+    if (after?.kind !== "file") continue;
+    const from = moved.get(path)!;
+    moving.push({ do: "keep", path: from, as: kept.nameOf(from) }, { do: "move", path: from, to: path });
+  }
+  const steps = [...opening, ...moving, ...shutting.reverse()];
+  return { changes: records, steps, filesChanged: changes.filter(({ after }) => countOf(after) > 0).length };
+}
+
+/** Names for replaced content: kept/<version>/0, 1 … */
+class KeptNames {
+  readonly #version: number;
+  readonly #names = new Map<string, string>();
+
+  constructor(version: number) {
+    this.#version = version;
+  }
+
+  record({ path, before, after }: PathChange): VersionChangeRecord {
+    const isFile = before?.kind === "file";
+    if (isFile) this.#names.set(path, String(this.#names.size));
+    return {
+      version: this.#version,
+      path,
+      before,
+      after,
+      keptAs: isFile ? `${this.#version}/${this.nameOf(path)}` : "",
+    };
+  }
+
+  nameOf(path: string): string {
+    return this.#names.get(path)!;
+  }
+}
+
+/** What a change does to the counters. */
+export function growthOf(changes: readonly Pick<PathChange, "before" | "after">[]): {
+  readonly bytes: number;
+  readonly files: number;
+} {
+  let bytes = 0;
+  let files = 0;
+  for (const { before, after } of changes) {
+    bytes += (after?.size ?? 0) - (before?.size ?? 0);
+    files += countOf(after) - countOf(before);
+  }
+  return { bytes, files };
+}
+
+function concernsFile({ before, after }: PathChange): boolean {
+  return countOf(before) + countOf(after) > 0;
+}
+
+function countOf(entry: EntryRecord | undefined): number {
+  return entry === undefined || entry.kind === "directory" ? 0 : 1;
+}

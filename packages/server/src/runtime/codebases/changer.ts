@@ -1,0 +1,190 @@
+import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { Step } from "../../isolation/codebase/steps.ts";
+import type {
+  CodebaseMetadata,
+  CodebaseRecord,
+  ConflictRecord,
+  JournalRecord,
+  VersionOrigin,
+  VersionRecord,
+} from "../store/store.ts";
+import type { CodebaseChange } from "./api.ts";
+import { type CarriedChange, growthOf } from "./carrying-out.ts";
+import { codebaseNotFound, toRuntimeError } from "./errors.ts";
+import type { Head, Heads } from "./heads.ts";
+import type { LogLine } from "./options.ts";
+import type { Quotas } from "./quotas.ts";
+import type { Staging } from "./staging.ts";
+
+export interface ChangerParts {
+  readonly store: CodebaseMetadata;
+  readonly disk: CodebaseDisk;
+  readonly heads: Heads;
+  readonly quotas: Quotas;
+  readonly clock: { now(): number };
+  readonly log: (line: LogLine) => void;
+}
+
+/** How a version came to be. */
+export interface Origin {
+  readonly origin: VersionOrigin;
+  readonly message: string;
+  readonly sandboxId: string;
+}
+
+/** The plan in a journal. */
+interface StoredPlan {
+  readonly upload: string;
+  readonly steps: readonly Step[];
+}
+
+/** A codebase while its lock is held. */
+export interface Turn {
+  readonly record: CodebaseRecord;
+  /** Of the version that this turn makes, if it makes one. */
+  readonly stamp: { readonly version: number; readonly nowMs: number };
+  commit(
+    staging: Staging,
+    carried: CarriedChange,
+    origin: Origin,
+    conflicts?: readonly ConflictRecord[],
+  ): Promise<VersionRecord>;
+}
+
+/**
+ * Changes codebases, one change of a codebase at a time:
+ *
+ * 1. Content is staged; nobody knows of it yet.
+ * 2. The change is planned, under the codebase's lock, as a list of steps.
+ * 3. The journal has it: from here on it happens, crash or not.
+ * 4. The disk carries out the steps, each of which can be done twice.
+ * 5. The manifest says so too, and the journal is gone.
+ */
+export class Changer {
+  readonly #parts: ChangerParts;
+  readonly #listeners = new Set<(change: CodebaseChange) => Promise<void>>();
+
+  constructor(parts: ChangerParts) {
+    this.#parts = parts;
+  }
+
+  onChange(listener: (change: CodebaseChange) => Promise<void>): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  /** Does what was begun when the server died. Gives the codebases where it could not: it is tried again at their next turn. */
+  async rollForward(): Promise<readonly string[]> {
+    const unfinished: string[] = [];
+    for (const journal of await this.#parts.store.unfinishedChanges()) {
+      const { codebaseId, version } = journal;
+      this.#parts.log({ level: "info", message: `finishing version ${version.version}`, codebaseId });
+      const head = this.#parts.heads.of(codebaseId);
+      head.begin(journal);
+      // One that cannot be finished now must not keep the others from being served.
+      await this.#finish(head, journal).catch((error: unknown) => {
+        this.#parts.log({ level: "error", message: "a change could not be finished", codebaseId, error });
+        unfinished.push(codebaseId);
+      });
+    }
+    return unfinished;
+  }
+
+  /** Whoever has the turn is alone with the codebase, apart from readers. */
+  async turn<Result>(codebaseId: string, work: (turn: Turn) => Promise<Result>): Promise<Result> {
+    const { heads, store, clock } = this.#parts;
+    const head = heads.of(codebaseId);
+    return await head.lock.run(async () => {
+      try {
+        if (head.journal !== undefined) await this.#finish(head, head.journal);
+        const record = await store.codebase(codebaseId);
+        if (record === undefined) throw codebaseNotFound();
+        const stamp = { version: record.version + 1, nowMs: clock.now() };
+        return await work({
+          record,
+          stamp,
+          commit: (staging, carried, origin, conflicts = []) =>
+            this.#commit(head, record, stamp, { staging, carried, origin, conflicts }),
+        });
+      } catch (error) {
+        throw await this.#errorFor(codebaseId, error);
+      }
+    });
+  }
+
+  async #commit(
+    head: Head,
+    record: CodebaseRecord,
+    stamp: Turn["stamp"],
+    change: {
+      readonly staging: Staging;
+      readonly carried: CarriedChange;
+      readonly origin: Origin;
+      readonly conflicts: readonly ConflictRecord[];
+    },
+  ): Promise<VersionRecord> {
+    const { changes, steps, filesChanged } = change.carried;
+    const growth = growthOf(changes);
+    const version: VersionRecord = {
+      codebaseId: record.id,
+      version: stamp.version,
+      ...change.origin,
+      createdAtMs: stamp.nowMs,
+      filesChanged,
+      size: record.size + growth.bytes,
+      fileCount: record.fileCount + growth.files,
+      conflicts: change.conflicts,
+    };
+    const plan: StoredPlan = { upload: change.staging.upload, steps };
+    const journal: JournalRecord = { codebaseId: record.id, version, changes, plan };
+    await this.#parts.quotas.admit(record.ownerId, growth, async () => {
+      await this.#parts.store.beginChange(journal);
+      change.staging.handOver();
+      head.begin(journal);
+      await this.#finish(head, journal);
+    });
+    return version;
+  }
+
+  async #finish(head: Head, journal: JournalRecord): Promise<void> {
+    const { codebaseId, version, changes } = journal;
+    const { upload, steps } = journal.plan as StoredPlan;
+    const { disk, store, log } = this.#parts;
+    const { hasLeftovers } = await disk.runSteps(codebaseId, version.version, upload, steps);
+    await store.finishChange(codebaseId);
+    head.finish();
+    if (hasLeftovers) {
+      await disk.removeStaging(codebaseId, upload).catch((error: unknown) => {
+        log({ level: "warn", message: "staged content could not be removed", codebaseId, error });
+      });
+    }
+    await this.#tell({
+      codebaseId,
+      version: version.version,
+      paths: changes.map(({ path }) => path),
+      sandboxId: version.sandboxId,
+    });
+  }
+
+  async #tell(change: CodebaseChange): Promise<void> {
+    for (const listener of this.#listeners) {
+      try {
+        await listener(change);
+      } catch (error) {
+        const { codebaseId, version } = change;
+        const message = `version ${version} could not be shown everywhere`;
+        this.#parts.log({ level: "error", message, codebaseId, error });
+      }
+    }
+  }
+
+  // A codebase that is deleted takes its directories away from under everybody.
+  async #errorFor(codebaseId: string, error: unknown): Promise<Error> {
+    const translated = toRuntimeError(error);
+    if (translated.code !== "INTERNAL") return translated;
+    const isGone = (await this.#parts.store.codebase(codebaseId).catch(() => null)) === undefined;
+    if (isGone) return codebaseNotFound();
+    this.#parts.log({ level: "error", message: "a change failed", codebaseId, error });
+    return translated;
+  }
+}

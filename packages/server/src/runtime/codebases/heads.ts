@@ -1,0 +1,62 @@
+import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { JournalRecord } from "../store/store.ts";
+import { Lock } from "./lock.ts";
+
+/**
+ * What is known in memory of a codebase's newest version: who may change it, and what is being changed. The manifest
+ * changes after the disk has, so between the two a reader who knows the manifest finds other content on the disk. What
+ * it wants is then among what the change keeps: every file gets its kept name before anything else gets its path.
+ */
+export class Head {
+  readonly lock = new Lock();
+  /** Begun and not finished; stays when the disk fails, to be tried again. */
+  journal: JournalRecord | undefined;
+  /** Grows when a change is finished: what was read from the manifest before may not be so any more. */
+  generation = 0;
+  #keptAs: ReadonlyMap<string, string> = new Map();
+
+  begin(journal: JournalRecord): void {
+    this.journal = journal;
+    const files = journal.changes.filter(({ keptAs }) => keptAs !== "");
+    this.#keptAs = new Map(files.map(({ path, keptAs }) => [path, keptAs]));
+  }
+
+  finish(): void {
+    this.journal = undefined;
+    this.#keptAs = new Map();
+    this.generation += 1;
+  }
+
+  /** Opens the file that the manifest has at the path now. Nothing can begin or finish while it does: it does not wait. */
+  openFile(disk: CodebaseDisk, codebaseId: string, path: string): number | undefined {
+    const keptAs = this.#keptAs.get(path);
+    if (keptAs === undefined) return disk.openTreeFile(codebaseId, path);
+    // The change runs on another thread meanwhile. A file without a kept name is still at its path when it still has none.
+    const kept = disk.openKept(codebaseId, keptAs);
+    if (kept !== undefined) return kept;
+    const inTree = disk.openTreeFile(codebaseId, path);
+    const now = disk.openKept(codebaseId, keptAs);
+    if (now === undefined) return inTree;
+    if (inTree !== undefined) disk.close(inTree);
+    return now;
+  }
+}
+
+/** The heads of the codebases that were in use since the start. */
+export class Heads {
+  readonly #heads = new Map<string, Head>();
+
+  of(codebaseId: string): Head {
+    let head = this.#heads.get(codebaseId);
+    if (head === undefined) {
+      head = new Head();
+      this.#heads.set(codebaseId, head);
+    }
+    return head;
+  }
+
+  /** Of a codebase that is gone; whoever waits for its lock finds that out. */
+  forget(codebaseId: string): void {
+    this.#heads.delete(codebaseId);
+  }
+}

@@ -1,0 +1,174 @@
+import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { PinnedEntry } from "../../isolation/codebase/pinning.ts";
+import { RuntimeError } from "../errors.ts";
+import type { CodebaseMetadata, ConflictRecord, VersionRecord } from "../store/store.ts";
+import type { CodebaseChange, CodebaseLayers, StagedEntry, SyncResult } from "./api.ts";
+import { stepsFor } from "./carrying-out.ts";
+import type { Changer } from "./changer.ts";
+import { stageContent } from "./content.ts";
+import { codebaseNotFound, toRuntimeError } from "./errors.ts";
+import { KeyedLocks } from "./lock.ts";
+import { isPath } from "./paths.ts";
+import { planChanges } from "./planning.ts";
+import { resolveVersion, type Snapshots } from "./snapshots.ts";
+import { Staging } from "./staging.ts";
+import { loadSurroundings } from "./surroundings.ts";
+import type { PathChange, Wanted } from "./wanted.ts";
+
+export interface LayerParts {
+  readonly store: CodebaseMetadata;
+  readonly disk: CodebaseDisk;
+  readonly changer: Changer;
+  readonly snapshots: Snapshots;
+}
+
+const STAGED_NAME = /^[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}$/;
+const LONGEST_TARGET = 4095;
+
+/** What sandboxes have of codebases: a directory to look at, and a way to write back. */
+export class Layers implements CodebaseLayers {
+  readonly #parts: LayerParts;
+  readonly #pins = new Map<string, { readonly directory: string; users: number }>();
+  readonly #pinning = new KeyedLocks();
+
+  constructor(parts: LayerParts) {
+    this.#parts = parts;
+  }
+
+  onChange(listener: (change: CodebaseChange) => Promise<void>): Disposable {
+    return this.#parts.changer.onChange(listener);
+  }
+
+  async open(codebaseId: string, version: number): Promise<{ readonly directory: string; release(): Promise<void> }> {
+    const { disk, store } = this.#parts;
+    if ((await store.codebase(codebaseId)) === undefined) throw codebaseNotFound();
+    if (version === 0) return { directory: disk.treeDirectory(codebaseId), release: async () => {} };
+    const key = `${codebaseId}/${version}`;
+    return await this.#pinning.run(key, async () => {
+      const pin = this.#pins.get(key) ?? { directory: await this.#pin(codebaseId, version), users: 0 };
+      this.#pins.set(key, pin);
+      pin.users += 1;
+      let isHeld = true;
+      const release = async (): Promise<void> => {
+        if (!isHeld) return;
+        isHeld = false;
+        await this.#pinning.run(key, () => this.#letGo(key, codebaseId, version));
+      };
+      return { directory: pin.directory, release };
+    });
+  }
+
+  async sync(
+    codebaseId: string,
+    sandboxId: string,
+    collect: (stagingDirectory: string) => Promise<readonly StagedEntry[]>,
+  ): Promise<SyncResult | undefined> {
+    const { changer, disk, store } = this.#parts;
+    let fault: { readonly error: unknown } | undefined;
+    try {
+      return await changer.turn(codebaseId, async (turn) => {
+        await using staging = new Staging(disk, codebaseId);
+        const collected = await collect(staging.makeDirectory()).catch((error: unknown) => {
+          fault = { error };
+          throw error;
+        });
+        if (collected.length === 0) return undefined;
+        const entries = collected.map((entry) => ({ ...entry, path: entry.path.replace(/^\//, "") }));
+        await checkStaged(staging, entries);
+        const storable = entries.filter(isStorable);
+        const unstorable = entries.filter((entry) => !isStorable(entry)).map(({ path }) => path);
+        const wanted = storable.map(wantedOf);
+        const surroundings = await loadSurroundings(store, codebaseId, wanted, { everything: false });
+        const plan = planChanges(wanted, surroundings, turn.stamp, { replaceAll: false, onProblem: "skip" });
+        const { changes } = plan;
+        const skipped = [...unstorable, ...plan.skipped];
+        if (changes.length === 0) return skipped.length === 0 ? undefined : { version: 0, conflicts: [], skipped };
+        const staged = await stageContent(store, codebaseId, staging, changes);
+        const conflicts = await this.#conflicts(codebaseId, sandboxId, changes, entries);
+        const carried = stepsFor(changes, turn.stamp.version, staged);
+        const origin = { origin: "sync", message: "", sandboxId } as const;
+        const { version } = await turn.commit(staging, carried, origin, conflicts);
+        return { version, conflicts, skipped };
+      });
+    } catch (error) {
+      throw fault === undefined ? error : fault.error;
+    }
+  }
+
+  async #pin(codebaseId: string, version: number): Promise<string> {
+    const { changer, disk, snapshots } = this.#parts;
+    return await changer.turn(codebaseId, async ({ record }) => {
+      const resolved = resolveVersion(record, version);
+      const { entries, keptAs } = await snapshots.listNow(codebaseId, resolved, { directory: "", recursive: true });
+      const pinned = entries.map((entry): PinnedEntry => {
+        const { kind, path, mode, target } = entry;
+        if (kind === "directory") return { kind, path, mode };
+        if (kind === "symlink") return { kind, path, target };
+        const kept = keptAs.get(path);
+        return { kind, path, mode, from: kept === undefined ? { in: "tree", path } : { in: "kept", path: kept } };
+      });
+      return await disk.pin(codebaseId, resolved, pinned);
+    });
+  }
+
+  async #letGo(key: string, codebaseId: string, version: number): Promise<void> {
+    const pin = this.#pins.get(key);
+    if (pin === undefined) return;
+    pin.users -= 1;
+    if (pin.users > 0) return;
+    this.#pins.delete(key);
+    await this.#parts.disk.unpin(codebaseId, version).catch((error: unknown) => {
+      throw toRuntimeError(error);
+    });
+  }
+
+  /** Entries that somebody else made after the sandbox had made its own. */
+  async #conflicts(
+    codebaseId: string,
+    sandboxId: string,
+    changes: readonly PathChange[],
+    entries: readonly StagedEntry[],
+  ): Promise<readonly ConflictRecord[]> {
+    const madeAtMs = new Map(entries.map((entry) => [entry.path, entry.madeAtMs]));
+    const versions = new Map<number, VersionRecord | undefined>();
+    const conflicts: ConflictRecord[] = [];
+    for (const { path, before } of changes) {
+      const made = madeAtMs.get(path);
+      if (before === undefined || before.kind === "directory" || made === undefined) continue;
+      if (!versions.has(before.version)) {
+        versions.set(before.version, await this.#parts.store.version(codebaseId, before.version));
+      }
+      const replaced = versions.get(before.version);
+      if (replaced === undefined || replaced.createdAtMs <= made || replaced.sandboxId === sandboxId) continue;
+      conflicts.push({ path, replacedVersion: replaced.version, replacedSandboxId: replaced.sandboxId });
+    }
+    return conflicts;
+  }
+}
+
+/** A name or target that the manifest has no text for stays in the sandbox. */
+function isStorable({ path, kind, target }: StagedEntry): boolean {
+  if (!isPath(path)) return false;
+  if (kind !== "symlink") return true;
+  return (
+    target !== "" && target.isWellFormed() && !target.includes("\0") && Buffer.byteLength(target) <= LONGEST_TARGET
+  );
+}
+
+function wantedOf(entry: StagedEntry): Wanted {
+  const { path, kind, target, size, sha256, staged } = entry;
+  const mode = entry.mode & 0o777;
+  if (kind === "absent") return { kind, path };
+  if (kind === "symlink") return { kind, path, target };
+  if (kind === "directory") return { kind, path, mode };
+  return { kind, path, mode, size, sha256, content: { at: "staged", name: staged } };
+}
+
+async function checkStaged(staging: Staging, entries: readonly StagedEntry[]): Promise<void> {
+  const files = entries.filter(({ kind }) => kind === "file").map(({ staged: name, size }) => ({ name, size }));
+  const isWrong =
+    files.some(({ name }) => !STAGED_NAME.test(name)) ||
+    new Set(files.map(({ name }) => name)).size !== files.length ||
+    (files.length > 0 && (await staging.inspect(files)).length > 0);
+  if (isWrong) throw new RuntimeError("INTERNAL", "what was collected for the sync is not what was announced");
+}

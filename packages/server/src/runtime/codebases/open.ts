@@ -1,0 +1,83 @@
+import { mkdir } from "node:fs/promises";
+import { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { CodebaseMetadata } from "../store/store.ts";
+import type { CodebaseLayers, Codebases } from "./api.ts";
+import { Changer } from "./changer.ts";
+import { Changing } from "./changing.ts";
+import { Heads } from "./heads.ts";
+import { Layers } from "./layers.ts";
+import { type CodebasesOptions, type LogLine, NO_LIMITS } from "./options.ts";
+import type { Parts } from "./parts.ts";
+import { Quotas } from "./quotas.ts";
+import { Reading } from "./reading.ts";
+import { Registry } from "./registry.ts";
+import { Snapshots } from "./snapshots.ts";
+
+/** The codebases of this server. What was under way when the last one died is finished, and what it left is gone. */
+export async function openCodebases(options: CodebasesOptions): Promise<Codebases & CodebaseLayers & AsyncDisposable> {
+  const { store, directory, jobs, audit } = options;
+  const log = options.log ?? (() => {});
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await using undo = new AsyncDisposableStack();
+  const disk = undo.use(CodebaseDisk.open(directory, jobs));
+  const heads = new Heads();
+  const quotas = new Quotas({ ...NO_LIMITS, ...options.limits }, store);
+  const clock = options.clock ?? { now: () => Date.now() };
+  const changer = new Changer({ store, disk, heads, quotas, clock, log });
+  const snapshots = new Snapshots({ store, disk, heads });
+  const record = (entry: Parameters<Parts["record"]>[0]): void => audit?.record(entry);
+  const parts: Parts = { store, disk, heads, changer, snapshots, quotas, clock, log, record };
+
+  const unfinished = await changer.rollForward();
+  await cleanUp(store, disk, unfinished, log);
+
+  const registry = new Registry(parts);
+  const reading = new Reading(parts);
+  const changing = new Changing(parts);
+  const layers = new Layers({ store, disk, changer, snapshots });
+  const resources = undo.move();
+  return {
+    create: (...given) => registry.create(...given),
+    get: (...given) => registry.get(...given),
+    list: (...given) => registry.list(...given),
+    delete: (...given) => registry.delete(...given),
+    upload: (...given) => changing.upload(...given),
+    link: (...given) => changing.link(...given),
+    compare: (...given) => reading.compare(...given),
+    batch: (...given) => changing.batch(...given),
+    uploadArchive: (...given) => changing.uploadArchive(...given),
+    deleteFile: (...given) => changing.deleteFile(...given),
+    renameFile: (...given) => changing.renameFile(...given),
+    listFiles: (...given) => reading.listFiles(...given),
+    download: (...given) => reading.download(...given),
+    downloadArchive: (...given) => reading.downloadArchive(...given),
+    listVersions: (...given) => reading.listVersions(...given),
+    getVersion: (...given) => reading.getVersion(...given),
+    rollback: (...given) => changing.rollback(...given),
+    open: (...given) => layers.open(...given),
+    sync: (...given) => layers.sync(...given),
+    onChange: (listener) => layers.onChange(listener),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+const PAGE = 1000;
+
+async function cleanUp(
+  store: CodebaseMetadata,
+  disk: CodebaseDisk,
+  unfinished: readonly string[],
+  log: (line: LogLine) => void,
+): Promise<void> {
+  const known: string[] = [];
+  for (let after: readonly [number, string] | undefined; ; ) {
+    const page = await store.listCodebases({ ...(after === undefined ? {} : { after }), limit: PAGE });
+    known.push(...page.map(({ id }) => id));
+    const last = page.at(-1);
+    if (page.length < PAGE || last === undefined) break;
+    after = [last.createdAtMs, last.id];
+  }
+  for (const codebaseId of await disk.clean(known, unfinished)) {
+    log({ level: "error", message: "the directory of a codebase is gone", codebaseId });
+  }
+}

@@ -1,0 +1,30 @@
+import type { Jobs } from "../../isolation/jobs/thread.ts";
+import type { AuditLog } from "../audit/api.ts";
+import type { CodebaseMetadata } from "../store/store.ts";
+import type { CodebaseLimits } from "./quotas.ts";
+
+export interface LogLine {
+  readonly level: "info" | "warn" | "error";
+  readonly message: string;
+  readonly codebaseId?: string;
+  readonly error?: unknown;
+}
+
+export interface CodebasesOptions {
+  readonly store: CodebaseMetadata;
+  /** Made (0700) when it is not there. One server at a time. */
+  readonly directory: string;
+  readonly jobs: Jobs;
+  /** Default: none. */
+  readonly limits?: Partial<CodebaseLimits>;
+  readonly audit?: Pick<AuditLog, "record">;
+  readonly clock?: { now(): number };
+  readonly log?: (line: LogLine) => void;
+}
+
+export const NO_LIMITS: CodebaseLimits = {
+  maxFileSize: 0,
+  maxBytesPerOwner: 0,
+  maxFilesPerOwner: 0,
+  maxCodebasesPerOwner: 0,
+};

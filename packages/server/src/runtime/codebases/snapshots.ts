@@ -1,0 +1,165 @@
+import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import { RuntimeError } from "../errors.ts";
+import type { CodebaseMetadata, CodebaseRecord, EntryRecord, VersionChangeRecord } from "../store/store.ts";
+import type { Head, Heads } from "./heads.ts";
+import { comparePaths, fileNotFound, parentOf, shown } from "./paths.ts";
+
+export interface ListQuery {
+  /** "" is the root. */
+  readonly directory: string;
+  readonly recursive: boolean;
+  readonly after?: string;
+  readonly limit?: number;
+}
+
+/** Entries of a version, and where those of its files are that something else has the path of by now. */
+export interface Listing {
+  readonly entries: readonly EntryRecord[];
+  readonly keptAs: ReadonlyMap<string, string>;
+  /** Of the head when it was read. */
+  readonly generation: number;
+}
+
+const ATTEMPTS = 3;
+
+/**
+ * Versions for reading: the newest one, less what came after. Readers wait for nobody; when a change is finished while they
+ * look they look again, and only whoever keeps having bad luck waits for a turn.
+ */
+export class Snapshots {
+  readonly #store: CodebaseMetadata;
+  readonly #disk: CodebaseDisk;
+  readonly #heads: Heads;
+
+  constructor(parts: { readonly store: CodebaseMetadata; readonly disk: CodebaseDisk; readonly heads: Heads }) {
+    this.#store = parts.store;
+    this.#disk = parts.disk;
+    this.#heads = parts.heads;
+  }
+
+  async list(codebaseId: string, version: number, query: ListQuery): Promise<Listing> {
+    const head = this.#heads.of(codebaseId);
+    const generation = { of: head.generation };
+    const listing = await this.#settled(head, async () => {
+      generation.of = head.generation;
+      return await this.listNow(codebaseId, version, query);
+    });
+    return { ...listing, generation: generation.of };
+  }
+
+  /** For those who have the codebase's turn. */
+  async listNow(codebaseId: string, version: number, query: ListQuery): Promise<Omit<Listing, "generation">> {
+    const { directory, recursive, after = "", limit } = query;
+    const changes = (await this.#store.firstChangesAfter(codebaseId, version, { directory })).filter(
+      ({ path }) => isListed(path, query) && comparePaths(path, after) > 0,
+    );
+    const asked = { directory, recursive, ...(after === "" ? {} : { after }) };
+    // Each later change hides one entry of the newest version at most.
+    const newest = await this.#store.listEntries(codebaseId, {
+      ...asked,
+      ...(limit === undefined ? {} : { limit: limit + changes.length }),
+    });
+    if (changes.length === 0) return { entries: newest, keptAs: new Map() };
+    const changed = new Map(changes.map((change) => [change.path, change]));
+    const entries = [
+      ...newest.filter(({ path }) => !changed.has(path)),
+      ...changes.flatMap(({ before }) => before ?? []),
+    ].sort((a, b) => comparePaths(a.path, b.path));
+    return { entries: limit === undefined ? entries : entries.slice(0, limit), keptAs: keptNames(changes) };
+  }
+
+  async entry(codebaseId: string, version: number, path: string): Promise<EntryRecord | undefined> {
+    return await this.#settled(this.#heads.of(codebaseId), () => this.#entryNow(codebaseId, version, path));
+  }
+
+  /** Opens a regular file of a version. */
+  async openFile(
+    codebaseId: string,
+    version: number,
+    path: string,
+  ): Promise<{ readonly entry: EntryRecord; readonly fd: number }> {
+    const head = this.#heads.of(codebaseId);
+    const opened = await this.#settled(head, async () => {
+      const { generation } = head;
+      const [change] = await this.#store.firstChangesAfter(codebaseId, version, { path });
+      const entry = change === undefined ? await this.#store.entry(codebaseId, path) : change.before;
+      if (entry === undefined || entry.kind !== "file" || head.generation !== generation)
+        return { entry, fd: undefined };
+      const fd =
+        change === undefined
+          ? head.openFile(this.#disk, codebaseId, path)
+          : this.#disk.openKept(codebaseId, change.keptAs);
+      return { entry, fd };
+    });
+    const { entry, fd } = opened;
+    if (entry === undefined) throw fileNotFound(path);
+    if (entry.kind !== "file") {
+      throw new RuntimeError("FILE_WRONG_KIND", `${shown(path)} is a ${entry.kind}, not a file`, { details: { path } });
+    }
+    if (fd === undefined) throw lost(path);
+    return { entry, fd };
+  }
+
+  /** Opens the files of a version one after the other, however long that takes and whatever changes meanwhile. */
+  opener(codebaseId: string, version: number, directory: string, listing: Listing): (path: string) => Promise<number> {
+    const head = this.#heads.of(codebaseId);
+    let { keptAs, generation } = listing;
+    return async (path) => {
+      while (head.generation !== generation) {
+        const now = head.generation;
+        keptAs = keptNames(await this.#store.firstChangesAfter(codebaseId, version, { directory }));
+        generation = now;
+      }
+      const kept = keptAs.get(path);
+      const fd =
+        kept === undefined ? head.openFile(this.#disk, codebaseId, path) : this.#disk.openKept(codebaseId, kept);
+      if (fd === undefined) throw lost(path);
+      return fd;
+    };
+  }
+
+  async #entryNow(codebaseId: string, version: number, path: string): Promise<EntryRecord | undefined> {
+    const [change] = await this.#store.firstChangesAfter(codebaseId, version, { path });
+    return change === undefined ? await this.#store.entry(codebaseId, path) : change.before;
+  }
+
+  async #settled<Result extends object | undefined>(head: Head, read: () => Promise<Result>): Promise<Result> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const { generation } = head;
+      const result = await read();
+      if (head.generation === generation) return result;
+      if (isOpened(result)) this.#disk.close(result.fd);
+    }
+    return await head.lock.run(read);
+  }
+}
+
+/** The version that a number stands for: 0 is the newest. */
+export function resolveVersion(record: CodebaseRecord, version: number): number {
+  if (version === 0) return record.version;
+  if (Number.isSafeInteger(version) && version > 0 && version <= record.version) return version;
+  if (!Number.isSafeInteger(version) || version < 0) {
+    throw new RuntimeError("INVALID_ARGUMENT", `version is no version: ${version}`);
+  }
+  throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found: the newest is ${record.version}`, {
+    details: { version: String(record.version) },
+  });
+}
+
+function isOpened(result: object | undefined): result is { readonly fd: number } {
+  return result !== undefined && "fd" in result && typeof result.fd === "number";
+}
+
+function isListed(path: string, { directory, recursive }: ListQuery): boolean {
+  if (!recursive) return parentOf(path) === directory;
+  return directory === "" || path.startsWith(`${directory}/`);
+}
+
+function keptNames(changes: readonly VersionChangeRecord[]): Map<string, string> {
+  return new Map(changes.filter(({ keptAs }) => keptAs !== "").map(({ path, keptAs }) => [path, keptAs]));
+}
+
+/** The manifest has it and the disk has not: somebody changed the server's directory by hand. */
+function lost(path: string): RuntimeError {
+  return new RuntimeError("INTERNAL", `the content of ${shown(path)} is lost`, { details: { path } });
+}

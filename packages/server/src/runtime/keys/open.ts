@@ -1,0 +1,83 @@
+import type { Caller, Role } from "../caller.ts";
+import { RuntimeError } from "../errors.ts";
+import type { KeyMetadata, KeyRecord } from "../store/store.ts";
+import type { Keys } from "./api.ts";
+import { hashSecret, isKeyId, keyIdOf, newSecret, secretMatches } from "./secret.ts";
+
+/** When a key was last used is kept to the minute, so that a busy client does not write at every call. */
+const TOUCH_INTERVAL_MS = 60_000;
+const LONGEST_TEXT = 128;
+const ROLES: ReadonlySet<string> = new Set(["admin", "user", "read-only"] satisfies Role[]);
+
+/** Nothing is remembered between calls: a key that another process revokes is refused at once. */
+export function openKeys(options: { readonly store: KeyMetadata; readonly clock?: () => number }): Keys {
+  const { store, clock = Date.now } = options;
+  const touching = new Set<string>();
+
+  async function touch(key: KeyRecord): Promise<void> {
+    const now = clock();
+    if (touching.has(key.id) || now - (key.lastUsedAtMs ?? Number.NEGATIVE_INFINITY) < TOUCH_INTERVAL_MS) return;
+    touching.add(key.id);
+    try {
+      await store.touchKey(key.id, now);
+    } finally {
+      touching.delete(key.id);
+    }
+  }
+
+  return {
+    async authenticate(secret) {
+      const id = keyIdOf(secret);
+      if (id === undefined) throw unauthenticated();
+      const key = await store.key(id);
+      const matches = secretMatches(secret, key?.secretHash);
+      if (key === undefined || !matches || key.revokedAtMs !== undefined) throw unauthenticated();
+      await touch(key);
+      return callerOf(key);
+    },
+    async create({ ownerId, role, name }) {
+      if (!ROLES.has(role)) throw new RuntimeError("INVALID_ARGUMENT", "role must be admin, user or read-only");
+      // An admin key belongs to nobody in particular; its owner is only a note about who has it.
+      if (ownerId !== "" || role !== "admin") checkText("owner_id", ownerId);
+      if (name !== "") checkText("name", name);
+      const { id, secret } = newSecret();
+      const key: KeyRecord = { id, ownerId, role, name, secretHash: hashSecret(secret), createdAtMs: clock() };
+      await store.insertKey(key);
+      return { key, secret };
+    },
+    list: () => store.listKeys(),
+    async revoke(id) {
+      if (!isKeyId(id) || !(await store.revokeKey(id, clock()))) {
+        throw new RuntimeError("KEY_NOT_FOUND", "there is no such API key", {
+          hint: "list the keys: agentfense key list",
+        });
+      }
+    },
+  };
+}
+
+function callerOf(key: KeyRecord): Caller {
+  return { ownerId: key.role === "admin" ? undefined : key.ownerId, role: key.role, keyId: key.id };
+}
+
+/** The same words for every reason: which of them it was is not the caller's to know. */
+function unauthenticated(): RuntimeError {
+  return new RuntimeError("UNAUTHENTICATED", "the API key is not valid", {
+    hint: "an administrator makes one with: agentfense key create",
+  });
+}
+
+/** C0, DEL, C1, and what else breaks or reorders a line. */
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
+
+function checkText(field: string, text: string): void {
+  const fault =
+    text === ""
+      ? "must not be empty"
+      : text.length > LONGEST_TEXT
+        ? `must have at most ${LONGEST_TEXT} characters`
+        : UNPRINTABLE.test(text) || !text.isWellFormed()
+          ? "must not contain control characters"
+          : undefined;
+  if (fault !== undefined) throw new RuntimeError("INVALID_ARGUMENT", `${field} ${fault}`, { details: { field } });
+}

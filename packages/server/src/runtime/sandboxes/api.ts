@@ -1,0 +1,218 @@
+import type { Rule } from "@agentfense/permission";
+import type { Caller } from "../caller.ts";
+import type { Page, PageRequest } from "../page.ts";
+import type {
+  NetworkName,
+  ResourceRecord,
+  RuntimeName,
+  SandboxRecord,
+  SandboxRecordStatus,
+  SessionRecord,
+  SyncMode,
+} from "../store/store.ts";
+
+export interface CreateSandboxRequest {
+  readonly codebaseId: string;
+  /** 0: the newest. */
+  readonly codebaseVersion: number;
+  /** Types may be absent: they are inferred, and the record has what was inferred. */
+  readonly rules: readonly Rule[];
+  /** "": none. Its rules come first. */
+  readonly preset: string;
+  /** Absent: the server's default. */
+  readonly expiresInMs?: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly runtime?: RuntimeName;
+  readonly image: string;
+  readonly resources: ResourceRecord;
+  readonly sync?: SyncMode;
+  readonly network: NetworkName;
+  readonly revocable: boolean;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface ExecCall {
+  /** A line for the shell, or a program and its arguments. */
+  readonly command: string | readonly string[];
+  readonly stdin?: Uint8Array;
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir: string;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface ExecEnd {
+  readonly exitCode: number;
+  readonly signal: string;
+  readonly timedOut: boolean;
+  readonly truncated: boolean;
+  readonly outOfMemory: boolean;
+  readonly durationMs: number;
+  readonly sessionClosed: boolean;
+  /** 0: nothing was written to the codebase. */
+  readonly syncedVersion: number;
+  readonly syncProblems: readonly string[];
+}
+
+export interface ExecAnswer extends ExecEnd {
+  readonly stdout: Buffer;
+  readonly stderr: Buffer;
+}
+
+export type ExecPart =
+  | { readonly kind: "stdout" | "stderr"; readonly data: Buffer }
+  | { readonly kind: "exit"; readonly end: ExecEnd };
+
+export interface CreateSessionRequest {
+  /** "": the sandbox's first shell. */
+  readonly shell: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir: string;
+  readonly idleTimeoutMs?: number;
+}
+
+export interface SandboxChange {
+  readonly kind: "added" | "modified" | "deleted" | "renamed";
+  /** "/src/a.ts" */
+  readonly path: string;
+  readonly oldPath: string;
+  readonly type: "file" | "directory" | "symlink" | "other";
+  readonly size: number;
+}
+
+export interface FileDiff {
+  readonly change: SandboxChange;
+  readonly unified: string;
+  readonly binary: boolean;
+}
+
+export interface ApplyOutcome {
+  readonly change: SandboxChange;
+  readonly applied: boolean;
+  readonly reason: string;
+  readonly sensitive: boolean;
+  readonly conflict: boolean;
+}
+
+export interface ViewEntry {
+  /** "/src/a.ts" */
+  readonly path: string;
+  readonly kind: "file" | "directory" | "symlink" | "other";
+  readonly size: number;
+  readonly mode: number;
+  readonly target: string;
+  readonly modifiedAtMs: number;
+  readonly permission: "view" | "read" | "write";
+}
+
+export interface Explanation {
+  readonly path: string;
+  readonly permission: "none" | "view" | "read" | "write";
+  readonly deciding: { readonly index: number; readonly rule: Rule; readonly reason: string } | undefined;
+  readonly losing: readonly { readonly index: number; readonly rule: Rule; readonly reason: string }[];
+  readonly text: string;
+}
+
+export interface TerminalHandle {
+  readonly output: AsyncIterable<Uint8Array>;
+  readonly exit: Promise<ExecEnd>;
+  write(data: Uint8Array): Promise<void>;
+  resize(size: { readonly columns: number; readonly rows: number }): Promise<void>;
+  /** Ends everything in it. */
+  close(): Promise<void>;
+}
+
+/**
+ * The sandboxes of all owners. A foreign or unknown id is SANDBOX_NOT_FOUND (SESSION_NOT_FOUND); an id of a wrong shape
+ * INVALID_ARGUMENT. What needs a running sandbox fails with SANDBOX_NOT_RUNNING otherwise. Calls about one sandbox's state
+ * take turns; sandboxes do not wait for each other.
+ */
+export interface Sandboxes {
+  create(caller: Caller, request: CreateSandboxRequest, signal?: AbortSignal): Promise<SandboxRecord>;
+  get(caller: Caller, id: string): Promise<SandboxRecord>;
+  list(
+    caller: Caller,
+    query: PageRequest & {
+      readonly codebaseId: string;
+      readonly ownerId: string;
+      readonly status?: SandboxRecordStatus;
+      readonly labels: Readonly<Record<string, string>>;
+    },
+  ): Promise<Page<SandboxRecord>>;
+  start(caller: Caller, id: string, signal?: AbortSignal): Promise<SandboxRecord>;
+  stop(caller: Caller, id: string): Promise<SandboxRecord>;
+  destroy(caller: Caller, id: string): Promise<void>;
+  /** Refused (CODEBASE_IN_USE, naming them) while sandboxes use it, unless forced: then they are destroyed. */
+  deleteCodebase(caller: Caller, codebaseId: string, options: { readonly force: boolean }): Promise<void>;
+
+  /** A timeout is an answer with `timedOut`; the service makes it an error of its own. */
+  exec(caller: Caller, id: string, call: ExecCall): Promise<ExecAnswer>;
+  execStream(caller: Caller, id: string, call: ExecCall): AsyncIterable<ExecPart>;
+  openTerminal(
+    caller: Caller,
+    id: string,
+    request: {
+      readonly argv: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly workdir: string;
+      readonly size: { readonly columns: number; readonly rows: number };
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<TerminalHandle>;
+
+  createSession(
+    caller: Caller,
+    id: string,
+    request: CreateSessionRequest,
+    signal?: AbortSignal,
+  ): Promise<SessionRecord>;
+  getSession(caller: Caller, sessionId: string): Promise<SessionRecord>;
+  /** Those of an unknown sandbox: none. */
+  listSessions(caller: Caller, id: string): Promise<readonly SessionRecord[]>;
+  destroySession(caller: Caller, sessionId: string): Promise<void>;
+  sessionExec(
+    caller: Caller,
+    sessionId: string,
+    call: { readonly command: string; readonly timeoutMs?: number; readonly signal?: AbortSignal },
+  ): Promise<ExecAnswer>;
+  sessionExecStream(
+    caller: Caller,
+    sessionId: string,
+    call: { readonly command: string; readonly timeoutMs?: number; readonly signal?: AbortSignal },
+  ): AsyncIterable<ExecPart>;
+
+  updatePermissions(
+    caller: Caller,
+    id: string,
+    request: { readonly rules: readonly Rule[]; readonly preset: string },
+  ): Promise<SandboxRecord>;
+  explain(caller: Caller, id: string, path: string): Promise<Explanation>;
+
+  changes(caller: Caller, id: string, page: PageRequest): Promise<Page<SandboxChange>>;
+  diff(caller: Caller, id: string, paths: readonly string[], signal?: AbortSignal): AsyncIterable<FileDiff>;
+  apply(
+    caller: Caller,
+    id: string,
+    request: { readonly paths: readonly string[]; readonly dryRun: boolean; readonly signal?: AbortSignal },
+  ): Promise<{ readonly version: number; readonly outcomes: readonly ApplyOutcome[] }>;
+  discard(caller: Caller, id: string, paths: readonly string[]): Promise<readonly SandboxChange[]>;
+
+  readFile(caller: Caller, id: string, path: string, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
+  writeFile(
+    caller: Caller,
+    id: string,
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    options: { readonly mode: number; readonly append: boolean; readonly signal?: AbortSignal },
+  ): Promise<ViewEntry>;
+  listDirectory(
+    caller: Caller,
+    id: string,
+    path: string,
+    options: { readonly recursive: boolean },
+  ): Promise<readonly ViewEntry[]>;
+  stat(caller: Caller, id: string, path: string): Promise<ViewEntry>;
+  makeDirectory(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<ViewEntry>;
+  remove(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<void>;
+  move(caller: Caller, id: string, from: string, to: string): Promise<ViewEntry>;
+}

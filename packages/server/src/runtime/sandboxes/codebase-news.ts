@@ -1,0 +1,31 @@
+import { setTimeout as wait } from "node:timers/promises";
+import type { CodebaseChange } from "../codebases/api.ts";
+import type { LogLine } from "./options.ts";
+import type { Residents } from "./residents.ts";
+
+/** Whoever changes a codebase waits for the mounts to know; one that does not answer must not hold up the rest. */
+const LONGEST_WAIT_MS = 5_000;
+
+/** Tells the sandboxes of a codebase what changed in it. Resolves when none of them shows what was. */
+export async function spreadNews(
+  residents: Residents,
+  change: CodebaseChange,
+  log: (line: LogLine) => void,
+): Promise<void> {
+  const paths = change.paths.map((path) => `/${path}`);
+  const told = residents.of(change.codebaseId).map(async (resident) => {
+    if (resident.record.codebaseVersion !== 0) return;
+    for (const path of paths) resident.missed?.add(path);
+    await resident.running?.sandbox.codebaseChanged(paths).catch((error: unknown) => {
+      log({ level: "warn", message: "a sandbox could not be told of a change", sandboxId: resident.id, error });
+    });
+  });
+  const patience = new AbortController();
+  const all = Promise.all(told).then(() => true);
+  const inTime = await Promise.race([
+    all,
+    wait(LONGEST_WAIT_MS, false, { signal: patience.signal, ref: false }).catch(() => false),
+  ]);
+  patience.abort();
+  if (!inTime) log({ level: "warn", message: `sandboxes did not take note of version ${change.version} in time` });
+}

@@ -1,0 +1,206 @@
+import type { ExecOutcome, ExecRequest } from "../../isolation/sandbox/api.ts";
+import type { Caller } from "../caller.ts";
+import { RuntimeError } from "../errors.ts";
+import type { ExecAnswer, ExecCall, ExecEnd, ExecPart, TerminalHandle } from "./api.ts";
+import { toRuntimeError, translating } from "./errors.ts";
+import type { Clock, ExecOutcomeName, SandboxObserver } from "./options.ts";
+import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";
+import type { Resident } from "./resident.ts";
+import type { Sync, SyncReport } from "./sync.ts";
+import { clippedCommand, type Witness } from "./witness.ts";
+
+export interface CommandParts {
+  readonly sync: Sync;
+  readonly witness: Witness;
+  readonly observe: SandboxObserver | undefined;
+  readonly clock: Clock;
+}
+
+/** A command that runs, and who asked for it. */
+export interface Commission {
+  readonly resident: Resident;
+  readonly caller: Caller;
+  readonly command: string | readonly string[];
+  readonly sessionId?: string;
+  readonly terminal?: true;
+}
+
+/** Runs commands: whatever becomes of one, what it wrote is synced and its end is told. */
+export class Commands {
+  readonly #parts: CommandParts;
+
+  constructor(parts: CommandParts) {
+    this.#parts = parts;
+  }
+
+  async exec(caller: Caller, resident: Resident, call: ExecCall): Promise<ExecAnswer> {
+    const request = execRequest(call);
+    const { sandbox } = resident.requireRunning();
+    const commission = { resident, caller, command: call.command };
+    const { stdout, stderr, ...outcome } = await this.supervise(commission, sandbox.exec(request, signalOf(call)));
+    return { ...outcome, stdout, stderr };
+  }
+
+  async *execStream(caller: Caller, resident: Resident, call: ExecCall): AsyncGenerator<ExecPart> {
+    const request = execRequest(call);
+    const { sandbox } = resident.requireRunning();
+    yield* this.superviseStream(
+      { resident, caller, command: call.command },
+      sandbox.execStream(request, signalOf(call)),
+      () => false,
+    );
+  }
+
+  async openTerminal(
+    caller: Caller,
+    resident: Resident,
+    request: {
+      readonly argv: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      readonly workdir: string;
+      readonly size: { readonly columns: number; readonly rows: number };
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<TerminalHandle> {
+    const { argv } = request;
+    if (argv.length > 0) checkCommand(argv);
+    checkEnvironment(request.env);
+    checkWorkdir(request.workdir);
+    const { sandbox } = resident.requireRunning();
+    const { env, workdir, size } = request;
+    const terminal = await translating(
+      sandbox.terminal(
+        { ...(argv.length === 0 ? {} : { argv: foundOnPath(argv) }), env, workdir, size },
+        signalOf(request),
+      ),
+    );
+    const exit = this.supervise({ resident, caller, command: argv, terminal: true }, terminal.exit);
+    exit.catch(() => {}); // awaited by whoever cares
+    return {
+      output: terminal.output as AsyncIterable<Uint8Array>,
+      exit,
+      write: (data) =>
+        new Promise((resolve, reject) => {
+          terminal.input.write(data, (error) => (error ? reject(toRuntimeError(error)) : resolve()));
+        }),
+      resize: (newSize) => translating(terminal.resize(newSize)),
+      close: async () => {
+        terminal.kill();
+        await exit.catch(() => {});
+      },
+    };
+  }
+
+  /** The result of a command with what its sync has to say. */
+  async supervise<T extends ExecOutcome>(
+    commission: Commission,
+    work: Promise<T>,
+  ): Promise<Omit<T, keyof ExecOutcome> & ExecEnd> {
+    const beganAtMs = this.#parts.clock();
+    let result: T;
+    try {
+      result = await work;
+    } catch (error) {
+      throw await this.#failed(commission, beganAtMs, error);
+    }
+    const synced = await this.#ended(commission, result);
+    return { ...result, ...endOf(result, synced) };
+  }
+
+  /** As they come; leaving the loop early kills the command. `isSessionClosed` is asked when it is over. */
+  async *superviseStream(
+    commission: Commission,
+    events: AsyncIterable<
+      | { readonly kind: "stdout" | "stderr"; readonly data: Buffer }
+      | { readonly kind: "exit"; readonly outcome: ExecOutcome }
+    >,
+    isSessionClosed: () => boolean,
+  ): AsyncGenerator<ExecPart> {
+    const beganAtMs = this.#parts.clock();
+    let over = false;
+    try {
+      for await (const event of events) {
+        if (event.kind !== "exit") {
+          yield event;
+          continue;
+        }
+        over = true;
+        const synced = await this.#ended(commission, event.outcome);
+        yield { kind: "exit", end: { ...endOf(event.outcome, synced), sessionClosed: isSessionClosed() } };
+      }
+    } catch (error) {
+      if (over) throw error;
+      over = true;
+      throw await this.#failed(commission, beganAtMs, error);
+    } finally {
+      const left = new RuntimeError("CANCELLED", "the reader left");
+      if (!over) await this.#failed(commission, beganAtMs, left);
+    }
+  }
+
+  async #ended(commission: Commission, outcome: ExecOutcome): Promise<SyncReport> {
+    const { resident, caller } = commission;
+    this.#parts.observe?.exec?.(outcome.durationMs, outcome.timedOut ? "timed_out" : "exited");
+    this.#tell(commission, {
+      exit_code: outcome.exitCode,
+      duration_ms: Math.round(outcome.durationMs),
+      timed_out: outcome.timedOut,
+    });
+    return await this.#parts.sync.afterCommand(resident, caller);
+  }
+
+  /** It may have written before it failed. */
+  async #failed(commission: Commission, beganAtMs: number, cause: unknown): Promise<RuntimeError> {
+    const { resident, caller } = commission;
+    const error = toRuntimeError(cause);
+    const durationMs = Math.max(0, this.#parts.clock() - beganAtMs);
+    const outcome: ExecOutcomeName = error.code === "CANCELLED" ? "cancelled" : "failed";
+    this.#parts.observe?.exec?.(durationMs, outcome);
+    this.#tell(commission, { exit_code: -1, duration_ms: durationMs, timed_out: false, error: error.code });
+    await this.#parts.sync.afterCommand(resident, caller);
+    return error;
+  }
+
+  #tell({ resident, caller, command, sessionId, terminal }: Commission, data: Readonly<Record<string, unknown>>): void {
+    this.#parts.witness.tell("command_executed", resident, caller, {
+      ...(sessionId === undefined ? {} : { sessionId }),
+      data: { command: clippedCommand(command), ...data, ...(terminal === undefined ? {} : { terminal }) },
+    });
+  }
+}
+
+function execRequest(call: ExecCall): ExecRequest {
+  checkCommand(call.command);
+  checkEnvironment(call.env);
+  checkWorkdir(call.workdir);
+  return {
+    command: call.command,
+    env: call.env,
+    workdir: call.workdir,
+    ...(call.stdin === undefined ? {} : { stdin: call.stdin }),
+    ...timeoutOf(call.timeoutMs),
+  };
+}
+
+/** A terminal takes a program by its place; a shell finds the others. */
+function foundOnPath([program = "", ...rest]: readonly string[]): readonly [string, ...string[]] {
+  return program.startsWith("/") ? [program, ...rest] : ["/bin/sh", "-c", 'exec "$@"', "sh", program, ...rest];
+}
+
+function endOf(outcome: ExecOutcome & { readonly sessionClosed?: boolean }, synced: SyncReport): ExecEnd {
+  return {
+    exitCode: outcome.exitCode,
+    signal: outcome.signal ?? "",
+    timedOut: outcome.timedOut,
+    truncated: outcome.truncated,
+    outOfMemory: outcome.outOfMemory,
+    durationMs: outcome.durationMs,
+    sessionClosed: outcome.sessionClosed ?? false,
+    syncedVersion: synced.version,
+    syncProblems: synced.problems,
+  };
+}
+
+export function signalOf({ signal }: { readonly signal?: AbortSignal }): { readonly signal?: AbortSignal } {
+  return signal === undefined ? {} : { signal };
+}

@@ -1,0 +1,152 @@
+import { checkImageName } from "../../isolation/docker/image.ts";
+import { validateLimits } from "../../isolation/limits/validate.ts";
+import { RuntimeError } from "../errors.ts";
+import type {
+  CodebaseRecord,
+  NetworkName,
+  ResourceRecord,
+  RuntimeName,
+  SandboxRecord,
+  SyncMode,
+} from "../store/store.ts";
+import type { CreateSandboxRequest } from "./api.ts";
+import { invalid, toRuntimeError } from "./errors.ts";
+import { newSandboxId } from "./ids.ts";
+import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
+import { checkEnvironment, checkLabels } from "./request.ts";
+import { storedRules } from "./rules.ts";
+
+export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fallbackRuntime"> {
+  readonly defaults: SandboxDefaults;
+  readonly nowMs: number;
+}
+
+/** The record of a new sandbox, or why there cannot be one. Nothing is looked up but what is given. */
+export function newSandbox(
+  request: CreateSandboxRequest,
+  codebase: CodebaseRecord,
+  terms: CreationTerms,
+): SandboxRecord {
+  const { defaults, nowMs } = terms;
+  const rules = storedRules(request);
+  checkLabels(request.labels);
+  checkEnvironment(request.env);
+  const runtime = chooseRuntime(request.runtime, terms);
+  const expiresInMs = chooseExpiry(request.expiresInMs, defaults);
+  return {
+    id: newSandboxId(),
+    // An admin may make a sandbox on anybody's codebase; it is that owner's all the same.
+    ownerId: codebase.ownerId,
+    codebaseId: codebase.id,
+    codebaseVersion: checkVersion(request.codebaseVersion),
+    rules,
+    status: "PENDING",
+    statusReason: "",
+    labels: { ...request.labels },
+    runtime,
+    image: chooseImage(request.image, runtime),
+    network: chooseNetwork(request.network, defaults.networks),
+    sync: chooseSync(request.sync, request.codebaseVersion, defaults.sync),
+    revocable: request.revocable,
+    resources: chooseResources(request.resources, defaults),
+    env: { ...request.env },
+    createdAtMs: nowMs,
+    ...(expiresInMs === undefined ? {} : { expiresAtMs: nowMs + expiresInMs }),
+  };
+}
+
+function chooseRuntime(
+  asked: RuntimeName | undefined,
+  { runtimes, fallbackRuntime }: Pick<CreationTerms, "runtimes" | "fallbackRuntime">,
+): RuntimeName {
+  if (asked === undefined) return runtimes[0];
+  if (runtimes.includes(asked)) return asked;
+  if (fallbackRuntime !== undefined && runtimes.includes(fallbackRuntime)) return fallbackRuntime;
+  throw new RuntimeError("RUNTIME_UNAVAILABLE", `the runtime ${asked} is not available on this server`, {
+    details: { runtime: asked, available: runtimes.join(",") },
+    hint: `it has ${runtimes.join(", ")}; another one is enabled by runtime.types, or replaced by runtime.fallback, in the server's configuration`,
+  });
+}
+
+/** Clients of the earlier server send an image whatever the runtime; only an engine of images has a use for it. */
+function chooseImage(image: string, runtime: RuntimeName): string {
+  if (image === "" || runtime !== "docker") return "";
+  try {
+    return checkImageName(image);
+  } catch (error) {
+    throw toRuntimeError(error);
+  }
+}
+
+function chooseNetwork(network: NetworkName, allowed: readonly NetworkName[]): NetworkName {
+  if (network === "none" || allowed.includes(network)) return network;
+  throw new RuntimeError("RUNTIME_UNAVAILABLE", `the network mode ${network} is not enabled on this server`, {
+    details: { network, available: ["none", ...allowed.filter((name) => name !== "none")].join(",") },
+    hint: `add ${network} to runtime.networks in the server's configuration`,
+  });
+}
+
+function chooseExpiry(expiresInMs: number | undefined, defaults: SandboxDefaults): number | undefined {
+  if (expiresInMs === undefined) return defaults.expirationMs > 0 ? defaults.expirationMs : undefined;
+  if (!(expiresInMs > 0)) throw invalid("expires_in must be above 0");
+  if (expiresInMs > defaults.maxExpirationMs) {
+    throw invalid(`expires_in is at most ${Math.floor(defaults.maxExpirationMs / 1000)} s`);
+  }
+  return expiresInMs;
+}
+
+function chooseSync(asked: SyncMode | undefined, version: number, byDefault: SyncMode): SyncMode {
+  if (version === 0) return asked ?? byDefault;
+  if (asked === "on-exec") throw invalid("a sandbox that is pinned to a version cannot sync to its codebase");
+  return asked ?? "never";
+}
+
+function checkVersion(version: number): number {
+  if (Number.isSafeInteger(version) && version >= 0) return version;
+  throw invalid("codebase_version is a version of the codebase, or 0 for the newest");
+}
+
+const RESOURCE_FIELDS: Readonly<Record<keyof ResourceRecord, string>> = {
+  memoryBytes: "memory_bytes",
+  cpuQuota: "cpu_quota",
+  cpuShares: "cpu_shares",
+  pidsLimit: "pids_limit",
+  diskBytes: "disk_bytes",
+  diskFiles: "disk_files",
+  outputBytes: "output_bytes",
+};
+
+function chooseResources(asked: ResourceRecord, { resources, maxResources }: SandboxDefaults): ResourceRecord {
+  const chosen: { -readonly [Name in keyof ResourceRecord]: number } = {};
+  for (const [name, field] of Object.entries(RESOURCE_FIELDS) as [keyof ResourceRecord, string][]) {
+    const most = maxResources[name];
+    const value = asked[name];
+    if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) {
+      throw invalid(`resources.${field} must be a whole number above 0`);
+    }
+    if (value !== undefined && most !== undefined && value > most) {
+      throw new RuntimeError("LIMIT_EXCEEDED", `resources.${field} is at most ${most} on this server`, {
+        details: { field, limit: String(most) },
+      });
+    }
+    const effective = value ?? least(resources[name], most);
+    if (effective !== undefined) chosen[name] = effective;
+  }
+  const { memoryBytes, cpuQuota, cpuShares, pidsLimit: pids } = chosen;
+  try {
+    validateLimits({
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+      ...(cpuQuota === undefined ? {} : { cpuQuota }),
+      ...(cpuShares === undefined ? {} : { cpuShares }),
+      ...(pids === undefined ? {} : { pids }),
+    });
+  } catch (error) {
+    throw toRuntimeError(error);
+  }
+  return chosen;
+}
+
+function least(one: number | undefined, other: number | undefined): number | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return Math.min(one, other);
+}

@@ -1,0 +1,112 @@
+import { SandboxError, type SandboxErrorCode } from "../../isolation/backend/errors.ts";
+import type { ChangesErrorCode } from "../../isolation/changes/errors.ts";
+import { RuntimeError, type RuntimeErrorCode } from "../errors.ts";
+
+// Where errors of the layer below become errors for callers. Texts of a SandboxError are made for the sandbox's owner; those
+// of anything else may name places of the host and stay in `cause`, for the operator's log.
+
+interface Translation {
+  readonly code: RuntimeErrorCode;
+  /** Instead of the error's own text. */
+  readonly message?: string;
+}
+
+const SANDBOX_ERRORS: Readonly<Record<Exclude<SandboxErrorCode, "FILE_FAILED">, Translation>> = {
+  INVALID_ARGUMENT: { code: "INVALID_ARGUMENT" },
+  SANDBOX_NOT_RUNNING: { code: "SANDBOX_NOT_RUNNING", message: "sandbox is not running" },
+  SANDBOX_DESTROYED: { code: "SANDBOX_NOT_FOUND", message: "sandbox not found" },
+  WORKDIR_UNUSABLE: { code: "WORKDIR_UNUSABLE" },
+  PROGRAM_NOT_FOUND: { code: "PROGRAM_NOT_FOUND" },
+  SESSION_CLOSED: { code: "SESSION_CLOSED" },
+  IMAGE_NOT_FOUND: { code: "IMAGE_NOT_FOUND" },
+  RUNTIME_UNAVAILABLE: { code: "RUNTIME_UNAVAILABLE" },
+  RESOURCES_EXHAUSTED: { code: "RESOURCES_EXHAUSTED" },
+  CANCELLED: { code: "CANCELLED", message: "the call was cancelled" },
+  INTERNAL: { code: "INTERNAL" },
+};
+
+/** What a process inside would be told, as a code; anything that is not here is FILE_WRONG_KIND. */
+const ERRNOS: Readonly<Record<string, RuntimeErrorCode>> = {
+  ENOENT: "FILE_NOT_FOUND",
+  EACCES: "FILE_PERMISSION_DENIED",
+  EPERM: "FILE_PERMISSION_DENIED",
+  EROFS: "FILE_PERMISSION_DENIED",
+  EEXIST: "FILE_EXISTS",
+  EDQUOT: "LIMIT_EXCEEDED",
+  ENOSPC: "LIMIT_EXCEEDED",
+  ENAMETOOLONG: "INVALID_ARGUMENT",
+  EINVAL: "INVALID_ARGUMENT",
+  EILSEQ: "INVALID_ARGUMENT",
+  EIO: "INTERNAL",
+};
+
+const CHANGES_ERRORS: Readonly<Record<ChangesErrorCode, Translation>> = {
+  NOT_A_DELTA: { code: "FILE_NOT_FOUND", message: "the sandbox changed nothing" },
+  DELTA_UNUSABLE: { code: "INTERNAL", message: "what the sandbox changed cannot be read" },
+  DELTA_IN_USE: { code: "INTERNAL", message: "what the sandbox changed is in use" },
+  CODEBASE_UNUSABLE: { code: "INTERNAL", message: "the codebase cannot be read" },
+  CODEBASE_IN_USE: { code: "INTERNAL", message: "the codebase is in use" },
+  INVALID_PATH: { code: "INVALID_ARGUMENT" },
+  NO_CHANGE: { code: "FILE_NOT_FOUND" },
+  PART_OF_REPLACED_DIRECTORY: { code: "FILE_WRONG_KIND" },
+};
+
+/** Any failure as one that a caller may see. */
+export function toRuntimeError(error: unknown): RuntimeError {
+  if (error instanceof RuntimeError) return error;
+  if (error instanceof SandboxError) return fromSandboxError(error);
+  if (isChangesFailure(error)) return translated(error, CHANGES_ERRORS[error.code]);
+  if (isAbort(error)) return translated(error, SANDBOX_ERRORS.CANCELLED);
+  return new RuntimeError("INTERNAL", "internal error", { cause: error });
+}
+
+/** The result of the work, or its failure as one that a caller may see. */
+export async function translating<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw toRuntimeError(error);
+  }
+}
+
+export function sandboxNotFound(): RuntimeError {
+  return new RuntimeError("SANDBOX_NOT_FOUND", "sandbox not found");
+}
+
+export function sandboxNotRunning(): RuntimeError {
+  return new RuntimeError("SANDBOX_NOT_RUNNING", "sandbox is not running", { hint: "start it first" });
+}
+
+export function sessionNotFound(): RuntimeError {
+  return new RuntimeError("SESSION_NOT_FOUND", "session not found");
+}
+
+export function shuttingDown(): RuntimeError {
+  return new RuntimeError("SHUTTING_DOWN", "the server is shutting down", { hint: "try again when it is back" });
+}
+
+export function invalid(message: string, hint?: string): RuntimeError {
+  return new RuntimeError("INVALID_ARGUMENT", message, hint === undefined ? {} : { hint });
+}
+
+function fromSandboxError(error: SandboxError): RuntimeError {
+  if (error.code !== "FILE_FAILED") return translated(error, SANDBOX_ERRORS[error.code]);
+  const errno = error.errno ?? "EIO";
+  return new RuntimeError(ERRNOS[errno] ?? "FILE_WRONG_KIND", error.message, { details: { errno }, cause: error });
+}
+
+function translated(cause: unknown, { code, message }: Translation): RuntimeError {
+  const own = cause instanceof Error ? cause.message : "";
+  const hint = cause instanceof SandboxError ? cause.hint : undefined;
+  return new RuntimeError(code, message ?? own, { cause, ...(hint === undefined ? {} : { hint }) });
+}
+
+/** From a job thread errors come without their class. */
+function isChangesFailure(error: unknown): error is Error & { readonly code: ChangesErrorCode } {
+  if (!(error instanceof Error) || error.name !== "ChangesError" || !("code" in error)) return false;
+  return typeof error.code === "string" && Object.hasOwn(CHANGES_ERRORS, error.code);
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && (error.name === "AbortError" || error.name === "TimeoutError");
+}

@@ -1,0 +1,26 @@
+import { randomBytes } from "node:crypto";
+import { invalid } from "./errors.ts";
+
+// Ids become names of directories: their shape is checked before any use. The earlier server's had 16 digits.
+const SANDBOX_ID = /^sb_[0-9a-f]{16,64}$/;
+const SESSION_ID = /^sess_[0-9a-f]{16,64}$/;
+
+export function newSandboxId(): string {
+  return `sb_${randomBytes(16).toString("hex")}`;
+}
+
+export function isSandboxId(id: string): boolean {
+  return SANDBOX_ID.test(id);
+}
+
+export function checkSandboxId(id: string): string {
+  if (id === "") throw invalid("sandbox_id is required");
+  if (!SANDBOX_ID.test(id)) throw invalid("sandbox_id is not the id of a sandbox: sb_ and hexadecimal digits");
+  return id;
+}
+
+export function checkSessionId(id: string): string {
+  if (id === "") throw invalid("session_id is required");
+  if (!SESSION_ID.test(id)) throw invalid("session_id is not the id of a session: sess_ and hexadecimal digits");
+  return id;
+}

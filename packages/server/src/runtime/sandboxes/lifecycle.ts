@@ -1,0 +1,229 @@
+import type { SandboxEvent, SandboxSpec } from "../../isolation/sandbox/api.ts";
+import { type Caller, SERVER } from "../caller.ts";
+import { RuntimeError } from "../errors.ts";
+import type { ResourceRecord, SandboxRecord } from "../store/store.ts";
+import { sandboxNotFound, sandboxNotRunning, shuttingDown, toRuntimeError } from "./errors.ts";
+import type { Clock, LogLine, SandboxesOptions } from "./options.ts";
+import type { Resident, Running } from "./resident.ts";
+import type { Sessions } from "./sessions.ts";
+import type { Sync } from "./sync.ts";
+import type { Witness } from "./witness.ts";
+
+export interface LifecycleParts
+  extends Pick<SandboxesOptions, "store" | "codebases" | "isolation" | "deltas" | "observe"> {
+  deltaOf(resident: Resident): string;
+  readonly sync: Sync;
+  readonly witness: Witness;
+  readonly clock: Clock;
+  readonly log: (line: LogLine) => void;
+  readonly sessions: Pick<Sessions, "announceEnd">;
+  forget(resident: Resident): void;
+}
+
+/** Starts, stops and destroys sandboxes: each step in the sandbox's own turn, so that one never waits for another. */
+export class Lifecycle {
+  readonly #parts: LifecycleParts;
+  #closing = false;
+
+  constructor(parts: LifecycleParts) {
+    this.#parts = parts;
+  }
+
+  start(caller: Caller, resident: Resident, signal: AbortSignal | undefined): Promise<SandboxRecord> {
+    return resident.turns.take(async () => {
+      this.#requireOpen(resident);
+      if (resident.record.status === "RUNNING") {
+        throw new RuntimeError("SANDBOX_ALREADY_RUNNING", "sandbox is already running");
+      }
+      resident.refuseFailed();
+      await this.#launch(resident, caller, signal);
+      await this.#update(resident, {
+        status: "RUNNING",
+        statusReason: "",
+        startedAtMs: this.#parts.clock(),
+      }).catch(async (error: unknown) => {
+        await this.#halt(resident, "stopped");
+        throw error;
+      });
+      this.#parts.witness.tell("sandbox_started", resident, caller, { data: { runtime: resident.record.runtime } });
+      return resident.record;
+    });
+  }
+
+  stop(caller: Caller, resident: Resident): Promise<SandboxRecord> {
+    return resident.turns.take(async () => {
+      this.#requireOpen(resident);
+      resident.refuseFailed();
+      if (resident.record.status !== "RUNNING") throw sandboxNotRunning();
+      await this.#halt(resident, "stopped");
+      await this.#update(resident, { status: "STOPPED", stoppedAtMs: this.#parts.clock() });
+      this.#parts.witness.tell("sandbox_stopped", resident, caller);
+      return resident.record;
+    });
+  }
+
+  /** From any state. Whoever comes second finds no sandbox. */
+  destroy(caller: Caller, resident: Resident, cause: "destroyed" | "expired" = "destroyed"): Promise<void> {
+    return resident.depart(() => {
+      resident.starting?.abort();
+      return resident.turns.take(async () => {
+        const { store, deltas, witness, log, forget } = this.#parts;
+        await this.#halt(resident, "stopped", { sync: false });
+        await resident.syncs.settled();
+        // The record goes first: a delta without a record is removed when the server starts again.
+        await store.deleteSandbox(resident.id);
+        forget(resident);
+        if (cause === "expired") witness.tell("sandbox_expired", resident, caller);
+        witness.tell("sandbox_destroyed", resident, caller);
+        await deltas.remove(this.#parts.deltaOf(resident)).catch((error: unknown) => {
+          log({ level: "error", message: "a delta could not be removed", sandboxId: resident.id, error });
+        });
+      });
+    });
+  }
+
+  /** After a restart of the server: a sandbox that ran runs again, or says why not. */
+  bringBack(resident: Resident): Promise<void> {
+    return resident.turns.take(async () => {
+      if (this.#closing || resident.departure !== undefined || resident.record.status !== "RUNNING") return;
+      // Its failure is in its record and in the audit log.
+      await this.#launch(resident, SERVER, undefined).then(
+        () => this.#parts.witness.tell("sandbox_started", resident, SERVER, { data: { restarted: true } }),
+        () => {},
+      );
+    });
+  }
+
+  /** Ends everything that runs and leaves the records: what runs now will run again. */
+  async close(residents: Iterable<Resident>): Promise<void> {
+    this.#closing = true;
+    await Promise.all(
+      [...residents].map((resident) => {
+        resident.starting?.abort();
+        return resident.turns.take(() => this.#halt(resident, "server_restarted"));
+      }),
+    );
+  }
+
+  async #launch(resident: Resident, caller: Caller, signal: AbortSignal | undefined): Promise<void> {
+    const { observe, clock } = this.#parts;
+    const abandoned = new AbortController();
+    resident.starting = abandoned;
+    const beganAtMs = clock();
+    const tellStart = (ok: boolean): void => observe?.start?.(clock() - beganAtMs, ok);
+    try {
+      const signals = [abandoned.signal, ...(signal === undefined ? [] : [signal])];
+      resident.open(await this.#mount(resident, AbortSignal.any(signals)));
+      tellStart(true);
+    } catch (error) {
+      resident.requirePresent();
+      if (this.#closing) throw shuttingDown();
+      const failure = toRuntimeError(error);
+      if (signal?.aborted) throw failure;
+      tellStart(false);
+      await this.#fail(resident, caller, failure.message, error);
+      throw new RuntimeError(failure.code, `failed to start sandbox: ${failure.message}`, {
+        cause: error,
+        details: { sandbox_id: resident.id, status: "ERROR" },
+        ...(failure.hint === undefined ? {} : { hint: failure.hint }),
+      });
+    } finally {
+      resident.starting = undefined;
+      resident.missed = undefined;
+    }
+  }
+
+  async #mount(resident: Resident, signal: AbortSignal): Promise<Running> {
+    const { codebases, isolation } = this.#parts;
+    const { record } = resident;
+    await using undo = new AsyncDisposableStack();
+    const layer = await codebases.open(record.codebaseId, record.codebaseVersion);
+    undo.defer(() => layer.release());
+    const missed = new Set<string>();
+    resident.missed = missed;
+    const spec = sandboxSpec(record, {
+      lower: layer.directory,
+      delta: this.#parts.deltaOf(resident),
+      onEvent: (event) => this.#onEvent(resident, event),
+    });
+    const sandbox = undo.use(await isolation.create(spec, { signal }));
+    await sandbox.start({ signal });
+    if (missed.size > 0) await sandbox.codebaseChanged([...missed]);
+    undo.move();
+    return { sandbox, lower: layer.directory, release: () => layer.release() };
+  }
+
+  /** Ends what runs, all of it, whatever fails on the way; then writes what is left to the codebase. */
+  async #halt(
+    resident: Resident,
+    sessionReason: string,
+    options: { readonly sync: boolean } = { sync: true },
+  ): Promise<void> {
+    const { running } = resident;
+    if (running === undefined) return;
+    resident.shut();
+    const attempt = async (what: string, work: () => Promise<unknown>): Promise<void> => {
+      await work().catch((error: unknown) =>
+        this.#parts.log({ level: "error", message: `${what} failed`, sandboxId: resident.id, error }),
+      );
+    };
+    const sessionsEnded = this.#parts.sessions.announceEnd(resident, sessionReason);
+    await attempt("stopping", () => running.sandbox.stop());
+    await attempt("closing sessions", sessionsEnded);
+    // Now nothing writes any more, and nothing is open: background processes have had their say.
+    if (options.sync) await attempt("the last sync", () => this.#parts.sync.afterCommand(resident, SERVER));
+    await resident.syncs.settled();
+    resident.running = undefined;
+    await attempt("taking the box down", () => running.sandbox.destroy());
+    await attempt("letting go of the codebase", () => running.release());
+  }
+
+  #onEvent(resident: Resident, event: SandboxEvent): void {
+    this.#parts.witness.tellEvent(resident, event);
+    if (event.kind !== "engine_lost") return;
+    void resident.turns.take(async () => {
+      if (resident.running === undefined || this.#closing || resident.departure !== undefined) return;
+      await this.#halt(resident, "killed");
+      await this.#fail(resident, SERVER, "its file system failed", new Error(event.reason));
+    });
+  }
+
+  async #fail(resident: Resident, caller: Caller, reason: string, error: unknown): Promise<void> {
+    const { witness, log, clock } = this.#parts;
+    log({ level: "error", message: "a sandbox failed", sandboxId: resident.id, error });
+    await this.#update(resident, { status: "ERROR", statusReason: reason, stoppedAtMs: clock() });
+    witness.tell("sandbox_failed", resident, caller, { level: "error", data: { reason } });
+  }
+
+  async #update(resident: Resident, changes: Parameters<SandboxesOptions["store"]["updateSandbox"]>[1]): Promise<void> {
+    const record = await this.#parts.store.updateSandbox(resident.id, changes);
+    if (record === undefined) throw sandboxNotFound();
+    resident.record = record;
+  }
+
+  #requireOpen(resident: Resident): void {
+    if (this.#closing) throw shuttingDown();
+    resident.requirePresent();
+  }
+}
+
+/** What the isolation layer is asked for. */
+function sandboxSpec(
+  record: SandboxRecord,
+  place: { readonly lower: string; readonly delta: string; onEvent(event: SandboxEvent): void },
+): SandboxSpec {
+  return {
+    id: record.id,
+    runtime: record.runtime,
+    workspaces: [{ lowers: [place.lower], delta: place.delta, rules: record.rules, revocable: record.revocable }],
+    limits: limitsOf(record.resources),
+    network: record.network,
+    env: record.env,
+    ...(record.image === "" ? {} : { image: record.image }),
+    onEvent: place.onEvent,
+  };
+}
+
+function limitsOf({ pidsLimit, ...limits }: ResourceRecord): NonNullable<SandboxSpec["limits"]> {
+  return { ...limits, ...(pidsLimit === undefined ? {} : { pids: pidsLimit }) };
+}

@@ -1,0 +1,351 @@
+import type { Rule } from "@agentfense/permission";
+import type { Caller } from "../caller.ts";
+import { RuntimeError } from "../errors.ts";
+import { decodePageToken, encodePageToken, type Page, type PageRequest, pageLimit } from "../page.ts";
+import type { SandboxRecord, SandboxRecordStatus, SessionRecord } from "../store/store.ts";
+import type {
+  ApplyOutcome,
+  CreateSandboxRequest,
+  CreateSessionRequest,
+  ExecAnswer,
+  ExecCall,
+  ExecPart,
+  Explanation,
+  FileDiff,
+  SandboxChange,
+  Sandboxes,
+  TerminalHandle,
+  ViewEntry,
+} from "./api.ts";
+import type { Changes } from "./changes.ts";
+import type { Commands } from "./commands.ts";
+import { newSandbox } from "./creation.ts";
+import { invalid, sandboxNotFound, shuttingDown, translating } from "./errors.ts";
+import { explainPath } from "./explanation.ts";
+import { checkSandboxId } from "./ids.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
+import { Resident } from "./resident.ts";
+import type { Residents } from "./residents.ts";
+import { storedRules } from "./rules.ts";
+import type { Sessions } from "./sessions.ts";
+import { KeyedTurns } from "./turns.ts";
+import type { SandboxFiles } from "./view-files.ts";
+import type { Witness } from "./witness.ts";
+
+export interface ManagerParts extends Pick<SandboxesOptions, "store" | "codebases" | "runtimes" | "fallbackRuntime"> {
+  readonly defaults: SandboxDefaults;
+  readonly clock: Clock;
+  readonly residents: Residents;
+  readonly lifecycle: Lifecycle;
+  readonly commands: Commands;
+  readonly sessions: Sessions;
+  readonly changes: Changes;
+  readonly files: SandboxFiles;
+  readonly witness: Witness;
+  /** There is a new sandbox, which may be the next to expire. */
+  onCreated(): void;
+}
+
+/** How many sandboxes an error names. */
+const MOST_NAMED = 10;
+
+/** The sandboxes of all owners: finds whom a call is about and hands it to the part that does the work. */
+export class SandboxManager implements Sandboxes {
+  readonly #parts: ManagerParts;
+  /** Who makes a sandbox and who deletes its codebase take turns. */
+  readonly #codebaseTurns = new KeyedTurns();
+  #closed = false;
+
+  constructor(parts: ManagerParts) {
+    this.#parts = parts;
+  }
+
+  /** From here on every call is refused. */
+  shut(): void {
+    this.#closed = true;
+  }
+
+  async create(caller: Caller, request: CreateSandboxRequest, signal?: AbortSignal): Promise<SandboxRecord> {
+    this.#requireOpen();
+    const { codebases, store, residents, witness, clock, onCreated } = this.#parts;
+    if (request.codebaseId === "") throw invalid("codebase_id is required");
+    return await this.#codebaseTurns.take(request.codebaseId, async () => {
+      const codebase = await codebases.get(caller, request.codebaseId);
+      const record = newSandbox(request, codebase, { ...this.#parts, nowMs: clock() });
+      if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
+      if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
+      const maxPerOwner = limitOf(this.#parts.defaults.maxPerOwner);
+      if (!(await store.insertSandbox(record, maxPerOwner))) throw tooManySandboxes(maxPerOwner);
+      const resident = new Resident(record);
+      residents.add(resident);
+      witness.tell("sandbox_created", resident, caller, { data: creationData(record) });
+      onCreated();
+      return record;
+    });
+  }
+
+  async get(caller: Caller, id: string): Promise<SandboxRecord> {
+    return this.#find(caller, id).record;
+  }
+
+  async list(
+    caller: Caller,
+    query: PageRequest & {
+      readonly codebaseId: string;
+      readonly ownerId: string;
+      readonly status?: SandboxRecordStatus;
+      readonly labels: Readonly<Record<string, string>>;
+    },
+  ): Promise<Page<SandboxRecord>> {
+    this.#requireOpen();
+    const after = decodePageToken(query.pageToken, isListKey);
+    // Whoever asks for another owner's gets what that owner has for them: nothing.
+    if (caller.ownerId !== undefined && query.ownerId !== "" && query.ownerId !== caller.ownerId) {
+      return { items: [], nextPageToken: "" };
+    }
+    const ownerId = caller.ownerId ?? (query.ownerId === "" ? undefined : query.ownerId);
+    const limit = pageLimit(query.pageSize);
+    const found = await this.#parts.store.listSandboxes({
+      ...(ownerId === undefined ? {} : { ownerId }),
+      ...(query.codebaseId === "" ? {} : { codebaseId: query.codebaseId }),
+      ...(query.status === undefined ? {} : { status: query.status }),
+      ...(Object.keys(query.labels).length === 0 ? {} : { labels: query.labels }),
+      ...(after === undefined ? {} : { after }),
+      limit: limit + 1,
+    });
+    const items = found.slice(0, limit);
+    const last = items.at(-1);
+    return { items, nextPageToken: found.length > limit && last ? encodePageToken([last.createdAtMs, last.id]) : "" };
+  }
+
+  async start(caller: Caller, id: string, signal?: AbortSignal): Promise<SandboxRecord> {
+    return await translating(this.#parts.lifecycle.start(caller, this.#find(caller, id), signal));
+  }
+
+  async stop(caller: Caller, id: string): Promise<SandboxRecord> {
+    return await translating(this.#parts.lifecycle.stop(caller, this.#find(caller, id)));
+  }
+
+  async destroy(caller: Caller, id: string): Promise<void> {
+    await translating(this.#parts.lifecycle.destroy(caller, this.#find(caller, id)));
+  }
+
+  async deleteCodebase(caller: Caller, codebaseId: string, options: { readonly force: boolean }): Promise<void> {
+    this.#requireOpen();
+    const { codebases, residents, lifecycle } = this.#parts;
+    if (codebaseId === "") throw invalid("codebase_id is required");
+    await this.#codebaseTurns.take(codebaseId, async () => {
+      await codebases.get(caller, codebaseId);
+      const users = residents.of(codebaseId);
+      const staying = users.filter(({ departure }) => departure === undefined);
+      if (staying.length > 0 && !options.force) throw inUse(staying);
+      await Promise.all(
+        users.map(async (resident) => {
+          await (resident.departure ?? translating(lifecycle.destroy(caller, resident)));
+        }),
+      );
+      await codebases.delete(caller, codebaseId);
+    });
+  }
+
+  async exec(caller: Caller, id: string, call: ExecCall): Promise<ExecAnswer> {
+    return await this.#ending(this.#parts.commands.exec(caller, this.#find(caller, id), call));
+  }
+
+  async *execStream(caller: Caller, id: string, call: ExecCall): AsyncGenerator<ExecPart> {
+    yield* this.#parts.commands.execStream(caller, this.#find(caller, id), call);
+  }
+
+  async openTerminal(
+    caller: Caller,
+    id: string,
+    request: Parameters<Sandboxes["openTerminal"]>[2],
+  ): Promise<TerminalHandle> {
+    return await this.#parts.commands.openTerminal(caller, this.#find(caller, id), request);
+  }
+
+  async createSession(
+    caller: Caller,
+    id: string,
+    request: CreateSessionRequest,
+    signal?: AbortSignal,
+  ): Promise<SessionRecord> {
+    return await this.#parts.sessions.create(caller, this.#find(caller, id), request, signal);
+  }
+
+  async getSession(caller: Caller, sessionId: string): Promise<SessionRecord> {
+    this.#requireOpen();
+    return await this.#parts.sessions.get(caller, sessionId);
+  }
+
+  async listSessions(caller: Caller, id: string): Promise<readonly SessionRecord[]> {
+    this.#requireOpen();
+    checkSandboxId(id);
+    try {
+      return await this.#parts.sessions.list(this.#parts.residents.find(caller, id));
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === "SANDBOX_NOT_FOUND") return [];
+      throw error;
+    }
+  }
+
+  async destroySession(caller: Caller, sessionId: string): Promise<void> {
+    this.#requireOpen();
+    await this.#parts.sessions.destroy(caller, sessionId);
+  }
+
+  async sessionExec(
+    caller: Caller,
+    sessionId: string,
+    call: Parameters<Sandboxes["sessionExec"]>[2],
+  ): Promise<ExecAnswer> {
+    this.#requireOpen();
+    return await this.#ending(this.#parts.sessions.exec(caller, sessionId, call));
+  }
+
+  async *sessionExecStream(
+    caller: Caller,
+    sessionId: string,
+    call: Parameters<Sandboxes["sessionExec"]>[2],
+  ): AsyncGenerator<ExecPart> {
+    this.#requireOpen();
+    yield* this.#parts.sessions.execStream(caller, sessionId, call);
+  }
+
+  async updatePermissions(
+    caller: Caller,
+    id: string,
+    request: { readonly rules: readonly Rule[]; readonly preset: string },
+  ): Promise<SandboxRecord> {
+    const rules = storedRules(request);
+    const resident = this.#find(caller, id);
+    const { store, witness } = this.#parts;
+    return await resident.turns.take(async () => {
+      resident.requirePresent();
+      // In force first: a crash in between leaves the stored rules, which were in force before.
+      await translating(resident.running?.sandbox.updateRules(rules) ?? Promise.resolve());
+      const record = await store.updateSandbox(id, { rules });
+      if (record === undefined) throw sandboxNotFound();
+      resident.record = record;
+      witness.tell("permissions_updated", resident, caller, { data: { permissions: rules } });
+      return record;
+    });
+  }
+
+  async explain(caller: Caller, id: string, path: string): Promise<Explanation> {
+    return explainPath(this.#find(caller, id), path);
+  }
+
+  async changes(caller: Caller, id: string, page: PageRequest): Promise<Page<SandboxChange>> {
+    return await this.#parts.changes.list(this.#find(caller, id), page);
+  }
+
+  async *diff(caller: Caller, id: string, paths: readonly string[], signal?: AbortSignal): AsyncGenerator<FileDiff> {
+    yield* this.#parts.changes.diff(this.#find(caller, id), paths, signal);
+  }
+
+  async apply(
+    caller: Caller,
+    id: string,
+    request: { readonly paths: readonly string[]; readonly dryRun: boolean; readonly signal?: AbortSignal },
+  ): Promise<{ readonly version: number; readonly outcomes: readonly ApplyOutcome[] }> {
+    return await this.#parts.changes.apply(caller, this.#find(caller, id), request);
+  }
+
+  async discard(caller: Caller, id: string, paths: readonly string[]): Promise<readonly SandboxChange[]> {
+    return await this.#parts.changes.discard(caller, this.#find(caller, id), paths);
+  }
+
+  async readFile(caller: Caller, id: string, path: string, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    return await this.#parts.files.read(this.#find(caller, id), path, signal);
+  }
+
+  async writeFile(
+    caller: Caller,
+    id: string,
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    options: { readonly mode: number; readonly append: boolean; readonly signal?: AbortSignal },
+  ): Promise<ViewEntry> {
+    return await this.#parts.files.write(caller, this.#find(caller, id), path, content, options);
+  }
+
+  async listDirectory(
+    caller: Caller,
+    id: string,
+    path: string,
+    options: { readonly recursive: boolean },
+  ): Promise<readonly ViewEntry[]> {
+    return await this.#parts.files.list(this.#find(caller, id), path, options);
+  }
+
+  async stat(caller: Caller, id: string, path: string): Promise<ViewEntry> {
+    return await this.#parts.files.stat(this.#find(caller, id), path);
+  }
+
+  async makeDirectory(
+    caller: Caller,
+    id: string,
+    path: string,
+    options: { readonly recursive: boolean },
+  ): Promise<ViewEntry> {
+    return await this.#parts.files.makeDirectory(caller, this.#find(caller, id), path, options);
+  }
+
+  async remove(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<void> {
+    await this.#parts.files.remove(caller, this.#find(caller, id), path, options);
+  }
+
+  async move(caller: Caller, id: string, from: string, to: string): Promise<ViewEntry> {
+    return await this.#parts.files.move(caller, this.#find(caller, id), from, to);
+  }
+
+  #find(caller: Caller, id: string): Resident {
+    this.#requireOpen();
+    return this.#parts.residents.find(caller, id);
+  }
+
+  /** What ended because the server does is told as that. */
+  async #ending<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (this.#closed) throw shuttingDown();
+      throw error;
+    }
+  }
+
+  #requireOpen(): void {
+    if (this.#closed) throw shuttingDown();
+  }
+}
+
+/** 0 is no limit. */
+function limitOf(most: number): number {
+  return most > 0 ? most : Number.MAX_SAFE_INTEGER;
+}
+
+function tooManySandboxes(limit: number): RuntimeError {
+  return new RuntimeError("LIMIT_EXCEEDED", `an owner has at most ${limit} sandboxes`, {
+    details: { limit: String(limit) },
+    hint: "destroy one first, or raise sandbox.max_per_user in the server's configuration",
+  });
+}
+
+function inUse(users: readonly Resident[]): RuntimeError {
+  const ids = users.slice(0, MOST_NAMED).map(({ id }) => id);
+  const more = users.length > ids.length ? ` and ${users.length - ids.length} more` : "";
+  return new RuntimeError("CODEBASE_IN_USE", `the codebase is in use by ${ids.join(", ")}${more}`, {
+    details: { sandbox_ids: ids.join(","), count: String(users.length) },
+    hint: "destroy them first, or delete with force",
+  });
+}
+
+function creationData({ rules, runtime, network, sync, labels, codebaseVersion }: SandboxRecord) {
+  return { permissions: rules, runtime, network, sync, labels, codebase_version: codebaseVersion };
+}
+
+function isListKey(value: unknown): value is readonly [number, string] {
+  return Array.isArray(value) && value.length === 2 && typeof value[0] === "number" && typeof value[1] === "string";
+}

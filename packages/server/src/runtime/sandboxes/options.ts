@@ -1,0 +1,76 @@
+import type { Isolation } from "../../isolation/isolation.ts";
+import type { AuditLog } from "../audit/api.ts";
+import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
+import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
+import type { DeltaWork } from "./delta-work.ts";
+
+/** What a sandbox gets when its creator does not say, and what nobody gets. */
+export interface SandboxDefaults {
+  /** Until a sandbox expires; 0 or less: never. */
+  readonly expirationMs: number;
+  readonly maxExpirationMs: number;
+  /** 0: no limit. */
+  readonly maxPerOwner: number;
+  /** 0: no limit. */
+  readonly maxSessionsPerSandbox: number;
+  /** How often expired sandboxes are looked for, beside the timer for the next one. */
+  readonly cleanupIntervalMs: number;
+  readonly sync: SyncMode;
+  /** Those that may be asked for. */
+  readonly networks: readonly NetworkName[];
+  readonly resources: ResourceRecord;
+  /** A sandbox without a limit of its own, and without a default, gets this one. */
+  readonly maxResources: ResourceRecord;
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+export const SANDBOX_DEFAULTS: SandboxDefaults = {
+  expirationMs: DAY_MS,
+  maxExpirationMs: 365 * DAY_MS,
+  maxPerOwner: 10,
+  maxSessionsPerSandbox: 16,
+  cleanupIntervalMs: 5 * 60_000,
+  sync: "on-exec",
+  networks: ["none"],
+  resources: {},
+  maxResources: {},
+};
+
+export type ExecOutcomeName = "exited" | "timed_out" | "cancelled" | "failed";
+export type SyncResultName = "written" | "nothing" | "failed";
+
+/** Told of what happens, for the metrics. */
+export interface SandboxObserver {
+  exec?(durationMs: number, outcome: ExecOutcomeName): void;
+  sync?(result: SyncResultName, counts: { readonly conflicts: number; readonly refused: number }): void;
+  start?(durationMs: number, ok: boolean): void;
+}
+
+export interface LogLine {
+  readonly level: "info" | "warn" | "error";
+  readonly message: string;
+  readonly sandboxId?: string;
+  readonly error?: unknown;
+}
+
+/** Milliseconds since 1970. */
+export type Clock = () => number;
+
+export interface SandboxesOptions {
+  readonly store: SandboxMetadata;
+  readonly codebases: Pick<Codebases, "get" | "getVersion" | "delete"> & CodebaseLayers;
+  readonly isolation: Isolation;
+  readonly deltas: DeltaWork;
+  readonly audit: AuditLog;
+  /** One directory for each sandbox's changes is made in it. */
+  readonly deltaDirectory: string;
+  /** Those that this server can run; the first is the default. */
+  readonly runtimes: readonly [RuntimeName, ...RuntimeName[]];
+  /** Taken for a requested runtime that is not there; absent: such a request is refused. */
+  readonly fallbackRuntime?: RuntimeName;
+  readonly defaults?: Partial<SandboxDefaults>;
+  readonly clock?: Clock;
+  readonly observe?: SandboxObserver;
+  readonly log?: (line: LogLine) => void;
+}

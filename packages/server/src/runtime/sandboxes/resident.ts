@@ -1,0 +1,111 @@
+import { compileRules, type Policy } from "@agentfense/permission";
+import type { Sandbox } from "../../isolation/sandbox/api.ts";
+import { RuntimeError } from "../errors.ts";
+import type { SandboxRecord } from "../store/store.ts";
+import { sandboxNotFound, sandboxNotRunning } from "./errors.ts";
+import { Turns } from "./turns.ts";
+
+/** What a sandbox has while it runs. */
+export interface Running {
+  readonly sandbox: Sandbox;
+  /** The directory of its codebase. */
+  readonly lower: string;
+  /** Lets go of that directory. */
+  release(): Promise<void>;
+}
+
+/** One sandbox of the store, with what is alive of it. The manager alone changes sandboxes, so the record is the newest. */
+export class Resident {
+  /** Changes of state, and what must not meet one, take turns. */
+  readonly turns = new Turns();
+  /** One sync at a time; none of them waits for a turn. */
+  readonly syncs = new Turns();
+  /** Open sessions, and those in the making. */
+  sessionCount = 0;
+  /** Refusals of the last sync that were told already, as "path: reason". */
+  toldRefusals: ReadonlySet<string> = new Set();
+  /** From before the box starts until its processes are dead. */
+  running: Running | undefined;
+  /** Ends a start that somebody no longer waits for. */
+  starting: AbortController | undefined;
+  /** Paths that changed in the codebase while the file system was being mounted. */
+  missed: Set<string> | undefined;
+  #accepting = false;
+  #departure: Promise<void> | undefined;
+  #record: SandboxRecord;
+  #policy: Policy | undefined;
+
+  constructor(record: SandboxRecord) {
+    this.#record = record;
+  }
+
+  get id(): string {
+    return this.#record.id;
+  }
+
+  get record(): SandboxRecord {
+    return this.#record;
+  }
+
+  set record(record: SandboxRecord) {
+    if (record.rules !== this.#record.rules) this.#policy = undefined;
+    this.#record = record;
+  }
+
+  /** Its rules, compiled. */
+  get policy(): Policy {
+    this.#policy ??= compileRules(this.#record.rules);
+    return this.#policy;
+  }
+
+  /** Whether changes may go to the codebase at all. */
+  get mayWriteCodebase(): boolean {
+    return this.#record.codebaseVersion === 0 && this.#record.sync !== "never";
+  }
+
+  /** From here on it takes commands. */
+  open(running: Running): void {
+    this.running = running;
+    this.#accepting = true;
+  }
+
+  /** No more commands; those that run go on. */
+  shut(): void {
+    this.#accepting = false;
+  }
+
+  requireRunning(): Running {
+    this.requirePresent();
+    if (this.running !== undefined && this.#accepting) return this.running;
+    this.refuseFailed();
+    throw sandboxNotRunning();
+  }
+
+  refuseFailed(): void {
+    if (this.#record.status !== "ERROR") return;
+    throw new RuntimeError("SANDBOX_FAILED", `sandbox is not running: ${this.#record.statusReason}`, {
+      details: { sandbox_id: this.id, status: "ERROR" },
+      hint: "a sandbox that failed can only be destroyed",
+    });
+  }
+
+  requirePresent(): void {
+    if (this.#departure !== undefined) throw sandboxNotFound();
+  }
+
+  /** Nobody finds it from here on; resolves when it is gone. */
+  get departure(): Promise<void> | undefined {
+    return this.#departure;
+  }
+
+  /** Begins its end. When that fails it is there again. */
+  depart(work: () => Promise<void>): Promise<void> {
+    this.requirePresent();
+    const departure = work().catch((error: unknown) => {
+      this.#departure = undefined;
+      throw error;
+    });
+    this.#departure = departure;
+    return departure;
+  }
+}

@@ -1,0 +1,74 @@
+import { chmod, mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { SandboxMetadata } from "../store/store.ts";
+import type { DeltaWork } from "./delta-work.ts";
+import { isSandboxId } from "./ids.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { LogLine } from "./options.ts";
+import { Resident } from "./resident.ts";
+import type { Residents } from "./residents.ts";
+import type { Sync } from "./sync.ts";
+import type { Unsettled } from "./unsettled.ts";
+
+/** Mounting waits for the kernel and for processes; more at once only take turns. */
+const AT_ONCE = 8;
+const PAGE = 1000;
+
+/** Finds every sandbox of the store. */
+export async function findSandboxes(store: SandboxMetadata, residents: Residents): Promise<void> {
+  let after: readonly [number, string] | undefined;
+  while (true) {
+    const records = await store.listSandboxes({ ...(after === undefined ? {} : { after }), limit: PAGE });
+    for (const record of records) residents.add(new Resident(record));
+    const last = records.at(-1);
+    if (last === undefined || records.length < PAGE) return;
+    after = [last.createdAtMs, last.id];
+  }
+}
+
+/** Makes the place for the deltas, and removes those whose sandboxes are gone: a destroy that was cut short. */
+export async function tidyDeltas(
+  directory: string,
+  residents: Residents,
+  deltas: DeltaWork,
+  log: (line: LogLine) => void,
+): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await chmod(directory, 0o700);
+  const known = new Set([...residents].map(({ id }) => id));
+  // Whatever does not look like one of ours is somebody else's.
+  const strays = (await readdir(directory)).filter((name) => isSandboxId(name) && !known.has(name));
+  for (const name of strays) {
+    await deltas.remove(join(directory, name)).catch((error: unknown) => {
+      log({ level: "warn", message: "the delta of a destroyed sandbox could not be removed", sandboxId: name, error });
+    });
+  }
+}
+
+/** Ends the syncs that were cut short: all of them before anybody can write. */
+export async function settleInterrupted(
+  residents: Residents,
+  unsettled: Unsettled,
+  sync: Sync,
+  log: (line: LogLine) => void,
+): Promise<void> {
+  const marked = new Set(await unsettled.marked());
+  for (const resident of residents) {
+    if (!marked.delete(resident.id)) continue;
+    await sync.recover(resident).catch((error: unknown) => {
+      log({ level: "error", message: "an interrupted sync could not be ended", sandboxId: resident.id, error });
+    });
+  }
+  for (const id of marked) await unsettled.clear(id);
+}
+
+/** Starts those again that ran when the server ended. */
+export async function bringBack(residents: Residents, lifecycle: Lifecycle): Promise<void> {
+  const waiting = [...residents].filter(({ record }) => record.status === "RUNNING");
+  const workers = Array.from({ length: Math.min(AT_ONCE, waiting.length) }, async () => {
+    for (let resident = waiting.shift(); resident !== undefined; resident = waiting.shift()) {
+      await lifecycle.bringBack(resident);
+    }
+  });
+  await Promise.all(workers);
+}

@@ -1,0 +1,241 @@
+import type { Session, SessionEnd } from "../../isolation/sandbox/api.ts";
+import type { Caller } from "../caller.ts";
+import { maySee, SERVER } from "../caller.ts";
+import { RuntimeError } from "../errors.ts";
+import type { SandboxMetadata, SessionRecord } from "../store/store.ts";
+import type { CreateSessionRequest, ExecAnswer, ExecPart } from "./api.ts";
+import { type Commands, signalOf } from "./commands.ts";
+import { sessionNotFound, translating } from "./errors.ts";
+import { checkSessionId } from "./ids.ts";
+import type { Clock, LogLine } from "./options.ts";
+import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";
+import type { Resident } from "./resident.ts";
+import type { Witness } from "./witness.ts";
+
+export interface SessionParts {
+  readonly store: SandboxMetadata;
+  readonly commands: Commands;
+  readonly witness: Witness;
+  readonly clock: Clock;
+  /** 0: no limit. */
+  readonly maxPerSandbox: number;
+  readonly log: (line: LogLine) => void;
+}
+
+interface SessionCall {
+  readonly command: string;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+interface LiveSession {
+  readonly session: Session;
+  readonly resident: Resident;
+  readonly caller: Caller;
+  readonly record: SessionRecord;
+  /** Instead of what the shell says, when we know better. */
+  reason: string | undefined;
+  /** Its end is in the store. */
+  readonly stored: Promise<void>;
+}
+
+/** Why a session that its client did not close is no more, for a person. */
+const REASONS: Readonly<Record<string, string>> = {
+  exited: "its shell ended",
+  killed: "its shell was killed because it did not come back from a command",
+  idle: "nothing was asked of it for too long",
+  stopped: "its sandbox was stopped",
+  server_restarted: "the server was restarted",
+};
+
+/** The shells that stay. Those that run are here; all of them, with how they ended, are in the store. */
+export class Sessions {
+  readonly #parts: SessionParts;
+  readonly #live = new Map<string, LiveSession>();
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+  }
+
+  get count(): number {
+    return this.#live.size;
+  }
+
+  async create(
+    caller: Caller,
+    resident: Resident,
+    request: CreateSessionRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<SessionRecord> {
+    checkEnvironment(request.env);
+    checkWorkdir(request.workdir);
+    const { sandbox } = resident.requireRunning();
+    const { maxPerSandbox } = this.#parts;
+    if (maxPerSandbox > 0 && resident.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
+    resident.sessionCount += 1;
+    const release = (): void => {
+      resident.sessionCount -= 1;
+    };
+    let session: Session;
+    try {
+      session = await translating(sandbox.session(sessionRequest(request), { signal }));
+    } catch (error) {
+      release();
+      throw error;
+    }
+    void session.ended.then(release);
+    const record: SessionRecord = {
+      id: session.id,
+      sandboxId: resident.id,
+      ownerId: resident.record.ownerId,
+      status: "ACTIVE",
+      shell: session.shell,
+      createdAtMs: this.#parts.clock(),
+      closeReason: "",
+    };
+    try {
+      await this.#parts.store.insertSession(record);
+    } catch (error) {
+      await session.close();
+      resident.requirePresent(); // it may have been destroyed meanwhile
+      throw error;
+    }
+    this.#keep(caller, resident, session, record);
+    this.#parts.witness.tell("session_created", resident, caller, {
+      sessionId: record.id,
+      data: { shell: record.shell },
+    });
+    return record;
+  }
+
+  /** One that its client closed is as unknown as one that never was. */
+  async get(caller: Caller, sessionId: string): Promise<SessionRecord> {
+    checkSessionId(sessionId);
+    const record = await this.#parts.store.session(sessionId);
+    if (record === undefined || !maySee(caller, record.ownerId) || record.closeReason === "closed") {
+      throw sessionNotFound();
+    }
+    return record;
+  }
+
+  async list(resident: Resident): Promise<readonly SessionRecord[]> {
+    const records = await this.#parts.store.listSessions(resident.id);
+    return records.filter(({ closeReason }) => closeReason !== "closed");
+  }
+
+  async destroy(caller: Caller, sessionId: string): Promise<void> {
+    await this.get(caller, sessionId);
+    const live = this.#live.get(sessionId);
+    if (live === undefined) return; // it ended by itself
+    await live.session.close();
+    await live.stored;
+  }
+
+  async exec(caller: Caller, sessionId: string, call: SessionCall): Promise<ExecAnswer> {
+    checkCommand(call.command);
+    const { session, resident } = await this.#require(caller, sessionId);
+    const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
+    const commission = { resident, caller, command: call.command, sessionId };
+    const { stdout, stderr, ...end } = await this.#parts.commands
+      .supervise(commission, work)
+      .catch((error: unknown) => {
+        throw closedWhileAsked(error, session);
+      });
+    return { ...end, stdout, stderr };
+  }
+
+  async *execStream(caller: Caller, sessionId: string, call: SessionCall): AsyncGenerator<ExecPart> {
+    checkCommand(call.command);
+    const { session, resident } = await this.#require(caller, sessionId);
+    const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
+    const commission = { resident, caller, command: call.command, sessionId };
+    try {
+      yield* this.#parts.commands.superviseStream(commission, events, () => session.closed !== undefined);
+    } catch (error) {
+      throw closedWhileAsked(error, session);
+    }
+  }
+
+  /** The sandbox is about to end their shells, for this reason. Call what is returned when it has. */
+  announceEnd(resident: Resident, reason: string): () => Promise<void> {
+    const own = [...this.#live.values()].filter((live) => live.resident === resident);
+    for (const live of own) if (live.session.closed === undefined) live.reason = reason;
+    return async () => {
+      await Promise.all(own.map((live) => live.session.close().then(() => live.stored)));
+    };
+  }
+
+  #keep(caller: Caller, resident: Resident, session: Session, record: SessionRecord): void {
+    const live: LiveSession = {
+      session,
+      resident,
+      caller,
+      record,
+      reason: undefined,
+      stored: session.ended.then((end) => this.#ended(live, end)),
+    };
+    this.#live.set(record.id, live);
+  }
+
+  async #ended(live: LiveSession, end: SessionEnd): Promise<void> {
+    const { store, clock, witness, log } = this.#parts;
+    const { record, resident } = live;
+    const reason = live.reason ?? end.reason;
+    const closedAtMs = clock();
+    try {
+      await store.closeSession(record.id, closedAtMs, reason);
+    } catch (error) {
+      log({ level: "error", message: "the end of a session could not be stored", sandboxId: resident.id, error });
+    }
+    this.#live.delete(record.id);
+    const caller = end.reason === "closed" ? live.caller : SERVER;
+    witness.tell("session_closed", resident, caller, { sessionId: record.id, data: { reason } });
+    witness.tell("session_duration", resident, caller, {
+      sessionId: record.id,
+      data: { duration_ms: Math.max(0, closedAtMs - record.createdAtMs) },
+    });
+  }
+
+  async #require(caller: Caller, sessionId: string): Promise<LiveSession> {
+    checkSessionId(sessionId);
+    const live = this.#live.get(sessionId);
+    if (live !== undefined && live.session.closed === undefined) {
+      if (!maySee(caller, live.record.ownerId)) throw sessionNotFound();
+      live.resident.requireRunning();
+      return live;
+    }
+    await live?.stored;
+    const { closeReason } = await this.get(caller, sessionId);
+    throw sessionClosed(closeReason);
+  }
+}
+
+function sessionRequest({ shell, env, workdir, idleTimeoutMs }: CreateSessionRequest) {
+  return {
+    env,
+    workdir,
+    ...(shell === "" ? {} : { shell }),
+    ...(idleTimeoutMs !== undefined && idleTimeoutMs > 0 ? { idleTimeoutMs } : {}),
+  };
+}
+
+function tooMany(limit: number): RuntimeError {
+  return new RuntimeError("LIMIT_EXCEEDED", `a sandbox has at most ${limit} sessions at a time`, {
+    details: { limit: String(limit) },
+    hint: "close one first",
+  });
+}
+
+function sessionClosed(reason: string): RuntimeError {
+  return new RuntimeError("SESSION_CLOSED", `session is closed: ${REASONS[reason] ?? "it ended"}`, {
+    details: { reason },
+    hint: "open a new session",
+  });
+}
+
+/** Closed under a command that was waiting or running: as if it had been asked of the closed one. */
+function closedWhileAsked(error: unknown, session: Session): unknown {
+  if (!(error instanceof RuntimeError) || error.code !== "SESSION_CLOSED") return error;
+  const reason = session.closed?.reason ?? "closed";
+  return reason === "closed" ? sessionNotFound() : sessionClosed(reason);
+}

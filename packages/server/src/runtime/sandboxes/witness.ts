@@ -1,0 +1,76 @@
+import type { SandboxEvent } from "../../isolation/sandbox/api.ts";
+import type { AuditEntry, AuditLog } from "../audit/api.ts";
+import { type Caller, SERVER } from "../caller.ts";
+import type { EventLevel } from "../store/store.ts";
+import type { Resident } from "./resident.ts";
+
+/** The longest part of a command that the audit log keeps. */
+const COMMAND_BYTES = 4096;
+
+export interface Testimony {
+  readonly level?: EventLevel;
+  readonly sessionId?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+/** Tells the audit log what happens to sandboxes and in them. */
+export class Witness {
+  readonly #audit: AuditLog;
+
+  constructor(audit: AuditLog) {
+    this.#audit = audit;
+  }
+
+  tell(type: string, resident: Resident, caller: Caller, { level, sessionId, data }: Testimony = {}): void {
+    const { id, ownerId, codebaseId } = resident.record;
+    const entry: AuditEntry = {
+      type,
+      ownerId,
+      sandboxId: id,
+      codebaseId,
+      ...(caller.keyId === undefined ? {} : { keyId: caller.keyId }),
+      ...(level === undefined ? {} : { level }),
+      ...(sessionId === undefined ? {} : { sessionId }),
+      ...(data === undefined ? {} : { data }),
+    };
+    this.#audit.record(entry);
+  }
+
+  /** What the isolation layer saw. Nobody called: the agent did it. */
+  tellEvent(resident: Resident, event: SandboxEvent): void {
+    const data = eventData(resident, event);
+    if (data !== undefined) this.tell(event.kind, resident, SERVER, { level: "warn", data });
+  }
+}
+
+function eventData({ record }: Resident, event: SandboxEvent): Readonly<Record<string, unknown>> | undefined {
+  switch (event.kind) {
+    case "permission_denied": {
+      const { operation, level: permission, rule, suppressed } = event;
+      const pattern = record.rules[rule]?.pattern ?? "";
+      return { path: inside(event.path), operation, permission, rule, pattern, suppressed };
+    }
+    case "quota_exceeded":
+      return { path: inside(event.path), operation: event.operation, suppressed: event.suppressed };
+    case "resource_limit_exceeded":
+      return { limit: event.limit, detail: event.detail };
+    case "engine_lost":
+      return undefined; // told as sandbox_failed, when it has
+  }
+}
+
+/** The beginning of a command, as the audit log keeps it. */
+export function clippedCommand(command: string | readonly string[]): string {
+  const text = typeof command === "string" ? command : command.join(" ");
+  if (Buffer.byteLength(text) <= COMMAND_BYTES) return text;
+  // A character that was cut in two ends as U+FFFD.
+  return `${Buffer.from(text)
+    .subarray(0, COMMAND_BYTES)
+    .toString("utf8")
+    .replace(/\ufffd$/u, "")}…`;
+}
+
+/** As a process inside would name it. */
+export function inside(path: string): string {
+  return path === "/" ? "/workspace" : `/workspace${path}`;
+}

@@ -1,0 +1,85 @@
+import type { CodebaseMetadata, CodebaseRecord, EntryRecord, JournalRecord, VersionChangeRecord } from "../store.ts";
+import { codebaseNumber, codebaseRecord } from "./codebases.ts";
+import type { Database } from "./database.ts";
+import { entryWriter } from "./entries.ts";
+import type { Immediate } from "./protocol.ts";
+import { changeWriter, insertVersion } from "./versions.ts";
+
+type Methods = "beginChange" | "finishChange" | "unfinishedChanges";
+
+/** Changes of a codebase: the journal, and what it does to the manifest. */
+export function changeMethods(database: Database): Immediate<Pick<CodebaseMetadata, Methods>> {
+  return {
+    beginChange: (journal) =>
+      database.write(() => {
+        const codebase = codebaseNumber(database, journal.codebaseId);
+        if (codebase === undefined) throw new Error(`there is no codebase ${journal.codebaseId}`);
+        if (journalOf(database, codebase) !== undefined) {
+          throw new Error(`codebase ${journal.codebaseId} has an unfinished change`);
+        }
+        database.insert("journals", { codebase, journal: JSON.stringify(journal) });
+      }),
+    finishChange: (codebaseId) =>
+      database.write(() => {
+        const codebase = codebaseNumber(database, codebaseId);
+        const journal = codebase === undefined ? undefined : journalOf(database, codebase);
+        if (codebase === undefined || journal === undefined) {
+          throw new Error(`codebase ${codebaseId} has no unfinished change`);
+        }
+        carryOut(database, codebase, journal);
+        database.run("DELETE FROM journals WHERE codebase = ?", codebase);
+        return codebaseRecord(database, codebaseId) as CodebaseRecord;
+      }),
+    unfinishedChanges: () =>
+      database
+        .all<{ journal: string }>("SELECT journal FROM journals ORDER BY codebase")
+        .map(({ journal }) => parse(journal)),
+  };
+}
+
+function carryOut(database: Database, codebase: number, { version, changes }: JournalRecord): void {
+  const entries = entryWriter(database, codebase);
+  const writeChange = changeWriter(database, codebase);
+  let size = 0;
+  let files = 0;
+  for (const change of changes) {
+    size += (change.after?.size ?? 0) - (change.before?.size ?? 0);
+    files += countsAsFile(change.after) - countsAsFile(change.before);
+    if (change.after === undefined) entries.remove(change.path);
+    else entries.put(change.after);
+    writeChange(change);
+  }
+  insertVersion(database, codebase, version);
+  database.run(
+    `UPDATE codebases SET size = size + ?, file_count = file_count + ?, version = ?, updated_at = ? WHERE number = ?`,
+    size,
+    files,
+    version.version,
+    version.createdAtMs,
+    codebase,
+  );
+}
+
+function countsAsFile(entry: EntryRecord | undefined): number {
+  return entry === undefined || entry.kind === "directory" ? 0 : 1;
+}
+
+function journalOf(database: Database, codebase: number): JournalRecord | undefined {
+  const row = database.get<{ journal: string }>("SELECT journal FROM journals WHERE codebase = ?", codebase);
+  return row && parse(row.journal);
+}
+
+/** JSON leaves out what is undefined. */
+function parse(text: string): JournalRecord {
+  const journal = JSON.parse(text) as Omit<JournalRecord, "changes"> & { changes: Partial<VersionChangeRecord>[] };
+  return {
+    ...journal,
+    changes: journal.changes.map((change) => ({
+      version: change.version ?? 0,
+      path: change.path ?? "",
+      before: change.before,
+      after: change.after,
+      keptAs: change.keptAs ?? "",
+    })),
+  };
+}

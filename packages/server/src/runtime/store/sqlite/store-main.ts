@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { parentPort, workerData } from "node:worker_threads";
+import { changeMethods } from "./changes.ts";
+import { codebaseMethods } from "./codebases.ts";
+import { Database } from "./database.ts";
+import { entryMethods } from "./entries.ts";
+import { eventMethods } from "./events.ts";
+import { keyMethods } from "./keys.ts";
+import type { FromStoreThread, Immediate, StoreCalls, ToStoreThread } from "./protocol.ts";
+import { sandboxMethods } from "./sandboxes.ts";
+import { sessionMethods } from "./sessions.ts";
+import { versionMethods } from "./versions.ts";
+
+// The thread that owns the connection: SQLite blocks, and here it blocks nobody else.
+
+assert(parentPort !== null, "this file is the main program of a worker thread");
+const port = parentPort;
+const { path } = workerData as { readonly path: string };
+
+try {
+  serve(Database.open(path));
+  answer({ kind: "opened" });
+} catch (error) {
+  answer({ kind: "refused", message: messageOf(error) });
+}
+
+function serve(database: Database): void {
+  const methods: Immediate<StoreCalls> = {
+    ...codebaseMethods(database),
+    ...entryMethods(database),
+    ...changeMethods(database),
+    ...versionMethods(database),
+    ...sandboxMethods(database),
+    ...sessionMethods(database),
+    ...eventMethods(database),
+    ...keyMethods(database),
+  };
+  port.on("message", (message: ToStoreThread) => {
+    if (message.kind === "close") {
+      database.close();
+      port.close();
+      return;
+    }
+    const { id, method, parameters } = message;
+    try {
+      const call = methods[method] as (...parameters: readonly unknown[]) => unknown;
+      answer({ kind: "result", id, result: call(...parameters) });
+    } catch (error) {
+      answer({ kind: "failure", id, message: messageOf(error) });
+    }
+  });
+}
+
+function answer(message: FromStoreThread): void {
+  port.postMessage(message);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

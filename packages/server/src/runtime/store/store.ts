@@ -1,0 +1,282 @@
+import type { Rule } from "@agentfense/permission";
+import type { Role } from "../caller.ts";
+
+// What the server remembers across restarts, as its users need it. The SQLite store keeps to this, and one over another
+// database can: every method is asynchronous, and each is one transaction.
+
+export interface CodebaseRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly ownerId: string;
+  /** Bytes in regular files. */
+  readonly size: number;
+  /** Regular files and symbolic links. */
+  readonly fileCount: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** 0: nothing was ever uploaded. */
+  readonly version: number;
+}
+
+/** One path of a codebase. The manifest in the store is the truth about names, modes and hashes; the disk has the content. */
+export interface EntryRecord {
+  /** "src/a.ts": no slash at either end, never empty. */
+  readonly path: string;
+  readonly kind: "file" | "directory" | "symlink";
+  readonly mode: number;
+  /** Of a file, else 0. */
+  readonly size: number;
+  /** Of a file, in hexadecimal, else "". */
+  readonly sha256: string;
+  /** Of a symbolic link, else "". */
+  readonly target: string;
+  readonly modifiedAtMs: number;
+  /** The version that made it what it is. */
+  readonly version: number;
+}
+
+export type VersionOrigin = "upload" | "sync" | "rollback" | "delete" | "rename";
+
+export interface ConflictRecord {
+  readonly path: string;
+  readonly replacedVersion: number;
+  /** Whose sync it was, else "". */
+  readonly replacedSandboxId: string;
+}
+
+export interface VersionRecord {
+  readonly codebaseId: string;
+  readonly version: number;
+  readonly origin: VersionOrigin;
+  readonly sandboxId: string;
+  readonly message: string;
+  readonly createdAtMs: number;
+  readonly filesChanged: number;
+  readonly size: number;
+  readonly fileCount: number;
+  readonly conflicts: readonly ConflictRecord[];
+}
+
+/** One path that a version changed. `before` is what it replaced, `after` what it made. */
+export interface VersionChangeRecord {
+  readonly version: number;
+  readonly path: string;
+  readonly before: EntryRecord | undefined;
+  readonly after: EntryRecord | undefined;
+  /** Where the codebase's disk keeps the content of `before`, when that is a file. */
+  readonly keptAs: string;
+}
+
+/** A change of a codebase that was decided and is being carried out on disk. There is at most one per codebase. */
+export interface JournalRecord {
+  readonly codebaseId: string;
+  readonly version: VersionRecord;
+  readonly changes: readonly VersionChangeRecord[];
+  /** What the disk has to do, as the codebase store wrote it. */
+  readonly plan: unknown;
+}
+
+export interface CodebaseMetadata {
+  insertCodebase(record: CodebaseRecord): Promise<void>;
+  codebase(id: string): Promise<CodebaseRecord | undefined>;
+  /** In the order of (createdAtMs, id), after the given key. */
+  listCodebases(query: {
+    readonly ownerId?: string;
+    readonly after?: readonly [createdAtMs: number, id: string];
+    readonly limit: number;
+  }): Promise<readonly CodebaseRecord[]>;
+  /** With its manifest, versions and journal. */
+  deleteCodebase(id: string): Promise<void>;
+  /** What an owner has in all codebases together. */
+  ownerUsage(
+    ownerId: string,
+  ): Promise<{ readonly codebases: number; readonly size: number; readonly fileCount: number }>;
+
+  entry(codebaseId: string, path: string): Promise<EntryRecord | undefined>;
+  /** In the order given, absent ones undefined. */
+  entries(codebaseId: string, paths: readonly string[]): Promise<readonly (EntryRecord | undefined)[]>;
+  /** A file of the codebase's head with this content, if there is one, for each hash. */
+  entriesByHash(codebaseId: string, sha256: readonly string[]): Promise<ReadonlyMap<string, EntryRecord>>;
+  /** Direct children of a directory ("" is the root), or all below it, in path order, after a path. */
+  listEntries(
+    codebaseId: string,
+    query: {
+      readonly directory: string;
+      readonly recursive: boolean;
+      readonly after?: string;
+      readonly limit?: number;
+    },
+  ): Promise<readonly EntryRecord[]>;
+
+  /** Writes the journal: from here on the change happens, crash or not. */
+  beginChange(journal: JournalRecord): Promise<void>;
+  /** The disk is done: the manifest, the version and the counters say so too, and the journal is gone. */
+  finishChange(codebaseId: string): Promise<CodebaseRecord>;
+  unfinishedChanges(): Promise<readonly JournalRecord[]>;
+
+  version(codebaseId: string, version: number): Promise<VersionRecord | undefined>;
+  /** Newest first, those before the given one. */
+  listVersions(
+    codebaseId: string,
+    query: { readonly before?: number; readonly limit: number },
+  ): Promise<readonly VersionRecord[]>;
+  changesOf(codebaseId: string, version: number): Promise<readonly VersionChangeRecord[]>;
+  /** For each path changed after `version`: its first such change, whose `before` is what the path was then. */
+  firstChangesAfter(
+    codebaseId: string,
+    version: number,
+    query: { readonly path?: string; readonly directory?: string },
+  ): Promise<readonly VersionChangeRecord[]>;
+}
+
+export type SandboxRecordStatus = "PENDING" | "RUNNING" | "STOPPED" | "ERROR";
+export type SyncMode = "on-exec" | "manual" | "never";
+export type NetworkName = "none" | "private" | "host";
+export type RuntimeName = "bwrap" | "docker" | "mock";
+
+export interface ResourceRecord {
+  readonly memoryBytes?: number;
+  readonly cpuQuota?: number;
+  readonly cpuShares?: number;
+  readonly pidsLimit?: number;
+  readonly diskBytes?: number;
+  readonly diskFiles?: number;
+  readonly outputBytes?: number;
+}
+
+export interface SandboxRecord {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly codebaseId: string;
+  /** 0: the newest. */
+  readonly codebaseVersion: number;
+  readonly rules: readonly Rule[];
+  readonly status: SandboxRecordStatus;
+  readonly statusReason: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly runtime: RuntimeName;
+  readonly image: string;
+  readonly network: NetworkName;
+  readonly sync: SyncMode;
+  readonly revocable: boolean;
+  readonly resources: ResourceRecord;
+  readonly env: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+  readonly startedAtMs?: number;
+  readonly stoppedAtMs?: number;
+  readonly expiresAtMs?: number;
+}
+
+export interface SessionRecord {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly ownerId: string;
+  readonly status: "ACTIVE" | "CLOSED";
+  readonly shell: string;
+  readonly createdAtMs: number;
+  readonly closedAtMs?: number;
+  readonly closeReason: string;
+}
+
+export interface SandboxMetadata {
+  /** Refused (false) when the owner already has `maxPerOwner`; counted and inserted as one. */
+  insertSandbox(record: SandboxRecord, maxPerOwner: number): Promise<boolean>;
+  sandbox(id: string): Promise<SandboxRecord | undefined>;
+  updateSandbox(
+    id: string,
+    changes: Partial<
+      Pick<SandboxRecord, "status" | "statusReason" | "rules" | "startedAtMs" | "stoppedAtMs" | "expiresAtMs">
+    >,
+  ): Promise<SandboxRecord | undefined>;
+  /** With its sessions. */
+  deleteSandbox(id: string): Promise<void>;
+  /** In the order of (createdAtMs, id), after the given key. */
+  listSandboxes(query: {
+    readonly ownerId?: string;
+    readonly codebaseId?: string;
+    readonly status?: SandboxRecordStatus;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly expiredAtMs?: number;
+    readonly after?: readonly [createdAtMs: number, id: string];
+    readonly limit?: number;
+  }): Promise<readonly SandboxRecord[]>;
+  countSandboxes(): Promise<Readonly<Record<SandboxRecordStatus, number>>>;
+
+  insertSession(record: SessionRecord): Promise<void>;
+  session(id: string): Promise<SessionRecord | undefined>;
+  /** False: it was closed before. */
+  closeSession(id: string, closedAtMs: number, reason: string): Promise<boolean>;
+  closeAllSessions(closedAtMs: number, reason: string): Promise<void>;
+  /** In the order of (createdAtMs, id). */
+  listSessions(sandboxId: string): Promise<readonly SessionRecord[]>;
+}
+
+export type EventLevel = "info" | "warn" | "error";
+
+export interface EventDraft {
+  readonly timeMs: number;
+  readonly type: string;
+  readonly level: EventLevel;
+  readonly ownerId: string;
+  readonly keyId: string;
+  readonly sandboxId: string;
+  readonly codebaseId: string;
+  readonly sessionId: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface EventRecord extends EventDraft {
+  readonly sequence: number;
+  readonly hash: string;
+}
+
+export interface EventQuery {
+  readonly ownerId?: string;
+  readonly sandboxId?: string;
+  readonly codebaseId?: string;
+  readonly types?: readonly string[];
+  readonly fromMs?: number;
+  readonly untilMs?: number;
+  readonly afterSequence?: number;
+  readonly limit: number;
+}
+
+/** Where the stored chain begins: what retention removed is covered by the hash of the last removed event. */
+export interface ChainAnchor {
+  readonly sequence: number;
+  readonly hash: string;
+}
+
+export interface EventMetadata {
+  /** Numbers, chains and stores them, in order. */
+  appendEvents(drafts: readonly EventDraft[]): Promise<readonly EventRecord[]>;
+  listEvents(query: EventQuery): Promise<readonly EventRecord[]>;
+  chainAnchor(): Promise<ChainAnchor>;
+  /** The newest event ever stored, which the end of the chain must be. */
+  chainHead(): Promise<ChainAnchor>;
+  /** Removes the oldest: those before a time, and as many as exceed the count. Gives how many went. */
+  trimEvents(query: { readonly beforeMs?: number; readonly keep?: number }): Promise<number>;
+}
+
+export interface KeyRecord {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly role: Role;
+  readonly name: string;
+  /** SHA-256 of the secret, in hexadecimal. */
+  readonly secretHash: string;
+  readonly createdAtMs: number;
+  readonly revokedAtMs?: number;
+  readonly lastUsedAtMs?: number;
+}
+
+export interface KeyMetadata {
+  insertKey(record: KeyRecord): Promise<void>;
+  key(id: string): Promise<KeyRecord | undefined>;
+  listKeys(): Promise<readonly KeyRecord[]>;
+  /** False: there is none with this id. */
+  revokeKey(id: string, revokedAtMs: number): Promise<boolean>;
+  touchKey(id: string, lastUsedAtMs: number): Promise<void>;
+}
+
+export interface MetadataStore extends CodebaseMetadata, SandboxMetadata, EventMetadata, KeyMetadata, AsyncDisposable {}

@@ -1,0 +1,174 @@
+import { z } from "zod";
+import {
+  address,
+  choice,
+  choices,
+  count,
+  derivedChoice,
+  derivedChoices,
+  derivedPath,
+  duration,
+  flag,
+  size,
+  text,
+  texts,
+} from "./values.ts";
+
+// Every setting of the server, once: its name in the file, its type, its default and what it means. The names in the
+// environment follow from these. Durations arrive as milliseconds, sizes as bytes; 0 means "no limit" where it says so.
+
+const RUNTIMES = ["bwrap", "docker", "mock"] as const;
+const NETWORKS = ["none", "private", "host"] as const;
+
+const tls = z.strictObject({
+  cert_file: text("", "certificate chain (PEM); with key_file, both ports speak TLS"),
+  key_file: text("", "private key of the certificate (PEM)"),
+  client_ca_file: text("", "certificates (PEM) that clients must have theirs signed by; empty asks for none"),
+});
+
+const server = z.strictObject({
+  grpc_addr: address("127.0.0.1:9000", "where gRPC, gRPC-Web and Connect listen; :9000 is every interface", {
+    optional: false,
+  }),
+  http_addr: address("127.0.0.1:8080", 'where REST listens; "" is no REST', { optional: true }),
+  metrics_addr: address(
+    "",
+    'a listener of its own for /metrics, without keys; "" leaves it on http_addr, for this machine only',
+    {
+      optional: true,
+    },
+  ),
+  tls: tls.prefault({}),
+  allow_open: flag(false, "serve beyond this machine without API keys"),
+  allowed_hosts: texts([], "names that the Host header may have besides the addresses listened on"),
+  allowed_origins: texts([], "web pages that may call REST, such as https://console.example.org"),
+});
+
+const auth = z.strictObject({
+  keys: derivedChoice(
+    ["required", "off"],
+    "whether callers need an API key; by default when a port is open to other machines",
+  ),
+});
+
+const limits = z.strictObject({
+  max_message_size: size("4MiB", "one gRPC message"),
+  max_response_size: size("64MiB", "one message of an answer"),
+  max_body_size: size("4MiB", "the body of a REST call that does not stream"),
+  max_upload_size: size("10GiB", "everything in one upload; 0 is no limit"),
+  requests_per_second: count(2000, "calls of one owner, on average; 0 is no limit"),
+  request_burst: count(4000, "calls that an owner may make at once before the average counts"),
+  concurrent_calls: count(256, "calls of one owner at the same time, streams too; 0 is no limit"),
+  streams_per_connection: count(256, "calls at the same time on one HTTP/2 connection"),
+  max_connections: count(4096, "connections on each port; 0 is no limit"),
+  sessions_per_sandbox: count(16, "open sessions of one sandbox; 0 is no limit"),
+  upload_idle_timeout: duration("5m", "the longest silence within an upload; 0 is no limit"),
+  upload_timeout: duration("24h", "the longest an upload may take; 0 is no limit"),
+});
+
+const storage = z.strictObject({
+  codebase_path: derivedPath("directory of the codebases' files and versions"),
+  mount_path: derivedPath("directory of the sandboxes' changes"),
+  db_path: derivedPath("the database: codebases, sandboxes, sessions, keys, audit log"),
+  max_bytes_per_owner: size("50GiB", "all codebases of one owner together; 0 is no limit"),
+  max_files_per_owner: count(5_000_000, "files in all codebases of one owner together; 0 is no limit"),
+  max_codebases_per_owner: count(1000, "codebases of one owner; 0 is no limit"),
+  max_file_size: size("2GiB", "one file of a codebase; 0 is no limit"),
+});
+
+const docker = z.strictObject({
+  host: text("", "the engine's socket, as unix:///run/docker.sock; empty is DOCKER_HOST or the usual one"),
+  default_image: text("ubuntu:22.04", "image of a sandbox that names none"),
+  network_mode: choice(
+    ["none", "bridge", "private", "host"],
+    "none",
+    "network of a docker sandbox that names none, when enable_networking is on; bridge is the old word for private",
+  ),
+  enable_networking: flag(false, "whether docker sandboxes may have a network at all"),
+  allow_pull: flag(false, "fetch an image that is not there"),
+  allowed_images: texts([], "images that sandboxes may name; empty is every image that is there"),
+  oci_runtime: text("", "another runtime the engine knows, such as runsc"),
+});
+
+const runtime = z.strictObject({
+  type: choice(
+    RUNTIMES,
+    "bwrap",
+    "runtime of a sandbox that names none; mock runs nothing and is for tests of clients",
+  ),
+  types: derivedChoices(RUNTIMES, "runtimes that sandboxes may name; by default type and fallback"),
+  fallback: choice(
+    ["", ...RUNTIMES],
+    "",
+    "runtime to use when a sandbox names one that is not available; empty refuses",
+  ),
+  bwrap_path: text("bwrap", "the bwrap program"),
+  default_timeout: duration("30s", "of a command that names none"),
+  max_timeout: duration("10m", "the longest a command may ask for"),
+  networks: choices(NETWORKS, ["none"], "networks that sandboxes may ask for"),
+  docker: docker.prefault({}),
+});
+
+const resources = z.strictObject({
+  memory_bytes: size("0", "memory of all processes together; 0 is no limit"),
+  cpu_quota: count(0, "microseconds of CPU time in each 100000; 0 is no limit"),
+  cpu_shares: count(0, "weight against other sandboxes; 0 is the kernel's default"),
+  pids_limit: count(1024, "processes and threads"),
+  disk_bytes: size("10GiB", "what the sandbox changes; 0 is no limit"),
+  disk_files: count(1_000_000, "files that the sandbox makes or changes; 0 is no limit"),
+  output_bytes: size("10MiB", "kept of each stream of a command"),
+});
+
+const maxResources = z.strictObject({
+  memory_bytes: size("0", "the most memory a sandbox may ask for; 0 is no limit"),
+  cpu_quota: count(0, "the most CPU time a sandbox may ask for; 0 is no limit"),
+  pids_limit: count(0, "the most processes and threads a sandbox may ask for; 0 is no limit"),
+  disk_bytes: size("0", "the most changes a sandbox may ask for, in bytes; 0 is no limit"),
+  disk_files: count(0, "the most changes a sandbox may ask for, in files; 0 is no limit"),
+  output_bytes: size("0", "the most output a sandbox may ask to be kept; 0 is no limit"),
+});
+
+const sandbox = z.strictObject({
+  default_expiration: duration("24h", "a sandbox that names no expiry is destroyed after this; 0 is never"),
+  max_expiration: duration("365d", "the longest expiry a sandbox may ask for"),
+  max_per_user: count(10, "sandboxes of one owner; 0 is no limit"),
+  cleanup_interval: duration("5m", "how often expired sandboxes are looked for"),
+  sync_on_completion: flag(
+    true,
+    "write a sandbox's changes into its codebase after each command unless it says otherwise",
+  ),
+  resources: resources.prefault({}),
+  max_resources: maxResources.prefault({}),
+});
+
+const alerts = z.strictObject({
+  denials_per_minute: count(10, "alert when one sandbox is denied more often; 0 is never"),
+  sandboxes_per_hour: count(100, "alert when one owner creates more; 0 is never"),
+  session_duration: duration("1h", "alert when a session is open for longer; 0 is never"),
+  resource_limit_exceeded: flag(true, "alert whenever a sandbox meets one of its limits"),
+});
+
+const audit = z.strictObject({
+  retention: duration("90d", "age at which events are removed; 0 is never"),
+  max_events: count(1_000_000, "events kept at most, the newest; 0 is no limit"),
+  alerts: alerts.prefault({}),
+});
+
+const logging = z.strictObject({
+  level: choice(["debug", "info", "warn", "error", "fatal"], "info", "the least that is logged"),
+  format: choice(["text", "json"], "text", "one line an entry, for people or as JSON"),
+});
+
+export const configurationSchema = z.strictObject({
+  server: server.prefault({}),
+  auth,
+  limits: limits.prefault({}),
+  storage,
+  runtime,
+  sandbox: sandbox.prefault({}),
+  audit: audit.prefault({}),
+  logging: logging.prefault({}),
+});
+
+/** The configuration as the server uses it. Its names are those of the file. */
+export type ServerConfig = z.output<typeof configurationSchema>;

@@ -1,0 +1,65 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Caller } from "../../runtime/caller.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import type { Keys } from "../../runtime/keys/api.ts";
+
+/** Who calls, and the secret that says so, if one was asked for. */
+export interface Credential {
+  readonly caller: Caller;
+  readonly secret: string | undefined;
+}
+
+const EVERYBODY: Credential = { caller: { ownerId: undefined, role: "admin" }, secret: undefined };
+
+/** Finds out who sends a request, by its headers. */
+export class Authenticator {
+  readonly #keys: Keys | undefined;
+
+  /** Without keys everybody may do everything. */
+  constructor(keys: Keys | undefined) {
+    this.#keys = keys;
+  }
+
+  /** Throws UNAUTHENTICATED. */
+  async identify(headers: HeaderSource): Promise<Credential> {
+    if (this.#keys === undefined) return EVERYBODY;
+    const secret = secretIn(headers);
+    if (secret === undefined) {
+      throw new RuntimeError("UNAUTHENTICATED", "an API key is required", {
+        hint: "send it as Authorization: Bearer <key> or as x-api-key",
+      });
+    }
+    return { caller: await this.#keys.authenticate(secret), secret };
+  }
+
+  /** The secret is still one of ours. A store that fails to answer is no revocation. */
+  async isRevoked(secret: string): Promise<boolean> {
+    try {
+      await this.#keys?.authenticate(secret);
+      return false;
+    } catch (error) {
+      return error instanceof RuntimeError && error.code === "UNAUTHENTICATED";
+    }
+  }
+
+  /** A key is required and this request has a valid one. */
+  async holdsKey(headers: IncomingHttpHeaders): Promise<boolean> {
+    if (this.#keys === undefined) return false;
+    const given = new Map(Object.entries(headers));
+    const source = { get: (name: string) => [given.get(name)].flat()[0] ?? null };
+    return await this.identify(source).then(
+      () => true,
+      () => false,
+    );
+  }
+}
+
+interface HeaderSource {
+  get(name: string): string | null;
+}
+
+function secretIn(headers: HeaderSource): string | undefined {
+  const bearer = /^Bearer +([^\s]+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
+  const secret = bearer ?? headers.get("x-api-key")?.trim();
+  return secret === undefined || secret === "" ? undefined : secret;
+}

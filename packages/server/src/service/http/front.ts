@@ -1,0 +1,118 @@
+import type { Http2ServerRequest } from "node:http2";
+import type { TLSSocket } from "node:tls";
+import type { StatusName } from "@agentfense/protocol";
+import { cors } from "@connectrpc/connect";
+import type { Authenticator } from "./authentication.ts";
+import { type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
+import type { ServiceLog } from "./log.ts";
+import { mayShare, type RequestFacts, type RequestPolicy, refusalOf, statusBody } from "./request-rules.ts";
+
+export interface FrontOptions {
+  readonly policy: RequestPolicy;
+  readonly authenticator: Authenticator;
+  readonly log: ServiceLog;
+  readonly isDraining: () => boolean;
+  /** Answers what passed. */
+  readonly next: (request: NodeRequest, response: NodeResponse) => void | Promise<void>;
+}
+
+/** How long what a client still sends is thrown away after it got its answer, so that it can read the answer first. */
+const LINGER_MS = 1_000;
+
+/** What every request passes before anything is done for it: the rules about hosts, origins and content types. */
+export function createFront(options: FrontOptions): (request: NodeRequest, response: NodeResponse) => void {
+  return (request, response) => {
+    // Streams report a vanished client as an error of their own; the calls learn of it by their signal.
+    request.on("error", () => {});
+    response.on("error", () => {});
+    endUnreadRequest(request, response);
+    pass(request, response, options)
+      .catch((error: unknown) => {
+        options.log({ level: "error", message: "a request failed", error });
+        if (response.headersSent) destroy(response);
+        else sendStatus(response, 500, "INTERNAL", "internal error");
+      })
+      .catch(() => destroy(response));
+  };
+}
+
+async function pass(request: NodeRequest, response: NodeResponse, options: FrontOptions): Promise<void> {
+  const facts = factsOf(request);
+  if (options.isDraining() && !facts.http2) response.setHeader("connection", "close");
+  const refusal = refusalOf(facts, options.policy);
+  if (refusal !== undefined && !(refusal.keyHelps && (await options.authenticator.holdsKey(request.headers)))) {
+    sendStatus(response, refusal.httpStatus, refusal.status, refusal.message);
+    return;
+  }
+  if (mayShare(facts, options.policy)) {
+    share(facts, response);
+    if (facts.method === "OPTIONS") {
+      sendHead(response, 204, {});
+      response.end();
+      return;
+    }
+  }
+  // Who left while we asked for the key is not heard of again.
+  if (!response.destroyed && !request.destroyed) await options.next(request, response);
+}
+
+function factsOf(request: NodeRequest): RequestFacts {
+  const http2 = request.httpVersionMajor === 2;
+  const { headers } = request;
+  return {
+    http2,
+    encrypted: (request.socket as Partial<TLSSocket>).encrypted === true,
+    method: request.method ?? "",
+    host: http2 ? ((request as Http2ServerRequest).authority ?? headers.host) : headers.host,
+    origin: headers.origin,
+    contentType: headers["content-type"],
+    hasBody: hasBody(request),
+    localAddress: request.socket.localAddress,
+  };
+}
+
+function hasBody(request: NodeRequest): boolean {
+  if (request.headers["content-length"] !== undefined) return request.headers["content-length"] !== "0";
+  if ("stream" in request) return !request.stream.endAfterHeaders;
+  return request.headers["transfer-encoding"] !== undefined;
+}
+
+/** Lets a page of an allowed origin make the call and read the answer. There are no cookies to share. */
+function share({ origin = "", method }: RequestFacts, response: NodeResponse): void {
+  response.setHeader("access-control-allow-origin", origin);
+  response.setHeader("vary", "Origin");
+  if (method === "OPTIONS") {
+    response.setHeader("access-control-allow-methods", "GET, POST, PUT, DELETE");
+    response.setHeader(
+      "access-control-allow-headers",
+      [...cors.allowedHeaders, "Authorization", "X-Api-Key", "Last-Event-ID"].join(", "),
+    );
+    response.setHeader("access-control-max-age", "600");
+  } else {
+    response.setHeader("access-control-expose-headers", cors.exposedHeaders.join(", "));
+  }
+}
+
+export function sendStatus(response: NodeResponse, httpStatus: number, status: StatusName, message: string): void {
+  const body = statusBody(status, message);
+  sendHead(response, httpStatus, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
+  response.end(body);
+}
+
+/** A client that got its answer before it sent everything is not listened to for ever. */
+function endUnreadRequest(request: NodeRequest, response: NodeResponse): void {
+  response.once("finish", () => {
+    if (request.complete) return;
+    const linger = setTimeout(() => {
+      if (!request.complete) destroy(response);
+    }, LINGER_MS);
+    linger.unref();
+    request.once("end", () => clearTimeout(linger));
+    request.resume();
+  });
+}
+
+function destroy(response: NodeResponse): void {
+  if ("stream" in response) response.stream.close();
+  else response.destroy();
+}

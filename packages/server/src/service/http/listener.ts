@@ -1,0 +1,197 @@
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import {
+  createServer as createHttp2Server,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from "node:http2";
+import { createServer as createHttpsServer } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
+import { RuntimeError } from "../../runtime/errors.ts";
+import { formatAddress, type ListenAddress } from "./address.ts";
+import { tendSession } from "./http2-session.ts";
+import type { ServiceLimits } from "./limits.ts";
+import type { ServiceLog } from "./log.ts";
+import { sniffProtocol } from "./sniff.ts";
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest;
+export type NodeResponse = ServerResponse | Http2ServerResponse;
+
+/** The two kinds of responses write their head alike, but their types cannot be called as one. */
+export function sendHead(response: NodeResponse, status: number, headers: OutgoingHttpHeaders): void {
+  (response as ServerResponse).writeHead(status, headers);
+}
+
+/** PEM texts. With `clientCa`, clients must show a certificate of that authority. */
+export interface TlsOptions {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa?: string;
+}
+
+export interface ListenerOptions {
+  readonly address: ListenAddress;
+  readonly tls: TlsOptions | undefined;
+  readonly limits: ServiceLimits;
+  readonly log: ServiceLog;
+  /** Must not throw. */
+  readonly answer: (request: NodeRequest, response: NodeResponse) => void;
+}
+
+/**
+ * One port that speaks HTTP/1.1 and HTTP/2. In cleartext a client's first bytes tell which (gRPC clients start HTTP/2
+ * without asking), under TLS the negotiated protocol does.
+ *
+ * The HTTP/1 server owns the port, because its timeouts for slow headers run only in a server that listens; connections
+ * of the other kind are handed to an HTTP/2 server that listens nowhere.
+ */
+export class Listener {
+  /** "127.0.0.1:9000", with the port that was really bound. */
+  readonly address: string;
+  readonly #http1: Server;
+  readonly #sessions: Set<ServerHttp2Session>;
+  readonly #sockets: Set<Socket>;
+  readonly #closed: Promise<void>;
+
+  private constructor(http1: Server, sessions: Set<ServerHttp2Session>, sockets: Set<Socket>) {
+    const bound = http1.address() as AddressInfo;
+    this.address = formatAddress(bound.address, bound.port);
+    this.#http1 = http1;
+    this.#sessions = sessions;
+    this.#sockets = sockets;
+    this.#closed = new Promise((resolve) => http1.once("close", resolve));
+  }
+
+  static async open(options: ListenerOptions): Promise<Listener> {
+    const { limits, tls } = options;
+    const http1 = createHttp1(options);
+    const http2 = createHttp2(options);
+    const sessions = new Set<ServerHttp2Session>();
+    const sockets = new Set<Socket>();
+
+    http2.on("session", (session: ServerHttp2Session) => {
+      sessions.add(session);
+      session.once("close", () => sessions.delete(session));
+      tendSession(session, limits);
+    });
+
+    // The transport's own listener comes first, so that a connection is known from its first moment on.
+    const event = tls === undefined ? "connection" : "secureConnection";
+    const serveHttp1 = http1.listeners(event) as ((socket: Socket) => void)[];
+    http1.removeAllListeners(event);
+    http1.on(event, (socket: Socket) => {
+      // A peer that resets its connection is nobody's error.
+      socket.on("error", () => socket.destroy());
+      sniffProtocol(socket, limits.headerTimeoutMs, (protocol) => {
+        if (protocol === "http1") {
+          for (const serve of serveHttp1) serve.call(http1, socket);
+          return;
+        }
+        // HTTP/1 servers keep answering a client that only stopped sending; in HTTP/2 that client is gone.
+        socket.allowHalfOpen = false;
+        http2.emit("connection", socket);
+      });
+    });
+    http1.prependListener("connection", (socket: Socket) => {
+      sockets.add(socket);
+      socket.once("close", () => sockets.delete(socket));
+      socket.setNoDelay(true);
+      // Finds out about peers that vanished without a word.
+      socket.setKeepAlive(true, 60_000);
+    });
+    if (limits.connections > 0) http1.maxConnections = limits.connections;
+
+    await listen(http1, options.address);
+    http1.on("error", (error) => options.log({ level: "error", message: `listener: ${error.message}` }));
+    return new Listener(http1, sessions, sockets);
+  }
+
+  /** No new connection and no new stream from here on; connections end with the last call on them. */
+  stop(): void {
+    if (this.#http1.listening) this.#http1.close();
+    for (const session of this.#sessions) session.close();
+    this.#http1.closeIdleConnections();
+  }
+
+  /** Resolves when the last connection ended after `stop`. */
+  get closed(): Promise<void> {
+    return this.#closed;
+  }
+
+  /** Ends every connection, whatever runs on it. */
+  async cut(): Promise<void> {
+    this.stop();
+    for (const session of this.#sessions) session.destroy();
+    for (const socket of this.#sockets) socket.destroy();
+    await this.#closed;
+  }
+}
+
+function createHttp1(options: ListenerOptions): Server {
+  const { limits, tls } = options;
+  const settings = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headerTimeoutMs,
+    // Uploads may be long; what is too slow is found by the calls themselves.
+    requestTimeout: 0,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    connectionsCheckingInterval: Math.min(5_000, Math.max(50, limits.headerTimeoutMs / 4)),
+  };
+  if (tls === undefined) return createHttpServer(settings, options.answer);
+  return createHttpsServer(
+    {
+      ...settings,
+      cert: tls.cert,
+      key: tls.key,
+      ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa, requestCert: true, rejectUnauthorized: true }),
+      ALPNProtocols: ["h2", "http/1.1"],
+      minVersion: "TLSv1.2",
+      handshakeTimeout: limits.headerTimeoutMs,
+    },
+    options.answer,
+  );
+}
+
+function createHttp2(options: ListenerOptions): Http2Server {
+  const { limits } = options;
+  const server = createHttp2Server({
+    settings: {
+      maxConcurrentStreams: limits.streamsPerConnection,
+      maxHeaderListSize: limits.headerBytes,
+      initialWindowSize: 1024 * 1024,
+      enablePush: false,
+    },
+    maxSendHeaderBlockLength: 256 * 1024,
+    // Megabytes of a connection's streams together, before new streams are refused. The largest answers must fit.
+    maxSessionMemory: 128,
+  });
+  server.on("request", options.answer);
+  // Sessions end by themselves after these; without a listener the process would.
+  server.on("sessionError", () => {});
+  return server;
+}
+
+async function listen(server: Server, address: ListenAddress): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(
+    address.host === undefined ? { port: address.port } : { host: address.host, port: address.port },
+    resolve,
+  );
+  try {
+    await promise;
+  } catch (error) {
+    const reason = (error as NodeJS.ErrnoException).code ?? String(error);
+    const at = formatAddress(address.host ?? "", address.port);
+    throw new RuntimeError("RESOURCES_EXHAUSTED", `cannot listen at ${at}: ${reason}`, { cause: error });
+  } finally {
+    server.off("error", reject);
+  }
+}

@@ -1,0 +1,63 @@
+import { RuntimeError } from "../../runtime/errors.ts";
+
+interface Bucket {
+  tokens: number;
+  filledAtMs: number;
+}
+
+/** Above this many owners, those whose bucket is full again are forgotten. */
+const REMEMBERED_OWNERS = 10_000;
+
+/** A token bucket per owner. */
+export class OwnerRates {
+  readonly #perSecond: number;
+  readonly #burst: number;
+  readonly #now: () => number;
+  readonly #buckets = new Map<string, Bucket>();
+
+  /** `perSecond` 0: no limit. */
+  constructor(options: { readonly perSecond: number; readonly burst: number; readonly now: () => number }) {
+    this.#perSecond = options.perSecond;
+    this.#burst = Math.max(1, options.burst);
+    this.#now = options.now;
+  }
+
+  /** Counts one call; RATE_LIMITED when the owner has none left. */
+  take(owner: string): void {
+    if (this.#perSecond <= 0) return;
+    const bucket = this.#filled(owner);
+    if (bucket.tokens < 1) {
+      const retryAfterMs = Math.ceil(((1 - bucket.tokens) / this.#perSecond) * 1000);
+      throw new RuntimeError("RATE_LIMITED", "too many requests", {
+        details: { retry_after_ms: String(retryAfterMs) },
+        hint: `try again in ${retryAfterMs} ms`,
+      });
+    }
+    bucket.tokens -= 1;
+  }
+
+  #filled(owner: string): Bucket {
+    const nowMs = this.#now();
+    const known = this.#buckets.get(owner);
+    if (known === undefined) {
+      if (this.#buckets.size >= REMEMBERED_OWNERS) this.#forgetIdle(nowMs);
+      const bucket = { tokens: this.#burst, filledAtMs: nowMs };
+      this.#buckets.set(owner, bucket);
+      return bucket;
+    }
+    known.tokens = this.#level(known, nowMs);
+    known.filledAtMs = nowMs;
+    return known;
+  }
+
+  #level(bucket: Bucket, nowMs: number): number {
+    const elapsedMs = Math.max(0, nowMs - bucket.filledAtMs);
+    return Math.min(this.#burst, bucket.tokens + (elapsedMs / 1000) * this.#perSecond);
+  }
+
+  #forgetIdle(nowMs: number): void {
+    for (const [owner, bucket] of this.#buckets) {
+      if (this.#level(bucket, nowMs) >= this.#burst) this.#buckets.delete(owner);
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import { withPlainMessage } from "./grpc-message.ts";
+import type { NodeRequest, NodeResponse } from "./listener.ts";
+import type { ServiceLog } from "./log.ts";
+
+/** gRPC, gRPC-Web and Connect, by the path of a request. */
+export class RpcDoor {
+  readonly #handlers: ReadonlyMap<string, UniversalHandler>;
+  readonly #log: ServiceLog;
+  readonly #messageTimeoutMs: number;
+
+  /** `messageTimeoutMs`: for the arrival of a request that is a single message; 0: no limit. */
+  constructor(options: {
+    readonly router: ConnectRouter;
+    readonly log: ServiceLog;
+    readonly messageTimeoutMs: number;
+  }) {
+    this.#handlers = new Map(options.router.handlers.map((handler) => [handler.requestPath, handler]));
+    this.#log = options.log;
+    this.#messageTimeoutMs = options.messageTimeoutMs;
+  }
+
+  /** False when the path is none of these; nothing was done then. */
+  async answer(request: NodeRequest, response: NodeResponse): Promise<boolean> {
+    const handler = this.#handlers.get(request.url?.split("?", 1)[0] ?? "");
+    if (handler === undefined) return false;
+    if (handler.method.methodKind === "unary") this.#limitArrival(request, response);
+    try {
+      const call = universalRequestFromNodeRequest(request, response, undefined, undefined);
+      // Resolves only with the last byte, so nothing waits for it.
+      await universalResponseToNodeResponse(withPlainMessage(await handler(call)), response);
+    } catch (error) {
+      const { code } = ConnectError.from(error);
+      if (code !== Code.Aborted && code !== Code.Canceled) {
+        this.#log({ level: "warn", message: `the answer to ${handler.method.name} was not delivered`, error });
+      }
+      response.destroy();
+    }
+    return true;
+  }
+
+  #limitArrival(request: NodeRequest, response: NodeResponse): void {
+    if (this.#messageTimeoutMs <= 0) return;
+    const timer = setTimeout(() => {
+      if (!request.complete) response.destroy();
+    }, this.#messageTimeoutMs);
+    timer.unref();
+    response.once("close", () => clearTimeout(timer));
+  }
+}
+
+/** A gRPC client understands no status of HTTP: it wants to be told in its own terms that there is no such method. */
+export function answerUnknown(request: NodeRequest, response: NodeResponse): boolean {
+  const contentType = request.headers["content-type"] ?? "";
+  if (!/^application\/grpc(?!-web)/.test(contentType)) return false;
+  // Without an explicit head, head and end go out as one frame, which is how gRPC sends a status alone.
+  response.statusCode = 200;
+  response.setHeader("content-type", contentType);
+  response.setHeader("grpc-status", String(Code.Unimplemented));
+  response.setHeader("grpc-message", "unknown service or method");
+  response.end();
+  return true;
+}

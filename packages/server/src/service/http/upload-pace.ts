@@ -1,0 +1,63 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { RuntimeError } from "../../runtime/errors.ts";
+
+/** How slow an upload may be; 0 switches a limit off. */
+export interface UploadPace {
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+const UNHURRIED: UploadPace = { idleMs: 0, totalMs: 0 };
+
+/**
+ * The messages of an upload, as long as they keep coming and nobody ends the call. Conversations (a terminal) may be silent
+ * for hours. What is waited for is only the client: the time in which the server works on a message does not count as idle.
+ */
+export function paced<Message>(
+  messages: AsyncIterable<Message>,
+  method: DescMethod,
+  pace: UploadPace,
+  signal: AbortSignal,
+): AsyncIterable<Message> {
+  return timed(messages, method.methodKind === "bidi_streaming" ? UNHURRIED : pace, signal);
+}
+
+async function* timed<Message>(
+  messages: AsyncIterable<Message>,
+  pace: UploadPace,
+  signal: AbortSignal,
+): AsyncGenerator<Message> {
+  const iterator = messages[Symbol.asyncIterator]();
+  const endsAtMs = pace.totalMs > 0 ? performance.now() + pace.totalMs : Number.POSITIVE_INFINITY;
+  try {
+    for (;;) {
+      const idleMs = pace.idleMs > 0 ? pace.idleMs : Number.POSITIVE_INFINITY;
+      const result = await within(iterator.next(), Math.min(idleMs, endsAtMs - performance.now()), signal);
+      if (result.done === true) return;
+      yield result.value;
+    }
+  } finally {
+    void iterator.return?.().catch(() => {});
+  }
+}
+
+async function within<Value>(promise: Promise<Value>, waitMs: number, signal: AbortSignal): Promise<Value> {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  const timer = Number.isFinite(waitMs)
+    ? setTimeout(
+        () => reject(new RuntimeError("LIMIT_EXCEEDED", "the upload is too slow")),
+        Math.min(LONGEST_TIMER_MS, Math.max(0, waitMs)),
+      )
+    : undefined;
+  try {
+    return await Promise.race([promise, ended]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,184 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { type ConnectRouter, createConnectRouter, createRouterTransport } from "@connectrpc/connect";
+import type { Keys } from "../runtime/keys/api.ts";
+import { isLoopback, type ListenAddress, resolveBinding } from "./http/address.ts";
+import { Authenticator } from "./http/authentication.ts";
+import { createCallChain } from "./http/call-chain.ts";
+import { drainService } from "./http/drain.ts";
+import { createFront, sendStatus } from "./http/front.ts";
+import { registerHealth } from "./http/health.ts";
+import { DEFAULT_LIMITS, type ServiceLimits } from "./http/limits.ts";
+import { Listener, type NodeRequest, type NodeResponse, type TlsOptions } from "./http/listener.ts";
+import type { ServiceLog } from "./http/log.ts";
+import { type ContractPages, createMetricsPages, createPages } from "./http/pages.ts";
+import { OwnerRates } from "./http/rate-limit.ts";
+import { registerReflection } from "./http/reflection.ts";
+import { answerUnknown, RpcDoor } from "./http/rpc-door.ts";
+import { RunningCalls } from "./http/running-calls.ts";
+import { Serving } from "./http/serving.ts";
+import { Metrics } from "./metrics/metrics.ts";
+import { openApiDocument } from "./openapi/openapi.ts";
+import { apiPage } from "./openapi/page.ts";
+import { createRestHandler } from "./rest/handler.ts";
+
+export interface StartServiceOptions {
+  readonly runtime: { readonly keys: Keys; readonly info: { readonly version: string } };
+  /** Puts the services of the contract on a router; asked once for the network and once for REST. */
+  readonly register: (router: ConnectRouter) => void;
+  readonly grpc: { readonly address: string };
+  /** "": no REST. */
+  readonly http: { readonly address: string };
+  /**
+   * | address | metrics are served                                    |
+   * | absent  | at /metrics of the HTTP port, to this machine only    |
+   * | given   | at a listener of their own, to everybody who reaches it |
+   */
+  readonly metrics?: { readonly address?: string; readonly source?: Metrics };
+  readonly tls?: TlsOptions;
+  readonly keys: "required" | "off";
+  /** Binds an address that others reach although there are no keys. */
+  readonly allowOpen: boolean;
+  readonly allowedHosts?: readonly string[];
+  readonly allowedOrigins?: readonly string[];
+  readonly limits?: Partial<ServiceLimits>;
+  /** Whether work can be taken; absent: always. */
+  readonly ready?: () => boolean;
+  readonly log?: ServiceLog;
+  readonly clock?: { now(): number };
+}
+
+/** The listening service. */
+export interface Service extends AsyncDisposable {
+  /** "127.0.0.1:9000", with the real port. */
+  readonly grpcAddress: string;
+  readonly httpAddress: string | undefined;
+  readonly metricsAddress: string | undefined;
+  readonly metrics: Metrics;
+  /** Takes no new call, lets those that run end, and ends what is left after `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Puts the doors together: one chain of checks, one set of handlers, any number of ports. */
+export async function startService(options: StartServiceOptions): Promise<Service> {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const log = options.log ?? (() => {});
+  const { clock = performance } = options;
+  await using undo = new AsyncDisposableStack();
+
+  const metrics = options.metrics?.source ?? undo.use(new Metrics());
+  const serving = new Serving(options.ready ?? (() => true));
+  const authenticator = new Authenticator(options.keys === "required" ? options.runtime.keys : undefined);
+  const rates = new OwnerRates({ perSecond: limits.requestsPerSecond, burst: limits.burst, now: () => clock.now() });
+  const calls = undo.use(
+    new RunningCalls({
+      concurrentCalls: limits.concurrentCalls,
+      isRevoked: (secret) => authenticator.isRevoked(secret),
+    }),
+  );
+  const chain = createCallChain({ limits, authenticator, rates, calls, serving, metrics, log });
+  const router = createConnectRouter(chain);
+  options.register(router);
+  const contract = servicesOf(router);
+  registerHealth(router, serving, new Set(contract.map((service) => service.typeName)));
+  registerReflection(router, contract);
+  const rpc = new RpcDoor({ router, log, messageTimeoutMs: limits.uploadIdleMs });
+
+  const front = (next: (request: NodeRequest, response: NodeResponse) => Promise<void>) =>
+    createFront({
+      policy: {
+        allowedHosts: new Set((options.allowedHosts ?? []).map((host) => host.toLowerCase())),
+        allowedOrigins: new Set(options.allowedOrigins ?? []),
+      },
+      authenticator,
+      log,
+      isDraining: () => serving.isDraining,
+      next: async (request, response) => {
+        if (await rpc.answer(request, response)) return;
+        if (answerUnknown(request, response)) return;
+        await next(request, response);
+      },
+    });
+
+  const listeners: Listener[] = [];
+  const listen = async (
+    address: string,
+    rules: Parameters<typeof resolveBinding>[1],
+    answer: ReturnType<typeof front>,
+  ) => {
+    const binding = await resolveBinding(address, rules);
+    const listener = await Listener.open({
+      address: binding,
+      tls: options.tls,
+      limits,
+      log,
+      answer,
+    });
+    undo.defer(() => listener.cut());
+    listeners.push(listener);
+    warnAbout(listener.address, binding, options);
+    return listener.address;
+  };
+
+  const grpcAddress = await listen(
+    options.grpc.address,
+    options,
+    front(async (_request, response) => sendStatus(response, 404, "NOT_FOUND", "Not Found")),
+  );
+  const separateMetrics = options.metrics?.address;
+  const httpAddress =
+    options.http.address === ""
+      ? undefined
+      : await listen(
+          options.http.address,
+          options,
+          front(
+            createPages({
+              serving,
+              authenticator,
+              rest: createRestHandler({
+                services: contract,
+                transport: createRouterTransport(options.register, { router: chain }),
+                limits: {
+                  bodyBytes: limits.bodyBytes,
+                  uploadIdleMs: limits.uploadIdleMs > 0 ? limits.uploadIdleMs : 2 ** 31 - 1,
+                },
+                log,
+              }),
+              pages: contractPages(contract, options.runtime.info.version),
+              metrics: separateMetrics === undefined ? metrics : undefined,
+              log,
+            }),
+          ),
+        );
+  const metricsAddress =
+    separateMetrics === undefined
+      ? undefined
+      : await listen(separateMetrics, { keys: "off", allowOpen: true }, createMetricsPages({ serving, metrics, log }));
+
+  const parts = undo.move();
+  let closing: Promise<void> | undefined;
+  const drain = async (graceMs: number): Promise<void> => {
+    closing ??= drainService({ serving, calls, listeners }, graceMs).finally(() => parts.disposeAsync());
+    await closing;
+  };
+  const close = (): Promise<void> => drain(0);
+  return { grpcAddress, httpAddress, metricsAddress, metrics, drain, close, [Symbol.asyncDispose]: close };
+}
+
+function warnAbout(address: string, { host }: ListenAddress, { tls, log }: StartServiceOptions): void {
+  if (tls !== undefined || (host !== undefined && isLoopback(host))) return;
+  log?.({
+    level: "warn",
+    message: `${address} is open to other machines in cleartext: whoever is on the way can read along`,
+  });
+}
+
+function servicesOf(router: ConnectRouter): DescService[] {
+  return [...new Set(router.handlers.map((handler) => handler.service))];
+}
+
+function contractPages(services: readonly DescService[], version: string): ContractPages {
+  const document = openApiDocument(services, { version });
+  return { openApi: JSON.stringify(document), html: apiPage(document) };
+}

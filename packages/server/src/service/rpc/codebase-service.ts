@@ -1,0 +1,163 @@
+import type { CodebaseService, UploadResultSchema } from "@agentfense/protocol/codebase";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { receiveBatch } from "./batch-stream.ts";
+import { chunked } from "./chunks.ts";
+import type { Handlers } from "./handlers.ts";
+import { batchResultMessage, codebaseMessage, manifestEntryOf, versionMessage } from "./messages/codebase.ts";
+import { count, given, invalid, optionalCount, permissionBits, required } from "./messages/fields.ts";
+import { entryInfo, pathForm } from "./messages/file-info.ts";
+import type { ServiceRuntime } from "./service-runtime.ts";
+import { receiveUpload } from "./upload-stream.ts";
+
+export function codebaseHandlers({
+  codebases,
+  sandboxes,
+}: Pick<ServiceRuntime, "codebases" | "sandboxes">): Handlers<typeof CodebaseService> {
+  return {
+    async createCodebase({ name, ownerId }, { caller }) {
+      required(name, "name");
+      // A key has an owner already; without one the request must name it.
+      if (caller.ownerId === undefined) required(ownerId, "owner_id");
+      return codebaseMessage(await codebases.create(caller, { name, ownerId }));
+    },
+
+    async getCodebase({ codebaseId }, { caller }) {
+      return codebaseMessage(await codebases.get(caller, required(codebaseId, "codebase_id")));
+    },
+
+    async listCodebases({ ownerId, pageSize, pageToken }, { caller }) {
+      const page = await codebases.list(caller, { ownerId, pageSize, pageToken });
+      return { codebases: page.items.map(codebaseMessage), nextPageToken: page.nextPageToken };
+    },
+
+    async deleteCodebase({ codebaseId, force }, { caller }) {
+      await sandboxes.deleteCodebase(caller, required(codebaseId, "codebase_id"), { force });
+      return {};
+    },
+
+    uploadFiles(requests, { caller, signal }) {
+      return receiveUpload(
+        requests,
+        ({ codebaseId, filePath }) => {
+          required(codebaseId, "codebase_id", "in metadata");
+          required(filePath, "file_path", "in metadata");
+        },
+        async (
+          { codebaseId, filePath, mode, totalSize, checksum, symlinkTarget },
+          content,
+        ): Promise<MessageInitShape<typeof UploadResultSchema>> => {
+          if (symlinkTarget !== "") {
+            await expectNoData(content);
+            const { version } = await codebases.link(caller, codebaseId, filePath, symlinkTarget);
+            return { codebaseId, filePath, version: BigInt(version) };
+          }
+          const uploaded = await codebases.upload(caller, codebaseId, filePath, content, {
+            mode: permissionBits(mode, "mode"),
+            signal,
+            ...given({
+              totalSize: optionalCount(totalSize, "total_size"),
+              sha256: checksum === "" ? undefined : checksum,
+            }),
+          });
+          return {
+            codebaseId,
+            filePath,
+            size: BigInt(uploaded.size),
+            checksum: uploaded.sha256,
+            version: BigInt(uploaded.version),
+          };
+        },
+      );
+    },
+
+    async *downloadFile({ codebaseId, filePath, version }, { caller, signal }) {
+      required(codebaseId, "codebase_id");
+      required(filePath, "file_path");
+      const options = { version: count(version, "version"), signal };
+      const { content } = await codebases.download(caller, codebaseId, filePath, options);
+      for await (const data of chunked(content)) yield { data };
+    },
+
+    async listFiles({ codebaseId, path, recursive, version, pageSize, pageToken }, { caller }) {
+      required(codebaseId, "codebase_id");
+      const page = await codebases.listFiles(caller, codebaseId, {
+        path,
+        recursive,
+        version: count(version, "version"),
+        pageSize,
+        pageToken,
+      });
+      const form = pathForm(path);
+      return { files: page.items.map((entry) => entryInfo(entry, form)), nextPageToken: page.nextPageToken };
+    },
+
+    async compareManifest({ codebaseId, entries }, { caller }) {
+      required(codebaseId, "codebase_id");
+      const manifest = entries.map((entry, index) => manifestEntryOf(entry, `entries[${index}]`));
+      return { missing: [...(await codebases.compare(caller, codebaseId, manifest))] };
+    },
+
+    batchUpload(requests, { caller, signal }) {
+      return receiveBatch(requests, async ({ codebaseId, replaceAll, baseVersion, message }, pieces) => {
+        const options = {
+          replaceAll,
+          message,
+          signal,
+          ...given({ baseVersion: optionalCount(baseVersion, "base_version") }),
+        };
+        return batchResultMessage(codebaseId, await codebases.batch(caller, codebaseId, pieces, options));
+      });
+    },
+
+    uploadArchive(requests, { caller, signal }) {
+      return receiveUpload(
+        requests,
+        ({ codebaseId }) => required(codebaseId, "codebase_id", "in metadata"),
+        async ({ codebaseId, replaceAll, message }, tar) => {
+          const options = { replaceAll, message, signal };
+          return batchResultMessage(codebaseId, await codebases.uploadArchive(caller, codebaseId, tar, options));
+        },
+      );
+    },
+
+    async *downloadArchive({ codebaseId, path, version }, { caller, signal }) {
+      required(codebaseId, "codebase_id");
+      const query = { path, version: count(version, "version"), signal };
+      for await (const data of chunked(await codebases.downloadArchive(caller, codebaseId, query))) yield { data };
+    },
+
+    async deleteFile({ codebaseId, filePath, recursive }, { caller }) {
+      required(codebaseId, "codebase_id");
+      required(filePath, "file_path");
+      return batchResultMessage(codebaseId, await codebases.deleteFile(caller, codebaseId, filePath, { recursive }));
+    },
+
+    async renameFile({ codebaseId, fromPath, toPath }, { caller }) {
+      required(codebaseId, "codebase_id");
+      required(fromPath, "from_path");
+      required(toPath, "to_path");
+      return batchResultMessage(codebaseId, await codebases.renameFile(caller, codebaseId, fromPath, toPath));
+    },
+
+    async listVersions({ codebaseId, pageSize, pageToken }, { caller }) {
+      required(codebaseId, "codebase_id");
+      const page = await codebases.listVersions(caller, codebaseId, { pageSize, pageToken });
+      return { versions: page.items.map((record) => versionMessage(record)), nextPageToken: page.nextPageToken };
+    },
+
+    async getVersion({ codebaseId, version }, { caller }) {
+      required(codebaseId, "codebase_id");
+      const found = await codebases.getVersion(caller, codebaseId, count(version, "version"));
+      return versionMessage(found.version, found.changes);
+    },
+
+    async rollback({ codebaseId, version }, { caller }) {
+      required(codebaseId, "codebase_id");
+      return versionMessage(await codebases.rollback(caller, codebaseId, count(version, "version")));
+    },
+  };
+}
+
+async function expectNoData(content: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const _data of content) throw invalid("a symbolic link has no data: send its metadata alone");
+}

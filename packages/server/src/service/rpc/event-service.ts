@@ -1,0 +1,59 @@
+import type { EventSchema, EventService } from "@agentfense/protocol/event";
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
+import type { AuditLog, EventFilter } from "../../runtime/audit/api.ts";
+import type { EventRecord } from "../../runtime/store/store.ts";
+import type { Handlers } from "./handlers.ts";
+import { count, given } from "./messages/fields.ts";
+import { timestampMessage, timestampMs } from "./messages/time.ts";
+
+export function eventHandlers(audit: AuditLog): Handlers<typeof EventService> {
+  return {
+    async listEvents(request, { caller }) {
+      const page = await audit.list(caller, {
+        ...filterOf(request),
+        pageSize: request.pageSize,
+        pageToken: request.pageToken,
+        ...given({
+          fromMs: timestampMs(request.after, "after"),
+          untilMs: timestampMs(request.before, "before"),
+        }),
+      });
+      return { events: page.items.map(eventMessage), nextPageToken: page.nextPageToken };
+    },
+
+    async *watchEvents(request, { caller, signal }) {
+      const { afterSequence } = request;
+      const events = audit.watch(caller, {
+        ...filterOf(request),
+        signal,
+        ...(afterSequence === undefined ? {} : { afterSequence: count(afterSequence, "after_sequence") }),
+      });
+      for await (const event of events) yield eventMessage(event);
+    },
+  };
+}
+
+function filterOf({ sandboxId, codebaseId, ownerId, types }: EventFilter): EventFilter {
+  return { sandboxId, codebaseId, ownerId, types };
+}
+
+export function eventMessage(record: EventRecord): MessageInitShape<typeof EventSchema> {
+  return {
+    sequence: BigInt(record.sequence),
+    time: timestampMessage(record.timeMs),
+    type: record.type,
+    level: record.level,
+    ownerId: record.ownerId,
+    keyId: record.keyId,
+    sandboxId: record.sandboxId,
+    codebaseId: record.codebaseId,
+    sessionId: record.sessionId,
+    data: jsonObject(record.data),
+    hash: record.hash,
+  };
+}
+
+/** What JSON makes of it: a value that a Struct cannot hold (undefined, NaN) would fail the whole answer. */
+function jsonObject(data: EventRecord["data"]): JsonObject {
+  return JSON.parse(JSON.stringify(data)) as JsonObject;
+}

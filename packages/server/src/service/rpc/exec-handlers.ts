@@ -1,0 +1,61 @@
+import { type ExecOutputSchema, ExecResultSchema } from "@agentfense/protocol/sandbox";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { RuntimeError } from "../../runtime/errors.ts";
+import type { ExecAnswer, ExecPart, Sandboxes } from "../../runtime/sandboxes/api.ts";
+import { pieces } from "./chunks.ts";
+import { fromRuntimeError } from "./errors.ts";
+import type { Call } from "./handlers.ts";
+import { execCallOf, execResultMessage, type OutputRoom, outputMessage, streamEndMessage } from "./messages/exec.ts";
+import { required } from "./messages/fields.ts";
+import type { MessageLimits, SandboxHandlers } from "./sandbox-parts.ts";
+
+export function execHandlers(sandboxes: Sandboxes, limits: MessageLimits): SandboxHandlers<"exec" | "execStream"> {
+  return {
+    async exec(request, call) {
+      const id = required(request.sandboxId, "sandbox_id");
+      return execResult(await sandboxes.exec(call.caller, id, execCallOf(request, call.signal)), call, limits);
+    },
+
+    async *execStream(request, { caller, signal }) {
+      const id = required(request.sandboxId, "sandbox_id");
+      yield* execOutputs(sandboxes.execStream(caller, id, execCallOf(request, signal)), limits);
+    },
+  };
+}
+
+/** The result, or the error that a timeout is for callers of a single answer; what there was of output goes with it. */
+export function execResult(
+  answer: ExecAnswer,
+  { protocol }: Pick<Call, "protocol">,
+  limits: MessageLimits,
+): MessageInitShape<typeof ExecResultSchema> {
+  if (!answer.timedOut) return execResultMessage(answer, messageRoom(limits));
+  throw fromRuntimeError(new RuntimeError("COMMAND_TIMEOUT", "command timed out"), {}, [
+    { desc: ExecResultSchema, value: execResultMessage(answer, timeoutRoom(protocol, limits)) },
+  ]);
+}
+
+export async function* execOutputs(
+  parts: AsyncIterable<ExecPart>,
+  { maxMessageBytes }: MessageLimits,
+): AsyncGenerator<MessageInitShape<typeof ExecOutputSchema>> {
+  for await (const part of parts) {
+    if (part.kind === "exit") yield streamEndMessage(part.end, maxMessageBytes / 4);
+    else for (const data of pieces(part.data)) yield outputMessage(part.kind, data);
+  }
+}
+
+/** Everything in the message but the output takes far less. */
+const OTHER_MEMBERS_BYTES = 4096;
+
+function messageRoom({ maxMessageBytes }: MessageLimits): OutputRoom {
+  return { bytes: Math.max(0, maxMessageBytes - OTHER_MEMBERS_BYTES), keep: "beginning" };
+}
+
+/**
+ * Errors of gRPC are HTTP trailers, of which clients take 8 KiB altogether: the end of the output fits, and tells what the
+ * command was at. Other protocols have them in the body.
+ */
+function timeoutRoom(protocol: string, limits: MessageLimits): OutputRoom {
+  return protocol === "grpc" ? { bytes: 4096, keep: "end" } : messageRoom(limits);
+}

@@ -1,0 +1,71 @@
+import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
+import { chunked } from "./chunks.ts";
+import { permissionBits, required } from "./messages/fields.ts";
+import { pathForm, viewInfo } from "./messages/file-info.ts";
+import type { SandboxHandlers } from "./sandbox-parts.ts";
+import { receiveUpload } from "./upload-stream.ts";
+
+/** Files of a running sandbox, as a process inside sees them. */
+export function fileHandlers(
+  sandboxes: Sandboxes,
+): SandboxHandlers<
+  "readFile" | "writeFile" | "listDirectory" | "statFile" | "makeDirectory" | "removeFile" | "moveFile"
+> {
+  return {
+    async *readFile({ sandboxId, path }, { caller, signal }) {
+      required(sandboxId, "sandbox_id");
+      const content = await sandboxes.readFile(caller, sandboxId, required(path, "path"), signal);
+      for await (const data of chunked(content)) yield { data };
+    },
+
+    writeFile(requests, { caller, signal }) {
+      return receiveUpload(
+        requests,
+        ({ sandboxId, path }) => {
+          required(sandboxId, "sandbox_id", "in metadata");
+          required(path, "path", "in metadata");
+        },
+        async ({ sandboxId, path, mode, append }, content) => {
+          const options = { mode: permissionBits(mode, "mode"), append, signal };
+          return viewInfo(await sandboxes.writeFile(caller, sandboxId, path, content, options), pathForm(path));
+        },
+      );
+    },
+
+    async listDirectory({ sandboxId, path, recursive }, { caller }) {
+      required(sandboxId, "sandbox_id");
+      const entries = await sandboxes.listDirectory(caller, sandboxId, orRoot(path), { recursive });
+      const form = pathForm(path);
+      return { files: entries.map((entry) => viewInfo(entry, form)) };
+    },
+
+    async statFile({ sandboxId, path }, { caller }) {
+      required(sandboxId, "sandbox_id");
+      return viewInfo(await sandboxes.stat(caller, sandboxId, orRoot(path)), pathForm(path));
+    },
+
+    async makeDirectory({ sandboxId, path, recursive }, { caller }) {
+      required(sandboxId, "sandbox_id");
+      required(path, "path");
+      return viewInfo(await sandboxes.makeDirectory(caller, sandboxId, path, { recursive }), pathForm(path));
+    },
+
+    async removeFile({ sandboxId, path, recursive }, { caller }) {
+      required(sandboxId, "sandbox_id");
+      await sandboxes.remove(caller, sandboxId, required(path, "path"), { recursive });
+      return {};
+    },
+
+    async moveFile({ sandboxId, fromPath, toPath }, { caller }) {
+      required(sandboxId, "sandbox_id");
+      required(fromPath, "from_path");
+      required(toPath, "to_path");
+      return viewInfo(await sandboxes.move(caller, sandboxId, fromPath, toPath), pathForm(toPath));
+    },
+  };
+}
+
+/** Where no path means the workspace itself. */
+function orRoot(path: string): string {
+  return path === "" ? "/" : path;
+}

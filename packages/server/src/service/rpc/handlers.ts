@@ -1,0 +1,110 @@
+import { inspect } from "node:util";
+import type {
+  DescMethod,
+  DescMethodBiDiStreaming,
+  DescMethodClientStreaming,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  DescService,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import type { ConnectRouter, HandlerContext, MethodImpl } from "@connectrpc/connect";
+import type { Caller } from "../../runtime/caller.ts";
+import type { ServiceLog } from "../http/log.ts";
+import { callerOf } from "./caller-context.ts";
+import { toConnectError } from "./errors.ts";
+
+/** What a handler knows about the call besides its message. */
+export interface Call {
+  readonly caller: Caller;
+  /** Aborts when the caller goes away, when its deadline passes, and when the call is over. */
+  readonly signal: AbortSignal;
+  /** "grpc", "grpc-web" or "connect": decides how much an error can carry. */
+  readonly protocol: string;
+}
+
+type Handler<Method extends DescMethod> =
+  Method extends DescMethodUnary<infer I, infer O>
+    ? (request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>>
+    : Method extends DescMethodServerStreaming<infer I, infer O>
+      ? (request: MessageShape<I>, call: Call) => AsyncIterable<MessageInitShape<O>>
+      : Method extends DescMethodClientStreaming<infer I, infer O>
+        ? (requests: AsyncIterable<MessageShape<I>>, call: Call) => Promise<MessageInitShape<O>>
+        : Method extends DescMethodBiDiStreaming<infer I, infer O>
+          ? (requests: AsyncIterable<MessageShape<I>>, call: Call) => AsyncIterable<MessageInitShape<O>>
+          : never;
+
+/** One handler a method; a method without one does not compile. */
+export type Handlers<Service extends DescService> = {
+  readonly [Name in keyof Service["method"]]: Handler<Service["method"][Name]>;
+};
+
+/** What all handlers look like once their messages are forgotten. */
+type UnaryHandler = (input: unknown, call: Call) => Promise<unknown>;
+type StreamingHandler = (input: unknown, call: Call) => AsyncIterable<unknown>;
+
+/** Registers a service: no method runs without a caller, and what an error looks like from outside is decided here. */
+export function serve<Service extends DescService>(
+  router: ConnectRouter,
+  service: Service,
+  handlers: Handlers<Service>,
+  options: { readonly log: ServiceLog },
+): void {
+  for (const method of service.methods) {
+    const handler: unknown = handlers[method.localName as keyof Handlers<Service>];
+    // The table's type ties each handler to its method; a loop over the table cannot say so.
+    router.rpc(method, guarded(method, handler, options.log) as MethodImpl<typeof method>);
+  }
+}
+
+function guarded(method: DescMethod, handler: unknown, log: ServiceLog): unknown {
+  const name = `${method.parent.typeName}.${method.name}`;
+  if (method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming") {
+    const stream = handler as StreamingHandler;
+    return async function* (input: unknown, context: HandlerContext) {
+      const place = { log, method: name, signal: context.signal };
+      try {
+        yield* untilAborted(stream(input, callOf(context)), place);
+      } catch (error) {
+        throw toConnectError(error, place);
+      }
+    };
+  }
+  const unary = handler as UnaryHandler;
+  return async (input: unknown, context: HandlerContext) => {
+    try {
+      return await unary(input, callOf(context));
+    } catch (error) {
+      throw toConnectError(error, { log, method: name, signal: context.signal });
+    }
+  };
+}
+
+/**
+ * A stream that is ended by its signal also while it waits for its next message to be taken: a caller that went away takes
+ * none, and not every transport says so, but what the stream has open must be closed.
+ */
+async function* untilAborted<T>(
+  stream: AsyncIterable<T>,
+  { log, method, signal }: { log: ServiceLog; method: string; signal: AbortSignal },
+): AsyncGenerator<T> {
+  const iterator = stream[Symbol.asyncIterator]();
+  const end = () => {
+    iterator.return?.().catch((error: unknown) => {
+      log({ level: "warn", message: `${method}: ending its stream failed`, error: inspect(error) });
+    });
+  };
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    yield* { [Symbol.asyncIterator]: () => iterator };
+    // It may have ended only because of the signal, and must not look complete.
+    signal.throwIfAborted();
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+}
+
+function callOf(context: HandlerContext): Call {
+  return { caller: callerOf(context), signal: context.signal, protocol: context.protocolName };
+}

@@ -1,0 +1,74 @@
+import type { KeySchema, SystemService } from "@agentfense/protocol/system";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Caller } from "../../runtime/caller.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import type { KeyRecord } from "../../runtime/store/store.ts";
+import type { Handlers } from "./handlers.ts";
+import { ROLES, RUNTIMES, wordFor } from "./messages/enums.ts";
+import { given, required } from "./messages/fields.ts";
+import { timestampMessage } from "./messages/time.ts";
+import type { ServiceRuntime } from "./service-runtime.ts";
+
+export function systemHandlers({
+  keys,
+  audit,
+  info,
+}: Pick<ServiceRuntime, "keys" | "audit" | "info">): Handlers<typeof SystemService> {
+  return {
+    async getServerInfo(_request, { caller }) {
+      return {
+        version: info.version,
+        runtimes: info.runtimes.map((name) => RUNTIMES[name]),
+        degradations: [...info.degradations()],
+        keysRequired: info.keysRequired,
+        ownerId: caller.ownerId ?? "",
+        role: ROLES[caller.role],
+      };
+    },
+
+    async createKey({ ownerId, role: roleNumber, name }, { caller }) {
+      expectAdministrator(caller);
+      const role = wordFor(ROLES, roleNumber, "role") ?? "user";
+      // An administrator is of no owner in particular.
+      if (role !== "admin") required(ownerId, "owner_id");
+      const { key, secret } = await keys.create({ ownerId, role, name });
+      audit.record({
+        type: "key_created",
+        ownerId: key.ownerId,
+        ...given({ keyId: caller.keyId }),
+        data: { key_id: key.id, role: key.role, name: key.name },
+      });
+      return { key: keyMessage(key), secret };
+    },
+
+    async listKeys(_request, { caller }) {
+      expectAdministrator(caller);
+      return { keys: (await keys.list()).map(keyMessage) };
+    },
+
+    async revokeKey({ keyId }, { caller }) {
+      expectAdministrator(caller);
+      await keys.revoke(required(keyId, "key_id"));
+      audit.record({ type: "key_revoked", ...given({ keyId: caller.keyId }), data: { key_id: keyId } });
+      return {};
+    },
+  };
+}
+
+function expectAdministrator({ role }: Caller): void {
+  if (role === "admin") return;
+  throw new RuntimeError("ROLE_FORBIDS", "only an administrator may manage keys", { details: { role } });
+}
+
+/** Without the hash of the secret. */
+function keyMessage(record: KeyRecord): MessageInitShape<typeof KeySchema> {
+  return {
+    id: record.id,
+    ownerId: record.ownerId,
+    role: ROLES[record.role],
+    name: record.name,
+    createdAt: timestampMessage(record.createdAtMs),
+    revokedAt: timestampMessage(record.revokedAtMs),
+    lastUsedAt: timestampMessage(record.lastUsedAtMs),
+  };
+}

@@ -1,0 +1,73 @@
+import { invalid } from "./messages/fields.ts";
+
+/** A chunk of an upload: first what it is about, then its content. */
+interface UploadChunk {
+  readonly content:
+    | { readonly case: "metadata"; readonly value: object }
+    | { readonly case: "data"; readonly value: Uint8Array }
+    | { readonly case: undefined; readonly value?: undefined };
+}
+
+type MetadataOf<Chunk extends UploadChunk> = Extract<Chunk["content"], { case: "metadata" }>["value"];
+
+/**
+ * Receives an upload: `check` looks at the metadata before any content is asked for, `store` takes the content. A chunk with
+ * neither is skipped, as it always was.
+ */
+export async function receiveUpload<Chunk extends UploadChunk, Result>(
+  chunks: AsyncIterable<Chunk>,
+  check: (metadata: MetadataOf<Chunk>) => void,
+  store: (metadata: MetadataOf<Chunk>, content: AsyncIterable<Uint8Array>) => Promise<Result>,
+): Promise<Result> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const metadata = await readMetadata(iterator);
+  check(metadata);
+  return await feeding(dataOf(iterator), (content) => store(metadata, content));
+}
+
+async function readMetadata<Chunk extends UploadChunk>(iterator: AsyncIterator<Chunk>): Promise<MetadataOf<Chunk>> {
+  for await (const { content } of unread(iterator)) {
+    if (content.case === "metadata") return content.value as MetadataOf<Chunk>;
+    if (content.case === "data") throw invalid("metadata must be sent first");
+  }
+  throw invalid("no metadata received");
+}
+
+async function* dataOf(iterator: AsyncIterator<UploadChunk>): AsyncGenerator<Uint8Array> {
+  for await (const { content } of unread(iterator)) {
+    if (content.case === "metadata") throw invalid("metadata already received");
+    if (content.case === "data" && content.value.length > 0) yield content.value;
+  }
+}
+
+/**
+ * The rest of a stream of requests. Leaving a loop over it does not close the stream: closing what a request comes from takes
+ * its response along, and there is an error to send.
+ */
+export function unread<T>(iterator: AsyncIterator<T>): AsyncIterable<T> {
+  return { [Symbol.asyncIterator]: () => ({ next: () => iterator.next() }) };
+}
+
+/**
+ * Lets `work` read a stream of requests. When the stream itself is at fault (a message out of order, one too large, the
+ * caller gone), that is the call's error, whatever the reader made of it.
+ */
+export async function feeding<Item, Result>(
+  items: AsyncIterable<Item>,
+  work: (items: AsyncIterable<Item>) => Promise<Result>,
+): Promise<Result> {
+  let fault: { readonly error: unknown } | undefined;
+  async function* watched(): AsyncGenerator<Item> {
+    try {
+      yield* items;
+    } catch (error) {
+      fault = { error };
+      throw error;
+    }
+  }
+  try {
+    return await work(watched());
+  } catch (error) {
+    throw fault === undefined ? error : fault.error;
+  }
+}

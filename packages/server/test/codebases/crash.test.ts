@@ -1,0 +1,69 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { rounds } from "../../../../test/support/rounds.ts";
+import { SERVER } from "../../src/runtime/caller.ts";
+import { expected, randomOf, readVersion, type State, scripted } from "./model.ts";
+import { openPlace } from "./opening.ts";
+import { shapeOf, temporary } from "./place.ts";
+
+const ROUNDS = rounds(8);
+
+test("a server that is killed at any moment loses nothing it acknowledged and leaves nothing half done", {
+  timeout: 60_000 + ROUNDS * 20_000,
+}, async () => {
+  const root = temporary();
+  let id = "";
+  {
+    await using place = await openPlace(root);
+    ({ id } = await place.codebases.create(SERVER, { name: "p", ownerId: "o" }));
+  }
+  const random = randomOf(Date.now());
+  const history: State[] = [new Map()];
+  let interrupted = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    const acknowledged = await killedAfter(root, id, 5 + random(400));
+
+    await using place = await openPlace(root, { log: () => void (interrupted += 1) });
+    const { codebases, metadata } = place;
+    const { version } = await codebases.get(SERVER, id);
+    const [least, most] = [acknowledged ?? history.length - 1, (acknowledged ?? history.length - 1) + 1];
+    expect([least, most], `version ${version} after ${least} was acknowledged`).toContain(version);
+    while (history.length <= version) {
+      const state = history.at(-1)!;
+      history.push(expected(state, scripted(history.length, state, history), history)!);
+    }
+    expect(await metadata.unfinishedChanges()).toEqual([]);
+    expect(shapeOf(join(root, "codebases", id, "tree"))).toEqual(Object.fromEntries(history[version]!));
+    for (const old of new Set([version, 1 + random(Math.max(1, version)), 1 + random(Math.max(1, version))])) {
+      if (old > version || version === 0) continue;
+      expect(Object.fromEntries(await readVersion(codebases, id, old))).toEqual(Object.fromEntries(history[old]!));
+    }
+    expect(readdirSync(join(root, "codebases", id, "staging"))).toEqual([]);
+  }
+  console.log(`${ROUNDS} kills, ${history.length - 1} versions, ${interrupted} changes finished at the next start`);
+});
+
+/** Runs the child and kills it; gives the last step that it reported, if it came to one. */
+async function killedAfter(root: string, id: string, ms: number): Promise<number | undefined> {
+  const program = join(import.meta.dirname, "crash-child.ts");
+  const child = spawn(process.execPath, [program, root, id], { stdio: ["ignore", "pipe", "inherit"] });
+  const exited = once(child, "exit");
+  let output = "";
+  const ready = new Promise<void>((resolve) => {
+    child.stdout.on("data", (data: Buffer) => {
+      output += data.toString();
+      if (output.includes("ready")) resolve();
+    });
+  });
+  await Promise.race([ready, exited]);
+  await sleep(ms);
+  child.kill("SIGKILL");
+  const [, signal] = await exited;
+  expect(signal, "the child ended by itself").toBe("SIGKILL");
+  const steps = [...output.matchAll(/^done (\d+)$/gm)].map(([, step]) => Number(step));
+  return steps.at(-1);
+}

@@ -1,0 +1,34 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import type { ConfigurationFlag } from "../../src/service/configuration/flags.ts";
+import { loadConfiguration } from "../../src/service/configuration/load.ts";
+import { ConfigurationError } from "../../src/service/configuration/problems.ts";
+
+interface Given {
+  readonly yaml?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly flags?: readonly ConfigurationFlag[];
+}
+
+/** Loads a configuration whose file, if there is one, is called server.yaml. */
+export async function load({ yaml, env = {}, flags = [] }: Given) {
+  if (yaml === undefined) return await loadConfiguration({ env, flags });
+  const directory = await mkdtemp(join(tmpdir(), "agentfense-configuration-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const file = join(directory, "server.yaml");
+  await writeFile(file, yaml);
+  return await loadConfiguration({ file, env, flags });
+}
+
+/** What is wrong with it, one problem a line. */
+export async function problemsOf(given: Given): Promise<readonly string[]> {
+  try {
+    await load(given);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems;
+    throw error;
+  }
+  return [];
+}

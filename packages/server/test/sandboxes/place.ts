@@ -1,0 +1,207 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Isolation, openIsolation } from "../../src/isolation/isolation.ts";
+import { JobThread } from "../../src/isolation/jobs/thread.ts";
+import type { MockAnswer } from "../../src/isolation/mock/plan.ts";
+import { openAudit } from "../../src/runtime/audit/open.ts";
+import type { Caller } from "../../src/runtime/caller.ts";
+import { openCodebases } from "../../src/runtime/codebases/open.ts";
+import type { CreateSandboxRequest, ExecAnswer, ExecCall } from "../../src/runtime/sandboxes/api.ts";
+import { deltaWork } from "../../src/runtime/sandboxes/delta-jobs.ts";
+import { type OpenSandboxes, openSandboxes } from "../../src/runtime/sandboxes/open.ts";
+import type { SandboxesOptions } from "../../src/runtime/sandboxes/options.ts";
+import { openSqliteStore } from "../../src/runtime/store/sqlite/open.ts";
+import type { EventRecord, MetadataStore, RuntimeName, SandboxRecord } from "../../src/runtime/store/store.ts";
+
+export const ALICE: Caller = { ownerId: "alice", role: "user", keyId: "key_a" };
+export const BOB: Caller = { ownerId: "bob", role: "user", keyId: "key_b" };
+export const ADMIN: Caller = { ownerId: undefined, role: "admin" };
+
+export interface PlaceOptions
+  extends Partial<Pick<SandboxesOptions, "defaults" | "fallbackRuntime" | "clock" | "observe">> {
+  readonly runtime?: RuntimeName;
+  readonly runtimes?: SandboxesOptions["runtimes"];
+  /** What a command of the mock does, by its line. */
+  readonly answer?: (line: string) => MockAnswer | undefined;
+  /** Stands between the manager and the isolation layer. */
+  readonly wrap?: (isolation: Isolation) => Isolation;
+}
+
+const NO_ALERTS = {
+  permissionDeniedPerMinute: 1e9,
+  sandboxesCreatedPerHour: 1e9,
+  sessionDurationMs: 1e12,
+  resourceLimitExceededPerMinute: 1e9,
+};
+
+/** A sandbox manager with everything below it, in a directory of its own. */
+export class Place implements AsyncDisposable {
+  readonly directory: string;
+  readonly log: string[] = [];
+  sandboxes!: OpenSandboxes;
+  store!: MetadataStore;
+  codebases!: Awaited<ReturnType<typeof openCodebases>>;
+  /** One of alice's, and one of bob's. */
+  codebaseId = "";
+  bobsCodebaseId = "";
+  readonly #options: PlaceOptions;
+  #parts = new AsyncDisposableStack();
+  #flush: () => Promise<void> = async () => {};
+
+  static async open(options: PlaceOptions = {}): Promise<Place> {
+    const directory = await mkdtemp(join(tmpdir(), "agentfense-sandboxes-"));
+    await chmod(directory, 0o711); // the user that boxes run as has to get to the mount points
+    const place = new Place(options, directory);
+    await place.#open();
+    place.codebaseId = (await place.codebases.create(ALICE, { name: "project", ownerId: "alice" })).id;
+    place.bobsCodebaseId = (await place.codebases.create(BOB, { name: "other", ownerId: "bob" })).id;
+    return place;
+  }
+
+  private constructor(options: PlaceOptions, directory: string) {
+    this.#options = options;
+    this.directory = directory;
+  }
+
+  get deltaDirectory(): string {
+    return join(this.directory, "delta");
+  }
+
+  /** As after a restart of the server. */
+  async reopen(options: { readonly crash?: boolean } = {}): Promise<void> {
+    if (!options.crash) await this.sandboxes.close();
+    await this.#parts.disposeAsync();
+    await this.#open();
+    await this.sandboxes.ready;
+  }
+
+  create(changes: Partial<CreateSandboxRequest> = {}): Promise<SandboxRecord> {
+    return this.sandboxes.create(ALICE, this.request(changes));
+  }
+
+  request(changes: Partial<CreateSandboxRequest> = {}): CreateSandboxRequest {
+    return sandboxRequest({ codebaseId: this.codebaseId, ...changes });
+  }
+
+  /** The id of a sandbox of alice's that runs. */
+  async running(changes: Partial<CreateSandboxRequest> = {}): Promise<string> {
+    const { id } = await this.create(changes);
+    await this.sandboxes.start(ALICE, id);
+    return id;
+  }
+
+  async run(
+    id: string,
+    command: string,
+    changes: Partial<ExecCall> = {},
+  ): Promise<Omit<ExecAnswer, "stdout" | "stderr"> & { readonly stdout: string; readonly stderr: string }> {
+    const answer = await this.sandboxes.exec(ALICE, id, line(command, changes));
+    return { ...answer, stdout: answer.stdout.toString(), stderr: answer.stderr.toString() };
+  }
+
+  /** Files by their paths, as one version. */
+  async upload(files: Readonly<Record<string, string>>): Promise<void> {
+    async function* pieces() {
+      for (const [path, content] of Object.entries(files)) {
+        const size = Buffer.byteLength(content);
+        yield { entry: { kind: "file" as const, path, mode: 0o644, size, sha256: "" }, data: Buffer.from(content) };
+      }
+    }
+    await this.codebases.batch(ALICE, this.codebaseId, pieces());
+  }
+
+  /** The codebase as its store has it: the content of files, "/" for directories, "-> target" for links. */
+  async tree(): Promise<Record<string, string>> {
+    const query = { path: "", recursive: true, version: 0, pageSize: 1000, pageToken: "" };
+    const { items } = await this.codebases.listFiles(ALICE, this.codebaseId, query);
+    const tree: Record<string, string> = {};
+    for (const { path, kind, target } of items) {
+      if (kind === "directory") tree[path] = "/";
+      else if (kind === "symlink") tree[path] = `-> ${target}`;
+      else {
+        const { content } = await this.codebases.download(ALICE, this.codebaseId, path);
+        tree[path] = Buffer.concat(await Array.fromAsync(content)).toString();
+      }
+    }
+    return tree;
+  }
+
+  async events(...types: string[]): Promise<readonly EventRecord[]> {
+    await this.#flush();
+    return await this.store.listEvents({ limit: 1000, ...(types.length === 0 ? {} : { types }) });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.sandboxes.close();
+    await this.#parts.disposeAsync();
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  async #open(): Promise<void> {
+    const parts = new AsyncDisposableStack();
+    this.#parts = parts;
+    const { runtime = "mock", answer, wrap = (isolation) => isolation, ...rest } = this.#options;
+    const log = (line: { readonly message: string; readonly error?: unknown }): void => {
+      this.log.push(line.error === undefined ? line.message : `${line.message}: ${String(line.error)}`);
+    };
+    this.store = parts.use(await openSqliteStore({ path: join(this.directory, "metadata.db"), log }));
+    const audit = parts.use(
+      openAudit({ store: this.store, log: () => {}, retention: { maxAgeMs: 1e12, maxEvents: 1e9 }, alerts: NO_ALERTS }),
+    );
+    this.#flush = () => audit.flush();
+    const jobs = parts.use(await JobThread.start({ threads: 1 }));
+    const directory = join(this.directory, "codebases");
+    this.codebases = parts.use(await openCodebases({ store: this.store, directory, jobs, log }));
+    const isolation = parts.use(
+      await openIsolation({
+        stateDirectory: join(this.directory, "run"),
+        runtimes: [runtime],
+        log,
+        ...(answer === undefined ? {} : { mock: { answer: ({ argv }) => answer(argv.at(-1)!) } }),
+      }),
+    );
+    this.sandboxes = await openSandboxes({
+      runtimes: [runtime],
+      ...rest,
+      store: this.store,
+      codebases: this.codebases,
+      isolation: wrap(isolation),
+      deltas: deltaWork(jobs),
+      audit,
+      deltaDirectory: this.deltaDirectory,
+      log,
+    });
+  }
+}
+
+export function sandboxRequest(changes: Partial<CreateSandboxRequest> = {}): CreateSandboxRequest {
+  return {
+    codebaseId: "cb_0123456789abcdef",
+    codebaseVersion: 0,
+    rules: [{ pattern: "**/*", permission: "write" }],
+    preset: "",
+    labels: {},
+    image: "",
+    resources: {},
+    network: "none",
+    revocable: false,
+    env: {},
+    ...changes,
+  };
+}
+
+export function line(command: string, changes: Partial<ExecCall> = {}): ExecCall {
+  return { command, env: {}, workdir: "", ...changes };
+}
+
+/** How a call was refused, to compare as a whole. */
+export async function refusal(work: Promise<unknown>): Promise<{ code: string; message: string }> {
+  try {
+    await work;
+  } catch (error) {
+    const { code, message } = error as { code: string; message: string };
+    return { code, message };
+  }
+  throw new Error("the call was not refused");
+}

@@ -1,0 +1,44 @@
+import type { MethodName } from "../support/proto.ts";
+
+// Which file of this folder shows which methods. A file fails when its tests did not call what stands here, and
+// coverage.test.ts fails when a method of the contract stands nowhere.
+
+const codebase = (...names: string[]): MethodName[] => names.map((name) => `CodebaseService.${name}` as const);
+const sandbox = (...names: string[]): MethodName[] => names.map((name) => `SandboxService.${name}` as const);
+
+export const COVERAGE = {
+  codebases: codebase("CreateCodebase", "GetCodebase", "ListCodebases", "DeleteCodebase"),
+  uploads: codebase("UploadFiles", "DownloadFile"),
+  batches: codebase("CompareManifest", "BatchUpload", "UploadArchive", "DownloadArchive"),
+  files: codebase("ListFiles", "DeleteFile", "RenameFile"),
+  versions: codebase("ListVersions", "GetVersion", "Rollback"),
+  sandboxes: sandbox(
+    "CreateSandbox",
+    "GetSandbox",
+    "ListSandboxes",
+    "StartSandbox",
+    "StopSandbox",
+    "DestroySandbox",
+    "UpdatePermissions",
+    "ExplainPath",
+  ),
+  exec: sandbox("Exec", "ExecStream"),
+  sessions: sandbox(
+    "CreateSession",
+    "GetSession",
+    "ListSessions",
+    "DestroySession",
+    "SessionExec",
+    "SessionExecStream",
+  ),
+  terminal: sandbox("OpenTerminal"),
+  changes: sandbox("ListChanges", "DiffChanges", "ApplyChanges", "DiscardChanges"),
+  view: sandbox("ReadFile", "WriteFile", "ListDirectory", "StatFile", "MakeDirectory", "RemoveFile", "MoveFile"),
+  events: ["EventService.ListEvents", "EventService.WatchEvents"],
+  system: [
+    "SystemService.GetServerInfo",
+    "SystemService.CreateKey",
+    "SystemService.ListKeys",
+    "SystemService.RevokeKey",
+  ],
+} as const satisfies Readonly<Record<string, readonly MethodName[]>>;

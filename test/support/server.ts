@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const repository = join(import.meta.dirname, "../..");
+export const CLI = join(repository, "packages/agentfense/src/cli.ts");
+const READY_MS = 30_000;
+
+/** Sections and keys of the configuration file. */
+export type Settings = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+export interface ServerOptions {
+  /** Where it keeps everything; a new one unless given. One that is given is not removed at the end. */
+  readonly directory?: string;
+  /** Over the test's defaults, section by section. */
+  readonly settings?: Settings;
+  /** For the server's process. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A real server in a process of its own, as `agentfense serve` starts it, on free ports of loopback. */
+export class TestServer implements AsyncDisposable {
+  /** "127.0.0.1:45678" */
+  readonly grpc: string;
+  /** "http://127.0.0.1:45679" */
+  readonly http: string;
+  readonly directory: string;
+  readonly configFile: string;
+  readonly #process: ChildProcess;
+  readonly #output: string[];
+  readonly #temporary: boolean;
+
+  private constructor(parts: {
+    grpc: string;
+    http: string;
+    directory: string;
+    configFile: string;
+    process: ChildProcess;
+    output: string[];
+    temporary: boolean;
+  }) {
+    this.grpc = parts.grpc;
+    this.http = parts.http;
+    this.directory = parts.directory;
+    this.configFile = parts.configFile;
+    this.#process = parts.process;
+    this.#output = parts.output;
+    this.#temporary = parts.temporary;
+  }
+
+  static async start(options: ServerOptions = {}): Promise<TestServer> {
+    const directory = options.directory ?? mkdtempSync(join(tmpdir(), "agentfense-server-"));
+    const configFile = writeConfiguration(directory, options.settings ?? {});
+    const child = spawn(process.execPath, [CLI, "serve", "--config", configFile], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", ...options.env },
+    });
+    const output: string[] = [];
+    const addresses = await listening(child, output);
+    return new TestServer({
+      ...addresses,
+      directory,
+      configFile,
+      process: child,
+      output,
+      temporary: options.directory === undefined,
+    });
+  }
+
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
+  get running(): boolean {
+    return this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
+  /** Everything it printed so far. */
+  get output(): string {
+    return this.#output.join("");
+  }
+
+  /** Its log, entry by entry. */
+  get log(): Record<string, unknown>[] {
+    return this.output
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  /** Ends it and waits; gives the exit code, or the name of the signal. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | NodeJS.Signals> {
+    if (this.running) {
+      const ended = once(this.#process, "exit");
+      this.#process.kill(signal);
+      await ended;
+    }
+    return this.#process.exitCode ?? this.#process.signalCode!;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    if (this.#temporary) rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+function writeConfiguration(directory: string, settings: Settings): string {
+  mkdirSync(directory, { recursive: true });
+  const defaults: Settings = {
+    server: { grpc_addr: "127.0.0.1:0", http_addr: "127.0.0.1:0" },
+    storage: {
+      codebase_path: join(directory, "codebases"),
+      mount_path: join(directory, "mounts"),
+      db_path: join(directory, "metadata.db"),
+    },
+    sandbox: { max_per_user: 1000 },
+    logging: { format: "json" },
+  };
+  const sections = new Set([...Object.keys(defaults), ...Object.keys(settings)]);
+  const merged = Object.fromEntries([...sections].map((name) => [name, { ...defaults[name], ...settings[name] }]));
+  const file = join(directory, "agentfense.yaml");
+  writeFileSync(file, JSON.stringify(merged, undefined, 2)); // JSON is YAML
+  return file;
+}
+
+async function listening(child: ChildProcess, output: string[]): Promise<{ grpc: string; http: string }> {
+  const found = Promise.withResolvers<{ grpc: string; http: string }>();
+  const look = (chunk: Buffer): void => {
+    output.push(chunk.toString("utf8"));
+    const text = output.join("");
+    const [, grpc, http] = text.match(/gRPC on ([^,]+), REST on (\S+)\n/) ?? [];
+    if (grpc !== undefined && http !== undefined) found.resolve({ grpc, http: `http://${http}` });
+  };
+  child.stdout!.on("data", look);
+  child.stderr!.on("data", look);
+  child.once("exit", (code, signal) =>
+    found.reject(new Error(`the server ended (${code ?? signal}):\n${output.join("")}`)),
+  );
+  const timer = setTimeout(() => {
+    child.kill("SIGKILL");
+    found.reject(new Error(`the server does not listen:\n${output.join("")}`));
+  }, READY_MS);
+  return found.promise.finally(() => clearTimeout(timer));
+}
