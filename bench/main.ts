@@ -14,6 +14,9 @@ import { measureRules } from "./rules.ts";
 import { measureRuntimes } from "./runtimes.ts";
 import { measure } from "./sample.ts";
 import { plantSeed, type Seed } from "./seed.ts";
+import { measureCalls } from "./service/calls.ts";
+import { measureLoad } from "./service/load.ts";
+import { measureUploads } from "./service/uploads.ts";
 import { TARGETS } from "./targets/table.ts";
 import type { Target } from "./targets/target.ts";
 import { countRequests, type RequestCount, Tracer } from "./trace.ts";
@@ -23,6 +26,7 @@ import { type Workload, workloadNames, workloads } from "./workloads.ts";
 
 const RESULTS = fileURLToPath(new URL("results", import.meta.url));
 const SCALING = ["rules", "tree-size", "idle-memory", "runtimes"] as const;
+const SERVICE = ["service-uploads", "service-calls", "service-load"] as const;
 
 /** What the parts of a run have in common. */
 interface Session {
@@ -42,7 +46,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const options = parseOptions(argv);
   if (options.list) {
-    process.stdout.write(`${[...workloadNames(), ...SCALING].join("\n")}\n`);
+    process.stdout.write(`${[...workloadNames(), ...SCALING, ...SERVICE].join("\n")}\n`);
     return 0;
   }
   const stop = new AbortController();
@@ -68,13 +72,18 @@ async function benchmark(options: Options, results: Results, signal: AbortSignal
       results.rules = measureRules(options.sizes.maxRules, options.runs);
     });
   }
-  const needed = [...workloadNames(), "tree-size", "idle-memory", "runtimes"].some((name) => options.only.test(name));
-  if (!needed) return;
+  const onTheTree = [...workloadNames(), "tree-size", "idle-memory", "runtimes"].some((name) =>
+    options.only.test(name),
+  );
+  const onTheService = SERVICE.some((name) => wanted(name, options));
+  if (!onTheTree && !onTheService) return;
 
   // Everything made on the way is undone in the opposite order, whether the run ends, fails or is stopped.
   await using cleanup = new AsyncDisposableStack();
   const work = cleanup.use(await makeWorkDirectory(options.directory, say));
   if (await isMemory(work.path)) say("warning: this is memory (tmpfs), not a disk; choose another place with --dir");
+  if (onTheService) await service({ options, results, work, signal });
+  if (!onTheTree) return;
   const wantsUser = options.targets.some((name) => TARGETS[name]!.needs.includes("user"));
   const user = wantsUser && isRoot() ? cleanup.use(await ordinaryUser(say)).identity : undefined;
   const { able, leftOut } = await available(options.targets, user);
@@ -88,6 +97,26 @@ async function benchmark(options: Options, results: Results, signal: AbortSignal
   if (wanted("tree-size", options)) await part("tree-size", session, () => treeSize(session));
   if (wanted("idle-memory", options)) await part("idle-memory", session, () => idleMemory(seed, session));
   if (wanted("runtimes", options)) await part("runtimes", session, () => runtimes(seed, session));
+}
+
+/** What the server adds to what it is made of. */
+async function service(session: Omit<Session, "user">): Promise<void> {
+  const { options, results, work, signal } = session;
+  const { sizes, runs } = options;
+  const parts: Record<(typeof SERVICE)[number], () => Promise<void>> = {
+    "service-uploads": async () => {
+      const { uploadFiles: files, singleUploads: singles } = sizes;
+      results.uploads = await measureUploads({ directory: work.at("uploads"), files, singles, runs, signal });
+    },
+    "service-calls": async () => {
+      results.calls = await measureCalls({ directory: work.at("calls"), samples: sizes.calls, signal });
+    },
+    "service-load": async () => {
+      const { loadClients: clients, loadCommands: commands } = sizes;
+      results.load = await measureLoad({ directory: work.at("load"), clients, commands, signal });
+    },
+  };
+  for (const name of SERVICE) if (wanted(name, options)) await part(name, session, parts[name]);
 }
 
 /** The workloads on all targets: their time, then their requests. */
@@ -176,7 +205,7 @@ function suited(targets: readonly Target[], workload: Workload): Target[] {
   return targets.filter(({ writable }) => writable || !workload.writes);
 }
 
-function wanted(benchmark: (typeof SCALING)[number], { only, timing }: Options): boolean {
+function wanted(benchmark: (typeof SCALING)[number] | (typeof SERVICE)[number], { only, timing }: Options): boolean {
   return timing && only.test(benchmark);
 }
 

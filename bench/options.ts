@@ -51,6 +51,14 @@ export interface Sizes {
   readonly execs: number;
   /** Sandboxes alive at once. */
   readonly crowd: number;
+  /** Files of a directory that is uploaded, and of those that are uploaded one by one. */
+  readonly uploadFiles: number;
+  readonly singleUploads: number;
+  /** Samples of each call of the service. */
+  readonly calls: number;
+  /** Clients of the service at the same time, and the commands of each. */
+  readonly loadClients: number;
+  readonly loadCommands: number;
 }
 
 const FULL: Sizes = {
@@ -61,6 +69,11 @@ const FULL: Sizes = {
   idleMounts: 100,
   execs: 100,
   crowd: 200,
+  uploadFiles: 10_000,
+  singleUploads: 500,
+  calls: 200,
+  loadClients: 50,
+  loadCommands: 200,
 };
 const QUICK: Sizes = {
   bigMiB: 128,
@@ -70,6 +83,11 @@ const QUICK: Sizes = {
   idleMounts: 20,
   execs: 20,
   crowd: 20,
+  uploadFiles: 1_000,
+  singleUploads: 50,
+  calls: 20,
+  loadClients: 10,
+  loadCommands: 5,
 };
 
 /** Throws with a message for the user when the command line makes no sense. */

@@ -1,6 +1,8 @@
 import { REQUEST_BUDGET } from "./budget.ts";
 import type { Results } from "./results.ts";
 import { type Cell, median } from "./sample.ts";
+import { calls, load, uploads } from "./service/report.ts";
+import { factor, table, whole } from "./table.ts";
 import { TARGETS } from "./targets/table.ts";
 
 /** The whole report, as Markdown whose tables are legible on a terminal too. */
@@ -13,6 +15,9 @@ export function report(results: Results): string {
     ...trees(results),
     ...idleMemory(results),
     ...runtimes(results),
+    ...uploads(results),
+    ...calls(results),
+    ...load(results),
     ...troubles(results),
   ].join("\n\n");
 }
@@ -204,24 +209,6 @@ function troubles({ leftOut, timings, requests: counted, trees: costs = [], fail
   return published.length === 0 ? [] : ["### Not measured", published.join("\n")];
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((title, i) => Math.max(title.length, 3, ...rows.map((row) => row[i]?.length ?? 0)));
-  // Text to the left; numbers, which is every column whose cells all begin like one, to the right.
-  const numeric = head.map((_, i) => i > 0 && rows.every((row) => /^$|^[\d.,-]|^error/.test(row[i] ?? "")));
-  const line = (cells: readonly string[]) =>
-    `| ${widths.map((w, i) => (numeric[i] ? (cells[i] ?? "").padStart(w) : (cells[i] ?? "").padEnd(w))).join(" | ")} |`;
-  const rule = `| ${widths.map((w, i) => (numeric[i] ? `${"-".repeat(w - 1)}:` : "-".repeat(w))).join(" | ")} |`;
-  return [line(head), rule, ...rows.map(line)].join("\n");
-}
-
 function valid(cell: Cell): boolean {
   return cell.error === undefined && cell.seconds.length > 0;
-}
-
-function factor(value: number): string {
-  return value < 10 ? value.toFixed(2) : value.toFixed(1);
-}
-
-function whole(value: number): string {
-  return Math.round(value).toLocaleString("en");
 }

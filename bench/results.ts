@@ -3,6 +3,9 @@ import type { Machine } from "./machine.ts";
 import type { RuleCost } from "./rules.ts";
 import type { RuntimeCosts } from "./runtimes.ts";
 import type { Cell } from "./sample.ts";
+import type { CallCosts } from "./service/calls.ts";
+import type { LoadCosts } from "./service/load.ts";
+import type { UploadCosts } from "./service/uploads.ts";
 import type { RequestCount } from "./trace.ts";
 import type { TreeCost } from "./tree-size.ts";
 
@@ -23,5 +26,8 @@ export interface Results {
   trees?: readonly TreeCost[];
   idleMemory?: IdleMemory;
   runtimes?: RuntimeCosts;
+  uploads?: UploadCosts;
+  calls?: CallCosts;
+  load?: LoadCosts;
   readonly failures: { benchmark: string; reason: string }[];
 }

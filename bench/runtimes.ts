@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Isolation, openIsolation, type Sandbox, type SandboxSpec } from "@agentfense/server";
 import { reasonAgainstDocker, startDockerEngine } from "../test/support/docker-engine.ts";
 import { BareBwrap } from "./bare-bwrap.ts";
-import { median } from "./sample.ts";
+import { median, timed } from "./sample.ts";
 
 /** What a command costs in a sandbox, against the same without us, samples taken in turns. Milliseconds. */
 export interface RuntimeCosts {
@@ -147,12 +147,6 @@ async function specification({ codebase, directory }: RuntimeBenchmark, name: st
   const delta = join(directory, name);
   await mkdir(delta, { recursive: true });
   return { runtime: "bwrap", workspaces: [{ lowers: [codebase], delta, rules: RULES }] };
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startedAtMs = performance.now();
-  await work();
-  return performance.now() - startedAtMs;
 }
 
 function residentBytes(): number {

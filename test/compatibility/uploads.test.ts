@@ -93,7 +93,11 @@ describe("the protocol of UploadFiles", () => {
     ["nothing at all", () => [], "no metadata received"],
     [
       "metadata twice",
-      (id) => [{ metadata: { codebase_id: id, file_path: "a" } }, data, { metadata: { codebase_id: id, file_path: "b" } }],
+      (id) => [
+        { metadata: { codebase_id: id, file_path: "a" } },
+        data,
+        { metadata: { codebase_id: id, file_path: "b" } },
+      ],
       "metadata already received",
     ],
     ["no codebase", () => [{ metadata: { file_path: "a" } }, data], "codebase_id is required in metadata"],
@@ -262,7 +266,11 @@ describe("refused uploads leave what was there", () => {
       message,
     });
     const encoded = path.split("/").map(encodeURIComponent).join("/");
-    for (const [verb, body] of [["PUT", "x"], ["GET", undefined], ["DELETE", undefined]] as const) {
+    for (const [verb, body] of [
+      ["PUT", "x"],
+      ["GET", undefined],
+      ["DELETE", undefined],
+    ] as const) {
       const headers: Record<string, string> = verb === "PUT" ? { "content-type": "application/octet-stream" } : {};
       const answer = await api.rest.raw(verb, `/v1/codebases/${id}/files/${encoded}`, body, headers);
       expect({ verb, status: answer.status, code: answer.json.code }).toEqual({ verb, status: 400, code: 3 });

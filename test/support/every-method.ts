@@ -1,5 +1,4 @@
-import { type Message, methodsOf, type Route, routeOf, type ServiceName } from "./contract.ts";
-import type { GrpcClient, Outcome } from "./grpc-client.ts";
+import { type GrpcClient, type Message, methodsOf, type Outcome, type ServiceName } from "./grpc-client.ts";
 import type { RestAnswer, RestClient } from "./rest-client.ts";
 
 // Every method of the contract with a call that makes sense, made from the descriptors: a method that is added tomorrow is
@@ -22,7 +21,14 @@ interface MethodOptions {
   readonly "(google.api.http)"?: Readonly<Record<string, string>>;
 }
 
-export interface CallableMethod {
+/** How REST calls a method: "GET", "/v1/codebases/{codebase_id}", and the field that the body is ("*": all others). */
+interface HttpRule {
+  readonly verb: string;
+  readonly path: string;
+  readonly body: string;
+}
+
+export interface ContractMethod {
   readonly service: ServiceName;
   readonly name: string;
   /** "/sandbox.v1.SandboxService/Exec" */
@@ -33,7 +39,7 @@ export interface CallableMethod {
   readonly changes: boolean;
   /** The fields that name something of an owner, or the owner. */
   readonly idFields: readonly string[];
-  readonly route: Route | undefined;
+  readonly http: HttpRule | undefined;
   /** The field that the first message of a stream has. */
   readonly opening: string | undefined;
   readonly fields: readonly string[];
@@ -62,7 +68,7 @@ const EXCEPTIONS: Readonly<Record<string, Message>> = {
   Rollback: { version: "1" },
 };
 
-export const EVERY_METHOD: readonly CallableMethod[] = SERVICES.flatMap((service) =>
+export const CONTRACT: readonly ContractMethod[] = SERVICES.flatMap((service) =>
   Object.entries(methodsOf(service)).map(([name, definition]) => {
     const { options, requestType } = definition as unknown as {
       options: MethodOptions;
@@ -79,7 +85,7 @@ export const EVERY_METHOD: readonly CallableMethod[] = SERVICES.flatMap((service
       responseStream: definition.responseStream,
       changes: options.idempotency_level !== "NO_SIDE_EFFECTS",
       idFields: ID_FIELDS.filter((id) => fields.includes(id)),
-      route: routeOf(options),
+      http: httpOf(options["(google.api.http)"]),
       opening: opening?.name,
       fields,
     };
@@ -92,14 +98,20 @@ function nestedType({ nestedType: nested }: MessageType, { typeName }: Field): M
   return found;
 }
 
+function httpOf(rule: Readonly<Record<string, string>> | undefined): HttpRule | undefined {
+  if (rule === undefined) return undefined;
+  const [verb, path] = Object.entries(rule).find(([name]) => /^(get|put|post|delete|patch)$/.test(name))!;
+  return { verb: verb.toUpperCase(), path, body: rule.body ?? "" };
+}
+
 /** The fields of a call: the samples, and what is given. */
-function valuesOf(method: CallableMethod, given: Message): Message {
+function valuesOf(method: ContractMethod, given: Message): Message {
   const samples = { ...SAMPLES, ...EXCEPTIONS[method.name], ...given };
   return Object.fromEntries(Object.entries(samples).filter(([name]) => method.fields.includes(name)));
 }
 
 /** The messages that make a call with these ids. */
-export function requestsOf(method: CallableMethod, given: Message): Message[] {
+export function requestsOf(method: ContractMethod, given: Message): Message[] {
   const values = valuesOf(method, given);
   if (method.opening === undefined) return [values];
   const content =
@@ -109,7 +121,7 @@ export function requestsOf(method: CallableMethod, given: Message): Message[] {
 
 export function callByGrpc(
   client: GrpcClient,
-  method: CallableMethod,
+  method: ContractMethod,
   given: Message,
   options: { readonly key?: string; readonly deadlineMs?: number } = {},
 ): Promise<Outcome> {
@@ -118,32 +130,32 @@ export function callByGrpc(
 
 /** The same call as its rule has it; undefined for a method that REST does not have. */
 export function restRequestOf(
-  method: CallableMethod,
+  method: ContractMethod,
   given: Message,
 ): { readonly verb: string; readonly target: string; readonly body: unknown } | undefined {
-  const { route } = method;
-  if (route === undefined) return undefined;
+  const { http } = method;
+  if (http === undefined) return undefined;
   const values = valuesOf(method, given);
   const inPath = new Set<string>();
-  const path = route.template.replace(/\{([a-z_]+)(?:=\*\*)?\}/g, (_, name: string) => {
+  const path = http.path.replace(/\{([a-z_]+)(?:=\*\*)?\}/g, (_, name: string) => {
     inPath.add(name);
     return encodeURIComponent(String(values[name] ?? ""));
   });
   const rest = Object.entries(values).filter(([name]) => !inPath.has(name));
-  if (route.body === "*") {
+  if (http.body === "*") {
     // A batch is a stream of lines whose first opens it.
     const message =
       method.opening === undefined ? Object.fromEntries(rest) : { [method.opening]: Object.fromEntries(rest) };
-    return { verb: route.verb, target: path, body: message };
+    return { verb: http.verb, target: path, body: message };
   }
-  const query = new URLSearchParams(rest.map(([name, value]) => [name, String(value)])).toString();
+  const query = new URLSearchParams(Object.fromEntries(rest.map(([name, value]) => [name, String(value)]))).toString();
   const target = query === "" ? path : `${path}?${query}`;
-  return { verb: route.verb, target, body: route.body === "" ? undefined : "x" };
+  return { verb: http.verb, target, body: http.body === "" ? undefined : "x" };
 }
 
 export async function callByRest(
   client: RestClient,
-  method: CallableMethod,
+  method: ContractMethod,
   given: Message,
   options: { readonly key?: string } = {},
 ): Promise<RestAnswer | undefined> {

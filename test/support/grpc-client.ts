@@ -41,12 +41,14 @@ export class GrpcClient implements Disposable {
   readonly called = new Set<MethodName>();
   readonly #address: string;
   readonly #key: string | undefined;
+  readonly #ownConnections: boolean;
   readonly #clients = new Map<ServiceName, grpc.Client>();
 
-  /** `address`: "127.0.0.1:9000" */
-  constructor(address: string, options: { readonly key?: string } = {}) {
+  /** `address`: "127.0.0.1:9000". Clients of one process share their connections unless they want their own. */
+  constructor(address: string, options: { readonly key?: string; readonly ownConnections?: boolean } = {}) {
     this.#address = address;
     this.#key = options.key;
+    this.#ownConnections = options.ownConnections ?? false;
   }
 
   /** A unary call. */
@@ -107,6 +109,11 @@ export class GrpcClient implements Disposable {
     });
   }
 
+  /** A stream of requests, as it is; its "status" event has what came of it. */
+  sending(service: ServiceName, method: string, options: CallOptions = {}): grpc.ClientWritableStream<Message> {
+    return this.#method(service, method)(this.#metadata(options), deadline(options), () => {});
+  }
+
   /** Both directions at once, as it is. */
   duplex(service: ServiceName, method: string, options: CallOptions = {}): grpc.ClientDuplexStream<Message, Message> {
     const call: unknown = this.#method(service, method)(this.#metadata(options), deadline(options));
@@ -120,7 +127,7 @@ export class GrpcClient implements Disposable {
     requests: readonly Message[],
     options: CallOptions = {},
   ): Promise<Outcome> {
-    const { requestStream, responseStream } = this.kind(service, method);
+    const { requestStream, responseStream } = methodsOf(service)[method]!;
     const messages: Message[] = [];
     const call = this.#method(service, method)(
       ...(requestStream ? [] : [requests[0] ?? {}]),
@@ -162,6 +169,7 @@ export class GrpcClient implements Disposable {
     if (known !== undefined) return known;
     const made = new packages.sandbox.v1[service]!(this.#address, grpc.credentials.createInsecure(), {
       "grpc.max_receive_message_length": 64 * 1024 * 1024,
+      "grpc.use_local_subchannel_pool": this.#ownConnections ? 1 : 0,
     });
     this.#clients.set(service, made);
     return made;

@@ -49,13 +49,13 @@ function boxProcesses(ofInstances: (text: string) => boolean): string[] {
   return found;
 }
 
-/** Open descriptors of this process by kind: pipes, files, sockets … */
-export function openDescriptors(): Record<string, number> {
+/** Open descriptors of a process by kind: pipes, files, sockets … */
+export function openDescriptors(pid: number | "self" = "self"): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const fd of readdirSync("/proc/self/fd")) {
+  for (const fd of readdirSync(`/proc/${pid}/fd`)) {
     let target: string;
     try {
-      target = readlinkSync(`/proc/self/fd/${fd}`);
+      target = readlinkSync(`/proc/${pid}/fd/${fd}`);
     } catch {
       continue; // the descriptor of this very listing
     }

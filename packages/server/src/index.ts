@@ -2,11 +2,18 @@ export type { BackendName, CreateOptions, NetworkMode, TerminalSize } from "./is
 export { SandboxError, type SandboxErrorCode } from "./isolation/backend/errors.ts";
 export type { ResourceLimits, ResourceUsage } from "./isolation/backend/limits.ts";
 export { type ApplySpec, applyChanges } from "./isolation/changes/apply.ts";
+export {
+  type CollectedChange,
+  type Collection,
+  type CollectSpec,
+  collectChanges,
+} from "./isolation/changes/collect.ts";
 export { type DiffSpec, diffChanges, type FileDiff } from "./isolation/changes/diff.ts";
 export { type DiscardReport, type DiscardSpec, discardChanges } from "./isolation/changes/discard.ts";
 export { ChangesError, type ChangesErrorCode } from "./isolation/changes/errors.ts";
 export { type Change, type ListSpec, listChanges } from "./isolation/changes/list.ts";
 export type { ApplyReport, ChangeReport, Outcome } from "./isolation/changes/report.ts";
+export { type SettleSpec, settleChanges } from "./isolation/changes/settle.ts";
 export { examineHost } from "./isolation/doctor/examine.ts";
 export { type Finding, type RealRuntime, workingRuntimes } from "./isolation/doctor/finding.ts";
 export { encodeText } from "./isolation/filesystem/names.ts";

@@ -8,8 +8,9 @@ import { openCodebases } from "./runtime/codebases/open.ts";
 import { openKeys } from "./runtime/keys/open.ts";
 import { deltaWork } from "./runtime/sandboxes/delta-jobs.ts";
 import { openSandboxes } from "./runtime/sandboxes/open.ts";
+import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
-import type { RuntimeName } from "./runtime/store/store.ts";
+import type { MetadataStore, RuntimeName } from "./runtime/store/store.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
 import { type StartServiceOptions, startService } from "./service/open.ts";
@@ -39,7 +40,10 @@ export async function openServer(
   const tls = await readTls(config);
   await using undo = new AsyncDisposableStack();
 
-  const store = undo.use(await openSqliteStore({ path: config.storage.db_path }));
+  const { codebase_path: codebaseDirectory, mount_path: mountDirectory, db_path: database } = config.storage;
+  const deltaDirectory = join(mountDirectory, "delta");
+  undo.use(await claimStorage({ database, codebases: codebaseDirectory, deltas: deltaDirectory }));
+  const store = undo.use(await openStore(database));
   const audit = undo.use(openAudit({ store, log, ...auditOptions(config) }));
   const keys = openKeys({ store });
   const jobs = undo.use(await JobThread.start());
@@ -49,13 +53,15 @@ export async function openServer(
       jobs,
       audit,
       log,
-      directory: config.storage.codebase_path,
+      directory: codebaseDirectory,
       limits: {
         maxFileSize: config.storage.max_file_size,
+        maxUploadSize: config.limits.max_upload_size,
         maxBytesPerOwner: config.storage.max_bytes_per_owner,
         maxFilesPerOwner: config.storage.max_files_per_owner,
         maxCodebasesPerOwner: config.storage.max_codebases_per_owner,
       },
+      retention: { versions: config.storage.keep_versions, bytes: config.storage.keep_bytes },
     }),
   );
   const isolation = undo.use(await openIsolation({ ...isolationOptions(config), log }));
@@ -76,8 +82,9 @@ export async function openServer(
       audit,
       log,
       runtimes,
-      deltaDirectory: join(config.storage.mount_path, "delta"),
+      deltaDirectory,
       ...(config.runtime.fallback === "" ? {} : { fallbackRuntime: config.runtime.fallback }),
+      ...(config.runtime.docker.oci_runtime === "" ? {} : { ociRuntime: config.runtime.docker.oci_runtime }),
       defaults: sandboxDefaults(config),
       observe: {
         exec: (durationMs, outcome) => metrics.exec(durationMs, outcome),
@@ -128,6 +135,12 @@ export async function openServer(
   };
 }
 
+async function openStore(path: string): Promise<MetadataStore> {
+  return await openSqliteStore({ path }).catch((error: Error) => {
+    throw new Error(`the database ${path} cannot be used: ${error.message}`, { cause: error });
+  });
+}
+
 /** The default one first. */
 function runtimeNames({ runtime }: ServerConfig): readonly [RuntimeName, ...RuntimeName[]] {
   return [runtime.type, ...runtime.types.filter((name) => name !== runtime.type)];
@@ -153,6 +166,7 @@ function isolationOptions(config: ServerConfig): IsolationOptions {
     runtimes: runtimeNames(config),
     defaultTimeoutMs: runtime.default_timeout,
     maxTimeoutMs: runtime.max_timeout,
+    ...(runtime.bwrap_path === "bwrap" ? {} : { bwrapPath: runtime.bwrap_path }),
     docker: {
       image: docker.default_image,
       allowPull: docker.allow_pull,
@@ -163,23 +177,37 @@ function isolationOptions(config: ServerConfig): IsolationOptions {
 }
 
 function sandboxDefaults({ sandbox, runtime, limits }: ServerConfig) {
-  const { resources } = sandbox;
   return {
     expirationMs: sandbox.default_expiration,
+    maxExpirationMs: sandbox.max_expiration === 0 ? Number.POSITIVE_INFINITY : sandbox.max_expiration,
     maxPerOwner: sandbox.max_per_user,
     cleanupIntervalMs: sandbox.cleanup_interval,
     maxSessionsPerSandbox: limits.sessions_per_sandbox,
     sync: sandbox.sync_on_completion ? ("on-exec" as const) : ("manual" as const),
     networks: runtime.networks,
-    resources: {
-      ...(resources.memory_bytes === 0 ? {} : { memoryBytes: resources.memory_bytes }),
-      ...(resources.cpu_quota === 0 ? {} : { cpuQuota: resources.cpu_quota }),
-      ...(resources.cpu_shares === 0 ? {} : { cpuShares: resources.cpu_shares }),
-      ...(resources.pids_limit === 0 ? {} : { pidsLimit: resources.pids_limit }),
-      ...(resources.disk_bytes === 0 ? {} : { diskBytes: resources.disk_bytes }),
-      ...(resources.disk_files === 0 ? {} : { diskFiles: resources.disk_files }),
-      ...(resources.output_bytes === 0 ? {} : { outputBytes: resources.output_bytes }),
-    },
+    docker: dockerNetworks(runtime),
+    maxResources: resourcesOf({ ...sandbox.max_resources, cpu_shares: 0 }),
+    resources: resourcesOf(sandbox.resources),
+  };
+}
+
+/** Docker sandboxes have a second switch, which the earlier server had alone; its "bridge" is our private network. */
+function dockerNetworks({ networks, docker }: ServerConfig["runtime"]) {
+  if (!docker.enable_networking) return { networks: [], network: "none" as const };
+  const network = docker.network_mode === "bridge" ? "private" : docker.network_mode;
+  return { networks: [...networks, network], network };
+}
+
+/** 0 is no limit. */
+function resourcesOf(resources: ServerConfig["sandbox"]["resources"]) {
+  return {
+    ...(resources.memory_bytes === 0 ? {} : { memoryBytes: resources.memory_bytes }),
+    ...(resources.cpu_quota === 0 ? {} : { cpuQuota: resources.cpu_quota }),
+    ...(resources.cpu_shares === 0 ? {} : { cpuShares: resources.cpu_shares }),
+    ...(resources.pids_limit === 0 ? {} : { pidsLimit: resources.pids_limit }),
+    ...(resources.disk_bytes === 0 ? {} : { diskBytes: resources.disk_bytes }),
+    ...(resources.disk_files === 0 ? {} : { diskFiles: resources.disk_files }),
+    ...(resources.output_bytes === 0 ? {} : { outputBytes: resources.output_bytes }),
   };
 }
 

@@ -112,13 +112,11 @@ test("types change: file, directory and link", async () => {
   expect(place.read("/b")).toBe("now a file");
   expect(readlinkSync(place.at("/l"))).toBe("other");
   expect(place.read("/l")).toBe("other");
-  expect(readdirSync(place.at("/"), { withFileTypes: true }).map((entry) => `${entry.name}${entry.isDirectory() ? "/" : ""}`).sort()).toEqual([
-    "a/",
-    "b",
-    "l",
-    "other",
-    "target",
-  ]);
+  expect(
+    readdirSync(place.at("/"), { withFileTypes: true })
+      .map((entry) => `${entry.name}${entry.isDirectory() ? "/" : ""}`)
+      .sort(),
+  ).toEqual(["a/", "b", "l", "other", "target"]);
 });
 
 test("a directory that was replaced by another one is the other one", async () => {
@@ -190,7 +188,12 @@ test("changes of what is hidden leave no trace", async () => {
     { pattern: "**/*.key", permission: "none" as const, priority: 5 },
   ];
   await using place = await livePlace({ "/src/a": "1" }, { rules });
-  const look = (): unknown => [place.names(), place.names("/src"), lstatSync(place.at("/src")).mtimeMs, lstatSync(place.at("/")).mtimeMs];
+  const look = (): unknown => [
+    place.names(),
+    place.names("/src"),
+    lstatSync(place.at("/src")).mtimeMs,
+    lstatSync(place.at("/")).mtimeMs,
+  ];
   expect(existsSync(place.at("/secrets"))).toBe(false);
   const before = look();
   place.replace("/src/b.key", "hidden");

@@ -1,4 +1,14 @@
-import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Rule } from "@agentfense/permission";
@@ -19,10 +29,15 @@ export interface LivePlace extends AsyncDisposable {
   /** As the store does: complete elsewhere, then moved to its name. */
   replace(path: string, content: string): void;
   below(path: string): string;
+  /** Mounts the same layers anew; gives the mount point. */
+  remount(): Promise<string>;
 }
 
 /** The codebase is files by path: { "/src/a": "content" }. */
-export async function livePlace(codebase: Readonly<Record<string, string>>, options: Partial<WorkspaceSpec> = {}): Promise<LivePlace> {
+export async function livePlace(
+  codebase: Readonly<Record<string, string>>,
+  options: Partial<WorkspaceSpec> = {},
+): Promise<LivePlace> {
   const root = mkdtempSync(join(tmpdir(), "agentfense-layers-"));
   const [lower, delta, mountPoint, staging] = ["lower", "delta", "mnt", "staging"].map((name) => join(root, name)) as [
     string,
@@ -48,6 +63,11 @@ export async function livePlace(codebase: Readonly<Record<string, string>>, opti
     read: (path) => readFileSync(at(path), "utf8"),
     names: (path = "/") => readdirSync(at(path)).sort(),
     below: (path) => lower + path,
+    async remount() {
+      await mount.unmount();
+      const again = await host.mount({ mountPoint, lowers: [lower], delta, rules: WRITE_ALL, ...options });
+      return again.mountPoint;
+    },
     replace(path, content) {
       const temporary = join(root, `new-${files++}`);
       writeFileSync(temporary, content);

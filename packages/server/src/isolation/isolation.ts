@@ -17,6 +17,8 @@ export interface IsolationOptions {
   readonly stateDirectory?: string;
   /** Default: bwrap alone. Only these are looked for on the host. */
   readonly runtimes?: readonly BackendName[];
+  /** The bwrap program; default: the first on the PATH. */
+  readonly bwrapPath?: string;
   readonly docker?: {
     readonly socketPath?: string;
     /** Used when a sandbox names none. */
@@ -90,10 +92,10 @@ async function openBackend(
         import("./bwrap/backend.ts"),
         import("./limits/open.ts"),
       ]);
-      const { cgroupParent } = options;
+      const { cgroupParent, bwrapPath } = options;
       const limits = await openLimitHost({ instance, log, ...(cgroupParent === undefined ? {} : { cgroupParent }) });
       undo.defer(() => limits.close());
-      return await BwrapBackend.open({ instance, limits, log });
+      return await BwrapBackend.open({ instance, limits, log, ...(bwrapPath === undefined ? {} : { bwrapPath }) });
     }
     case "docker": {
       const { DockerBackend } = await import("./docker/backend.ts");

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { BatchPiece } from "../../src/runtime/codebases/api.ts";
-import { chunks, file, pieces } from "./opening.ts";
+import { chunks, file, type Piece, pieces } from "./opening.ts";
 import { ALICE, arrange, refusal, textOf } from "./place.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -166,8 +166,7 @@ describe("a batch", () => {
     const { codebases, id, tree } = await arrange();
     await codebases.batch(ALICE, id, pieces(["f", "f"], ["d/x", "x"]));
     const before = tree();
-    const batch = (...given: Parameters<typeof pieces>) =>
-      refusal(codebases.batch(ALICE, id, pieces(["new", "n"], ...given)));
+    const batch = (...given: Piece[]) => refusal(codebases.batch(ALICE, id, pieces(["new", "n"], ...given)));
     expect(await batch(["new", "again"])).toBe('INVALID_ARGUMENT: "new" is named twice');
     expect(await batch(["/new", "again"])).toBe('INVALID_ARGUMENT: "new" is named twice');
     expect(await batch(["f/x", "below a file"])).toMatch(/^FILE_WRONG_KIND: "f\/x" cannot be below "f"/);
@@ -190,6 +189,16 @@ describe("a batch", () => {
       /^INVALID_ARGUMENT/,
     );
     expect(tree()).toEqual(before);
+  });
+
+  test("fails as its stream fails", async () => {
+    const { codebases, id, root } = await arrange();
+    const broken = async function* () {
+      yield* pieces(["a", "1"]);
+      throw new TypeError("the client went away");
+    };
+    await expect(codebases.batch(ALICE, id, broken())).rejects.toThrow(new TypeError("the client went away"));
+    expect(readdirSync(join(root, "codebases", id, "staging"))).toEqual([]);
   });
 
   test("is refused when it was built on another version", async () => {

@@ -1,16 +1,19 @@
-import { perform, readVersion, type State, scripted } from "./model.ts";
+import { SERVER } from "../../src/runtime/caller.ts";
+import { expected, perform, type State, scripted } from "./model.ts";
 import { openPlace } from "./opening.ts";
 
 // Changes a codebase step by step, for the test that kills it. Arguments: the directory, the codebase. Step N makes version N
 // of the state before, so the test knows what each version must be; "done N" is what was acknowledged.
 const [root = "", id = ""] = process.argv.slice(2);
-const { codebases } = await openPlace(root);
-const newest = (await codebases.get({ ownerId: undefined, role: "admin" }, id)).version;
+const { codebases } = await openPlace(root, { retention: { versions: 0, bytes: 0 } });
+const newest = (await codebases.get(SERVER, id)).version;
 const history: State[] = [new Map()];
-for (let version = 1; version <= newest; version++) history.push(await readVersion(codebases, id, version));
 process.stdout.write("ready\n");
-for (let step = newest + 1; ; step++) {
-  await perform(codebases, id, scripted(step, history.at(-1)!, history));
+for (let step = 1; ; step++) {
+  const state = history.at(-1)!;
+  const operation = scripted(step, state, history);
+  history.push(expected(state, operation, history)!);
+  if (step <= newest) continue;
+  await perform(codebases, id, operation);
   process.stdout.write(`done ${step}\n`);
-  history.push(await readVersion(codebases, id, step));
 }

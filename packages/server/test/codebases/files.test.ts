@@ -154,9 +154,22 @@ describe("uploading a file", () => {
       aborted.abort();
       yield Buffer.from("more");
     };
-    await expect(codebases.upload(ALICE, id, "a", stopping(), { signal: aborted.signal })).rejects.toThrow();
+    expect(await refusal(codebases.upload(ALICE, id, "a", stopping(), { signal: aborted.signal }))).toMatch(
+      /^CANCELLED/,
+    );
     expect(tree()).toEqual({ a: "644 old" });
     expect(readdirSync(join(root, "codebases", id, "staging"))).toEqual([]);
+  });
+
+  test("an upload into a codebase that is deleted meanwhile finds nothing there", async () => {
+    const { codebases, id, root } = await arrange();
+    const slow = async function* () {
+      yield Buffer.alloc(2 << 20);
+      await codebases.delete(ALICE, id);
+      yield Buffer.alloc(2 << 20);
+    };
+    expect(await refusal(codebases.upload(ALICE, id, "a", slow()))).toMatch(/^CODEBASE_NOT_FOUND/);
+    expect(readdirSync(join(root, "codebases"))).toEqual([]);
   });
 
   test("API-15: two uploads to one path at once: one wins as a whole", async () => {

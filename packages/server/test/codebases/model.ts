@@ -187,7 +187,7 @@ export function scripted(step: number, state: State, history: readonly State[]):
   const random = randomOf(step * 7919);
   const counter: Entry = ["counter", fileValue(0o644, String(step))];
   const name = (): string => `d${random(4)}/${["x", "y/z", "w"][random(3)]}${random(6)}`;
-  const files = [...state].filter(([, value]) => /^[0-7]+ /.test(value)).map(([path]) => path);
+  const files = [...state.keys()].filter((path) => /^[0-7]+ /.test(state.get(path)!)).sort();
   const some = (count: number): Entry[] => [
     ...new Map(Array.from({ length: count }, () => [name(), fileValue(0o644, `${step} `.repeat(random(3000)))])),
   ];

@@ -39,9 +39,10 @@ export function file(path: string, options: { mode?: number; size?: number; sha2
   return { kind: "file", path, mode: options.mode ?? 0, size: options.size ?? 0, sha256: options.sha256 ?? "" };
 }
 
-export async function* pieces(
-  ...given: readonly (BatchPiece | readonly [string, string])[]
-): AsyncGenerator<BatchPiece> {
+/** A piece, or a path and its content. */
+export type Piece = BatchPiece | readonly [string, string];
+
+export async function* pieces(...given: readonly Piece[]): AsyncGenerator<BatchPiece> {
   for (const one of given) {
     if (!Array.isArray(one)) yield one as BatchPiece;
     else yield { entry: file(one[0] as string), data: Buffer.from(one[1] as string) };

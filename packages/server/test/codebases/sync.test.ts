@@ -53,7 +53,7 @@ describe("a sync", () => {
         { path: "bare", directory: true, mode: 0o700 },
       ),
     );
-    expect(result).toEqual({ version: 2, conflicts: [] });
+    expect(result).toEqual({ version: 2, conflicts: [], skipped: [], superseded: [] });
     expect(tree()).toEqual({
       a: "755 one",
       bare: "700/",
@@ -101,14 +101,14 @@ describe("a sync", () => {
       { path: "f", replacedVersion: 2, replacedSandboxId: B },
       { path: "g", replacedVersion: 3, replacedSandboxId: "" },
     ];
-    expect(result).toEqual({ version: 4, conflicts });
+    expect(result).toEqual({ version: 4, conflicts, skipped: [], superseded: [] });
     expect((await codebases.getVersion(ALICE, id, 4)).version.conflicts).toEqual(conflicts);
     expect(await textOf(codebases, id, "f")).toBe("by A");
     expect(await textOf(codebases, id, "f", 2)).toBe("by B");
     now = 5000;
     // What the sandbox itself wrote last is no conflict.
     const again = await codebases.sync(id, A, collecting({ path: "f", text: "again", madeAtMs: 100 }));
-    expect(again).toEqual({ version: 5, conflicts: [] });
+    expect(again).toEqual({ version: 5, conflicts: [], skipped: [], superseded: [] });
   });
 
   test("SYNC-03, SYNC-09: a directory goes, or becomes something else, only when nothing is left in it", async () => {
@@ -118,7 +118,7 @@ describe("a sync", () => {
       id,
       pieces(["d/mine", "1"], ["d/hidden", "2"], ["e/mine", "3"], ["f/mine", "4"], ["g/hidden", "5"]),
     );
-    await codebases.sync(
+    const result = await codebases.sync(
       id,
       A,
       collecting(
@@ -140,6 +140,7 @@ describe("a sync", () => {
       "g/hidden": "644 5",
       h: "644 and the rest goes on",
     });
+    expect(result).toEqual({ version: 2, conflicts: [], skipped: ["d", "g"], superseded: [] });
   });
 
   test("SYNC-07, SYNC-08: a link is replaced and never written through", async () => {
@@ -165,7 +166,7 @@ describe("a sync", () => {
       { path: "l", target: "\udc80" },
       { path: "ok", text: "3" },
     );
-    expect(await codebases.sync(id, A, odd)).toMatchObject({ version: 1 });
+    expect(await codebases.sync(id, A, odd)).toMatchObject({ version: 1, skipped: ["../x", "a\udc80", "l"] });
     expect(tree()).toEqual({ ok: "644 3" });
     const staged = (staged: string, prepare: (staging: string) => void) =>
       refusal(

@@ -262,7 +262,7 @@ async function unpacked(tar: AsyncIterable<Uint8Array>): Promise<Record<string, 
     }
   })();
   for await (const chunk of tar)
-    if (!entries.write(chunk)) await new Promise((resolve) => entries.once("drain", resolve));
+    if (!entries.write(chunk)) await new Promise<void>((resolve) => entries.once("drain", () => resolve()));
   entries.end(null);
   await reading;
   return found;

@@ -42,8 +42,8 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       await store.insertCodebase(codebase({ id: "cb_1", size: 5, fileCount: 1 }));
       await store.insertCodebase(codebase({ id: "cb_2", size: 7, fileCount: 2 }));
       await store.insertCodebase(codebase({ id: "cb_3", size: 11, fileCount: 3, ownerId: "ben" }));
-      expect(await store.ownerUsage("ann")).toEqual({ codebases: 2, size: 12, fileCount: 3 });
-      expect(await store.ownerUsage("nobody")).toEqual({ codebases: 0, size: 0, fileCount: 0 });
+      expect(await store.ownerUsage("ann")).toEqual({ codebases: 2, size: 12, fileCount: 3, directoryCount: 0 });
+      expect(await store.ownerUsage("nobody")).toEqual({ codebases: 0, size: 0, fileCount: 0, directoryCount: 0 });
     });
 
     test("deleting a codebase takes its manifest, versions and journal along, and nothing of others", async () => {
@@ -219,6 +219,131 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       expect((await store.firstChangesAfter("cb_1", 0, { directory: "d" })).map(({ path }) => path)).toEqual(["d/a"]);
       expect(await store.firstChangesAfter("cb_1", 0, { directory: "" })).toHaveLength(2);
       expect(await store.firstChangesAfter("cb_1", 3, {})).toEqual([]);
+    });
+  });
+
+  describe(`${name}: retention`, () => {
+    const BLOCK = 4096 + 512;
+
+    /** Versions 1 to `newest` of one file, each of which replaces a block. */
+    async function withVersions(newest: number, id = "cb_1"): Promise<void> {
+      await store.insertCodebase(codebase({ id }));
+      for (let version = 1; version <= newest; version++) {
+        const before = version === 1 ? undefined : file("a", { version: version - 1, size: 4000 });
+        await store.beginChange(
+          journal(id, version, [{ path: "a", before, after: file("a", { version, size: 4000 }) }]),
+        );
+        await store.finishChange(id);
+      }
+    }
+
+    const left = async (id = "cb_1"): Promise<number[]> =>
+      (await store.listVersions(id, { limit: 1000 })).map(({ version }) => version);
+
+    test("as many versions stay as are kept, the newest ones, with their changes", async () => {
+      await withVersions(5);
+      await withVersions(2, "cb_2");
+      expect(await store.dropVersions("cb_1", { versions: 5, bytes: 0 })).toEqual({
+        released: [],
+        oldest: 1,
+        keptBytes: 4 * BLOCK,
+        hasMore: false,
+      });
+      expect(await store.dropVersions("cb_1", { versions: 3, bytes: 0 })).toEqual({
+        released: [2, 3],
+        oldest: 3,
+        keptBytes: 2 * BLOCK,
+        hasMore: false,
+      });
+      expect(await left()).toEqual([5, 4, 3]);
+      expect(await store.version("cb_1", 2)).toBeUndefined();
+      expect(await store.changesOf("cb_1", 2)).toEqual([]);
+      expect(await store.changesOf("cb_1", 3)).toHaveLength(1);
+      expect((await store.firstChangesAfter("cb_1", 3, {})).map(({ version }) => version)).toEqual([4]);
+      expect(await store.codebase("cb_1")).toMatchObject({ version: 5, size: 4000, fileCount: 1 });
+      expect(await left("cb_2")).toEqual([2, 1]);
+      expect(await store.dropVersions("cb_1", { versions: 3, bytes: 0 })).toMatchObject({ released: [], oldest: 3 });
+      expect(await store.dropVersions("cb_1", { versions: 1, bytes: 0 })).toMatchObject({
+        released: [4, 5],
+        oldest: 5,
+        keptBytes: 0,
+      });
+      expect(await left()).toEqual([5]);
+    });
+
+    test("the oldest go until the rest keeps no more than it may, and the one before the newest stays", async () => {
+      await withVersions(6);
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 5 * BLOCK })).toMatchObject({ oldest: 1 });
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 3 * BLOCK })).toEqual({
+        released: [2, 3],
+        oldest: 3,
+        keptBytes: 3 * BLOCK,
+        hasMore: false,
+      });
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 3 * BLOCK - 1 })).toMatchObject({ oldest: 4 });
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 1 })).toEqual({
+        released: [5],
+        oldest: 5,
+        keptBytes: BLOCK,
+        hasMore: false,
+      });
+      expect(await left()).toEqual([6, 5]);
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ oldest: 5 });
+    });
+
+    test("what a version keeps is content in blocks and a record of each path; a rename keeps no content", async () => {
+      await store.insertCodebase(codebase({ id: "cb_1" }));
+      const before = {
+        big: file("big", { size: 4097 }),
+        empty: file("empty", { size: 0 }),
+        l: file("l", { kind: "symlink", size: 0, target: "big" }),
+        d: directory("d"),
+      };
+      await store.beginChange(
+        journal(
+          "cb_1",
+          1,
+          Object.entries(before).map(([path, after]) => ({ path, before: undefined, after })),
+        ),
+      );
+      await store.finishChange("cb_1");
+      expect(await store.ownerUsage("ann")).toMatchObject({ fileCount: 3, directoryCount: 1 });
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes: 0 });
+      const moved = journal("cb_1", 2, [
+        { path: "big", before: before.big, after: undefined },
+        { path: "bigger", before: undefined, after: file("bigger", { size: 4097 }) },
+      ]);
+      await store.beginChange({ ...moved, version: { ...moved.version, origin: "rename" } });
+      await store.finishChange("cb_1");
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes: 512 });
+      const { empty, l, d } = before;
+      const gone = journal("cb_1", 3, [
+        { path: "bigger", before: file("bigger", { size: 4097 }), after: undefined },
+        ...[empty, l, d].map((entry) => ({ path: entry.path, before: entry, after: undefined })),
+      ]);
+      const changes = gone.changes.map((change) =>
+        change.before?.kind === "file" ? change : { ...change, keptAs: "" },
+      );
+      await store.beginChange({ ...gone, changes });
+      await store.finishChange("cb_1");
+      const keptBytes = 512 + 4 * 512 + 2 * 4096;
+      expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes });
+      expect(await store.ownerUsage("ann")).toMatchObject({ fileCount: 0, directoryCount: 0 });
+    });
+
+    test("very many go in several calls, and a codebase that has or is nothing has nothing to drop", async () => {
+      await store.insertCodebase(codebase({ id: "cb_1" }));
+      const nothing = { released: [], oldest: 0, keptBytes: 0, hasMore: false };
+      expect(await store.dropVersions("cb_1", { versions: 1, bytes: 1 })).toEqual(nothing);
+      expect(await store.dropVersions("cb_9", { versions: 1, bytes: 1 })).toEqual(nothing);
+      for (let version = 1; version <= 600; version++) {
+        await store.beginChange(journal("cb_1", version, []));
+        await store.finishChange("cb_1");
+      }
+      let calls = 1;
+      while ((await store.dropVersions("cb_1", { versions: 2, bytes: 0 })).hasMore) calls += 1;
+      expect(calls).toBeGreaterThan(1);
+      expect(await left()).toEqual([600, 599]);
     });
   });
 

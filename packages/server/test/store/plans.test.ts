@@ -3,14 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { changeMethods } from "../../src/runtime/store/sqlite/changes.ts";
 import { codebaseMethods } from "../../src/runtime/store/sqlite/codebases.ts";
 import { Database } from "../../src/runtime/store/sqlite/database.ts";
 import { entryMethods } from "../../src/runtime/store/sqlite/entries.ts";
 import { eventMethods } from "../../src/runtime/store/sqlite/events.ts";
+import { retentionMethods } from "../../src/runtime/store/sqlite/retention.ts";
 import { sandboxMethods } from "../../src/runtime/store/sqlite/sandboxes.ts";
 import { sessionMethods } from "../../src/runtime/store/sqlite/sessions.ts";
 import { versionMethods } from "../../src/runtime/store/sqlite/versions.ts";
-import { codebase } from "./records.ts";
+import { codebase, file, journal } from "./records.ts";
 
 /** SQLite's own account of how it answers what `ask` asks: one line per step. */
 async function plansOf(ask: (database: Database) => void): Promise<string[]> {
@@ -98,4 +100,19 @@ test("what changed after a version is found by path or by version, never by a wa
   });
   expect(plans.filter((plan) => plan.startsWith("SCAN"))).toEqual([]);
   expect(plans).toContain("SEARCH changes USING INDEX changes_by_path (codebase=? AND path=? AND version>?)");
+});
+
+test("old versions are found and dropped by their numbers", async () => {
+  const plans = await plansOf((database) => {
+    const { beginChange, finishChange } = changeMethods(database);
+    for (const version of [1, 2, 3]) {
+      const before = version === 1 ? undefined : file("a");
+      beginChange(journal("cb_1", version, [{ path: "a", before, after: file("a", { version }) }]));
+      finishChange("cb_1");
+    }
+    retentionMethods(database).dropVersions("cb_1", { versions: 2, bytes: 1 });
+  });
+  expect(plans.filter((plan) => plan.startsWith("SCAN versions") || plan.startsWith("SCAN changes"))).toEqual([]);
+  expect(plans.filter((plan) => plan.includes("TEMP B-TREE"))).toEqual([]);
+  expect(plans).toContain("SEARCH changes USING PRIMARY KEY (codebase=? AND version<?)");
 });

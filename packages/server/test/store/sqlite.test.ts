@@ -10,7 +10,7 @@ import { migrate } from "../../src/runtime/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../src/runtime/store/sqlite/open.ts";
 import type { MetadataStore } from "../../src/runtime/store/store.ts";
 import { describeStore } from "./contract.ts";
-import { codebase, event, file, journal, key, sandbox, session } from "./records.ts";
+import { codebase, directory as directoryEntry, event, file, journal, key, sandbox, session } from "./records.ts";
 
 let directory: string;
 let path: string;
@@ -180,6 +180,36 @@ test("migrations run once each, in order, and a failing one leaves the step befo
   );
   expect(rows()).toBe(1);
   expect(connection.prepare("PRAGMA user_version").get()?.user_version).toBe(2);
+});
+
+test("a database from before versions were dropped knows what they keep", async () => {
+  const before = file("a", { size: 5000 });
+  {
+    await using store = await openSqliteStore({ path });
+    await store.insertCodebase(codebase({ id: "cb_1" }));
+    await store.beginChange(
+      journal("cb_1", 1, [
+        { path: "a", before: undefined, after: before },
+        { path: "d", before: undefined, after: directoryEntry("d") },
+      ]),
+    );
+    await store.finishChange("cb_1");
+    await store.beginChange(journal("cb_1", 2, [{ path: "a", before, after: undefined }]));
+    await store.finishChange("cb_1");
+  }
+  const asItIs = { released: [], oldest: 1, keptBytes: 2 * 4096 + 512, hasMore: false };
+  {
+    using connection = new DatabaseSync(path);
+    connection.exec(`
+      ALTER TABLE versions DROP COLUMN kept_bytes;
+      ALTER TABLE codebases DROP COLUMN kept_bytes;
+      ALTER TABLE codebases DROP COLUMN directory_count;
+      PRAGMA user_version = 1;
+    `);
+  }
+  await using store = await openSqliteStore({ path });
+  expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toEqual(asItIs);
+  expect(await store.ownerUsage("ann")).toEqual({ codebases: 1, size: 0, fileCount: 0, directoryCount: 1 });
 });
 
 function sha256(text: string): string {

@@ -3,10 +3,11 @@ import { LEVEL, levelName } from "@agentfense/permission";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { textOf } from "../filesystem/names.ts";
 import { namesIn } from "../filesystem/opaque.ts";
+import { copyState } from "../filesystem/origin.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
 import { OPAQUE_MARKER } from "../filesystem/whiteouts.ts";
 import type { Candidate, Pair } from "./candidate.ts";
-import { isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
+import { isBornLater, isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
 import type { Departure } from "./departure.ts";
 import type { Destination } from "./destination.ts";
 import { typeOf } from "./diff.ts";
@@ -86,12 +87,18 @@ export class Application {
   }
 
   async #replacement(candidate: Candidate): Promise<boolean> {
-    const { now, old, source, target, scope } = candidate;
+    const { names, now, old, source, target, scope } = candidate;
     if (old !== undefined && (await isUnchanged(source, target))) return true;
+    const state = copyState(source.directory, source.name, names.join("/"), now);
+    const isOvertaken = old === undefined || isBornLater(old, now);
+    if (state === "untouched" && isOvertaken) return true; // the codebase has changed, the sandbox's copy has not
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
     if (now.type !== FileType.REGULAR && now.type !== FileType.SYMLINK) {
       return this.#report(candidate, "refused", "a fifo, socket or device is never carried over");
+    }
+    if (state === "unwritten" && old !== undefined && isOvertaken) {
+      return this.#report(candidate, "refused", "only its mode was changed, and the codebase's content is newer");
     }
     if (old?.type === FileType.DIRECTORY) {
       // All or nothing: what is protected below keeps the whole directory.

@@ -86,7 +86,14 @@ export async function collectChanges(spec: CollectSpec): Promise<Collection> {
   const collecting = new Collecting(area);
   const application = new Application({ destination: collecting, signal });
   const lower = layers.lowers[0] ?? -1;
-  await application.directory({ delta: layers.tree, lower, names: [], scope: policy.root, selection, opaque: undefined });
+  await application.directory({
+    delta: layers.tree,
+    lower,
+    names: [],
+    scope: policy.root,
+    selection,
+    opaque: undefined,
+  });
   area?.settle();
   return { changes: collecting.changes, settled: collecting.settled };
 }

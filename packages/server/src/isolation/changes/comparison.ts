@@ -30,6 +30,11 @@ export async function isUnchanged(now: Place, old: Place): Promise<boolean> {
   return sameContent(now, old);
 }
 
+/** By the birth of their inodes, which nobody can set. */
+export function isBornLater(a: syscalls.Stat, b: syscalls.Stat): boolean {
+  return a.btime > b.btime || (a.btime === b.btime && a.btimeNs > b.btimeNs);
+}
+
 /** The target of a symlink as bytes; undefined when it is none. */
 export function readTarget(place: Place): string | undefined {
   const bytes = Buffer.alloc(4096);

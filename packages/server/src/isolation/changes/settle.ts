@@ -1,7 +1,13 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Delta } from "../filesystem/delta.ts";
 import { namesOf } from "../filesystem/names.ts";
-import { letGo, letGoDirectory, openDirectories, openToCodebase, type SettlingPlace } from "../filesystem/settlement.ts";
+import {
+  letGo,
+  letGoDirectory,
+  openDirectories,
+  openToCodebase,
+  type SettlingPlace,
+} from "../filesystem/settlement.ts";
 import type { SettledEntry } from "../sandbox/api.ts";
 import { LockedDelta, OpenLayers } from "./places.ts";
 

@@ -3,8 +3,9 @@ import { LEVEL, type Policy, type Scope } from "@agentfense/permission";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { textOf } from "../filesystem/names.ts";
 import { namesIn } from "../filesystem/opaque.ts";
+import { copyState } from "../filesystem/origin.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
-import { isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
+import { isBornLater, isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import type { OpenLayers } from "./places.ts";
 import type { Selection } from "./selection.ts";
@@ -56,7 +57,10 @@ export async function* walkChanges(
   const root = readDeltaDirectory(layers.tree);
   if (typeof root === "number")
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
-  yield* changesIn({ delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root, opaque: false }, root);
+  yield* changesIn(
+    { delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root, opaque: false },
+    root,
+  );
 }
 
 async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerator<FoundChange> {
@@ -93,7 +97,10 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
   };
   const within = level.selection.standing === "within" && tells(level.scope);
   if (now.stat.type !== FileType.DIRECTORY) {
-    if (within && !(old !== undefined && (await isUnchanged(now.place, old.place)))) yield change;
+    if (!within || (old !== undefined && (await isUnchanged(now.place, old.place)))) return;
+    const isOvertaken = old === undefined || isBornLater(old.stat, now.stat);
+    const state = isOvertaken ? copyState(level.delta, name, level.names.join("/"), now.stat) : "written";
+    if (state !== "untouched") yield change;
     return;
   }
   const merged = old?.stat.type === FileType.DIRECTORY;

@@ -4,7 +4,7 @@ import type { Jobs } from "../jobs/thread.ts";
 import type { ContentCopy } from "./copying.ts";
 import { bytesOf, type CodebasePlace, openFileBeneath } from "./layout.ts";
 import type { PinnedEntry } from "./pinning.ts";
-import { makeDirectories } from "./removal.ts";
+import { type KnownCodebase, makeDirectories } from "./removal.ts";
 import { ContentSender } from "./sending.ts";
 import type { Step } from "./steps.ts";
 
@@ -45,7 +45,7 @@ export class CodebaseDisk implements AsyncDisposable {
   }
 
   /** Leaves what the given codebases need and nothing else; gives those that have no directory. */
-  async clean(known: readonly string[], unfinished: readonly string[]): Promise<readonly string[]> {
+  async clean(known: readonly KnownCodebase[], unfinished: readonly string[]): Promise<readonly string[]> {
     return (await this.#jobs.run("cleanCodebases", { root: this.#root, known, unfinished })).missing;
   }
 
@@ -97,6 +97,11 @@ export class CodebaseDisk implements AsyncDisposable {
 
   openKept(codebase: string, keptAs: string): number | undefined {
     return this.#openFile(`${codebase}/kept`, keptAs);
+  }
+
+  /** Removes what these versions replaced. Whoever has some of it open keeps that. */
+  async release(codebase: string, versions: readonly number[]): Promise<void> {
+    await this.#jobs.run("releaseKept", { ...this.#at(codebase), versions });
   }
 
   close(file: number): void {

@@ -8,7 +8,7 @@ const { FileType, Open, Stat } = syscalls;
 //     <codebase id>/
 //       tree/                    the newest version: exactly its files, what sandboxes have as their lower layer
 //       staging/<upload>/<n>     content on its way in; nothing else knows of it until a journal does
-//       kept/<version>/<n>       content that this version replaced
+//       kept/<version>/<n>       content that this version replaced; goes when no version is left that had it
 //       pinned/<version>/        an old version put together from hard links, while sandboxes use it
 //
 // The manifest in the metadata store says what should be where; nothing here is found out by walking. A file is written

@@ -1,10 +1,10 @@
 import { syscalls } from "@agentfense/fuse";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
-import { type CodebasePlace, isCodebaseName, openPartOr, PARTS } from "./layout.ts";
+import { type CodebasePlace, isCodebaseName, openPartOr, PARTS, type Part } from "./layout.ts";
 
 export interface RemoveInput extends CodebasePlace {
-  /** "staging/…", "pinned/…", or "" for the codebase altogether. */
+  /** "staging/…", "pinned/…", "kept/…", or "" for the codebase altogether. */
   readonly part: string;
 }
 
@@ -14,38 +14,68 @@ export async function removeDirectory({ root, codebase, part }: RemoveInput): Pr
   await removeTree(`/proc/self/fd/${root}/${codebase}${part === "" ? "" : `/${part}`}`);
 }
 
+export interface ReleaseInput extends CodebasePlace {
+  readonly versions: readonly number[];
+}
+
+/** Removes what these versions replaced; absent is fine. */
+export async function releaseKept({ versions, ...place }: ReleaseInput): Promise<void> {
+  for (const version of versions) await removeDirectory({ ...place, part: `kept/${version}` });
+}
+
+/** A codebase that the metadata knows, and the oldest version it still has; 0 for none. */
+export interface KnownCodebase {
+  readonly id: string;
+  readonly oldest: number;
+}
+
 export interface CleanInput {
   readonly root: number;
-  readonly known: readonly string[];
+  readonly known: readonly KnownCodebase[];
   /** Those whose staging a journal still needs. */
   readonly unfinished: readonly string[];
 }
 
-/** After a start: uploads that never ended, versions put together for sandboxes that are gone, codebases nobody knows. */
+/**
+ * After a start: uploads that never ended, versions put together for sandboxes that are gone, what dropped versions kept,
+ * codebases nobody knows.
+ */
 export async function cleanCodebases(input: CleanInput): Promise<{ readonly missing: readonly string[] }> {
   const { root } = input;
-  const wanted = new Set(input.known);
+  const wanted = new Map(input.known.map(({ id, oldest }) => [id, oldest]));
   const unfinished = new Set(input.unfinished);
   const found: string[] = [];
   readDirectory(root, (name) => {
     if (isCodebaseName(name)) found.push(name);
   });
   for (const codebase of found) {
-    const isKnown = wanted.delete(codebase);
-    if (!isKnown) await removeDirectory({ root, codebase, part: "" });
-    if (isKnown && !unfinished.has(codebase)) await emptyPart({ root, codebase }, "staging");
-    if (isKnown) await emptyPart({ root, codebase }, "pinned");
+    const oldest = wanted.get(codebase);
+    wanted.delete(codebase);
+    const place = { root, codebase };
+    if (oldest === undefined) await removeDirectory({ ...place, part: "" });
+    else {
+      if (!unfinished.has(codebase)) await emptyPart(place, "staging");
+      await emptyPart(place, "pinned");
+      // No version is left that had what the oldest one replaced.
+      await emptyPart(place, "kept", (name) => isVersion(name) && Number(name) <= oldest);
+    }
   }
-  return { missing: [...wanted] };
+  return { missing: [...wanted.keys()] };
 }
 
-async function emptyPart(place: CodebasePlace, part: string): Promise<void> {
+async function emptyPart(place: CodebasePlace, part: Part, goes = (_name: string) => true): Promise<void> {
   const directory = openPartOr(place, part);
   if (directory < 0) return;
   const names: string[] = [];
-  readDirectory(directory, (name) => names.push(name));
+  readDirectory(directory, (name) => {
+    if (goes(name)) names.push(name);
+  });
   syscalls.close(directory);
   for (const name of names) await removeDirectory({ ...place, part: `${part}/${name}` });
+}
+
+function isVersion(name: string): boolean {
+  return /^[1-9][0-9]*$/.test(name);
 }
 
 /** Makes the directories of a codebase. */

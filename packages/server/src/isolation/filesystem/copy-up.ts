@@ -8,6 +8,7 @@ import {
 } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import { DELTA, type Node } from "./node.ts";
+import { markCopy } from "./origin.ts";
 import type { Presentation } from "./presentation.ts";
 import type { Quota } from "./quota.ts";
 import type { Tree } from "./tree.ts";
@@ -236,6 +237,7 @@ export class CopyUp {
     syscalls.fchmod(copy, this.#copiedMode(node, stat.mode));
     const mtimeNs = empty ? syscalls.UTIME_NOW : stat.mtimeNs;
     syscalls.utimensat(copy, "", stat.atime, stat.atimeNs, stat.mtime, mtimeNs);
+    if (!empty) markCopy(copy, this.#tree.deltaPath(node.parent, node.name), stat, this.#copiedMode(node, stat.mode));
     const code = this.#install(temporary, directory, node.name);
     if (code < 0) return -code;
     return -this.#switchOver(node, directory);

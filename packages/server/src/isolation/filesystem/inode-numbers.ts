@@ -13,33 +13,51 @@ const PATH_SEED = 0x3c6ef372;
 export class InodeNumbers {
   readonly #key = randomBytes(8);
   readonly #copiedUp = new Map<number, number>();
-  /** Numbers of codebase entries that the sandbox made and knows by another number, by the number of their path. */
+  /** Numbers of codebase entries that the sandbox knows by another number, by the number of their path. */
   readonly #handedOver = new Map<number, number>();
+  /** The numbers that were handed over: whoever would get one of these by its path gets another. */
+  readonly #taken = new Set<number>();
+  /** How often a delta's inode number came back after a file took the number made of it into the codebase. */
+  readonly #generations = new Map<number, number>();
 
   /** Of a codebase entry, from its directory's number and its name. */
   ofPath(directory: number, name: string): number {
-    const number = hashOfPath(directory, name);
-    return this.#handedOver.size === 0 ? number : (this.#handedOver.get(number) ?? number);
+    const usual = hashOfPath(directory, name);
+    if (this.#handedOver.size === 0) return usual;
+    const known = this.#handedOver.get(usual);
+    if (known !== undefined) return known;
+    if (!this.#taken.has(usual)) return usual;
+    const other = join(usual % LOW, Math.floor(usual / LOW), 0x5a);
+    this.#handedOver.set(usual, other);
+    return other;
   }
 
   /** The delta's entry is in the codebase now, and keeps the number it had. */
   handOver(deltaInode: number, directory: number, name: string): void {
     const [number, usual] = [this.ofDelta(deltaInode), hashOfPath(directory, name)];
-    if (number === usual) this.#handedOver.delete(usual);
-    else this.#handedOver.set(usual, number);
-    this.release(deltaInode);
+    this.#takeBack(usual);
+    this.#taken.delete(number); // it has moved on
+    if (number !== usual) {
+      this.#handedOver.set(usual, number);
+      this.#taken.add(number);
+    }
+    if (!this.#copiedUp.delete(deltaInode)) {
+      this.#generations.set(deltaInode, (this.#generations.get(deltaInode) ?? 0) + 1);
+    }
   }
 
   /** Nothing has this path any more; what comes there next is another entry. */
   forgetPath(directory: number, name: string): void {
-    if (this.#handedOver.size > 0) this.#handedOver.delete(hashOfPath(directory, name));
+    if (this.#handedOver.size > 0) this.#takeBack(hashOfPath(directory, name));
   }
+
   /** Of an entry that lives in the delta. */
   ofDelta(deltaInode: number): number {
     const kept = this.#copiedUp.get(deltaInode);
     if (kept !== undefined) return kept;
+    const generation = this.#generations.size === 0 ? 0 : (this.#generations.get(deltaInode) ?? 0);
     const low = (deltaInode % LOW) ^ this.#key.readInt32LE(0);
-    const high = Math.floor(deltaInode / LOW) ^ this.#key.readInt32LE(4);
+    const high = Math.floor(deltaInode / LOW) ^ this.#key.readInt32LE(4) ^ Math.imul(generation, 0x9e3779b1);
     return join(Math.imul(low, 0x85ebca6b), Math.imul(high ^ low, 0xc2b2ae35), 0x7f);
   }
 
@@ -51,6 +69,13 @@ export class InodeNumbers {
   /** The delta's file is gone; its inode number may come back for another. */
   release(deltaInode: number): void {
     this.#copiedUp.delete(deltaInode);
+  }
+
+  #takeBack(usual: number): void {
+    const number = this.#handedOver.get(usual);
+    if (number === undefined) return;
+    this.#handedOver.delete(usual);
+    this.#taken.delete(number);
   }
 }
 

@@ -33,6 +33,7 @@ async function removeEntry(parent: number, name: string): Promise<void> {
     let carried = 0;
     for (let names = list(top); names.length > 0; names = list(top)) {
       for (const child of names) {
+        if (++removed % ENTRIES_A_TURN === 0) await nextTurn();
         if (syscalls.unlinkat(top, child) === 0) continue;
         const directory = check("open", openToRemove(top, child));
         for (const grandchild of list(directory)) {
@@ -41,7 +42,6 @@ async function removeEntry(parent: number, name: string): Promise<void> {
         }
         syscalls.close(directory);
         check("rmdir", syscalls.unlinkat(top, child, AT_REMOVEDIR));
-        if (++removed % ENTRIES_A_TURN === 0) await nextTurn();
       }
     }
   } finally {

@@ -107,13 +107,23 @@ function liftWhiteout(
   whiteout: syscalls.Stat | undefined,
   lower: syscalls.Stat | undefined,
 ): Settled {
-  if (lower !== undefined && whiteout !== undefined && !isLater(lower, whiteout)) return STAYS;
+  if (lower !== undefined && whiteout !== undefined && !isLater(bornAt(lower), bornAt(whiteout))) return STAYS;
   const code = unnoticed(directory, () => removeName(directory, whiteoutFor(name).name));
   return code < 0 ? STAYS : { outcome: "left", lower };
 }
 
-function isLater(a: syscalls.Stat, b: syscalls.Stat): boolean {
-  return a.ctime > b.ctime || (a.ctime === b.ctime && a.ctimeNs > b.ctimeNs);
+type Moment = readonly [seconds: number, nanoseconds: number];
+
+function isLater([a, aNs]: Moment, [b, bNs]: Moment): boolean {
+  return a > b || (a === b && aNs > bNs);
+}
+
+/**
+ * Of the content: a file is never written in place, a directory is what was last put into it. The last change, where there are
+ * no births, can only be later.
+ */
+function bornAt(stat: syscalls.Stat): Moment {
+  return stat.btime === 0 || stat.type === FileType.DIRECTORY ? [stat.ctime, stat.ctimeNs] : [stat.btime, stat.btimeNs];
 }
 
 // An ordinary user's codebase keeps its owner's bits on disk, whatever the mode says.

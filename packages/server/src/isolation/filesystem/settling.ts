@@ -2,7 +2,14 @@ import { syscalls } from "@agentfense/fuse";
 import type { Context, Writing } from "./context.ts";
 import { DELTA, type Node } from "./node.ts";
 import type { Refresh } from "./refresh.ts";
-import { type DeltaStamp, letGo, letGoDirectory, openToCodebase, type Settled, type SettlingPlace } from "./settlement.ts";
+import {
+  type DeltaStamp,
+  letGo,
+  letGoDirectory,
+  openToCodebase,
+  type Settled,
+  type SettlingPlace,
+} from "./settlement.ts";
 
 const { FileType } = syscalls;
 

@@ -2,25 +2,20 @@ import { Errno, ROOT_ID, syscalls } from "@agentfense/fuse";
 import { LEVEL, type LevelValue, type Policy, type Scope } from "@agentfense/permission";
 import type { Delta } from "./delta.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
-import { DirentType, readDirectory } from "./directory-reader.ts";
+import { DirentType } from "./directory-reader.ts";
 import { countHiddenLinks } from "./hidden-links.ts";
 import { InodeNumbers } from "./inode-numbers.ts";
+import { DELTA_ONLY, Layers } from "./layers.ts";
 import { textOf } from "./names.ts";
 import { DELTA, Node } from "./node.ts";
-import { isReserved, OPAQUE_MARKER } from "./whiteouts.ts";
 
-const { FileType, Open } = syscalls;
-
-/** Receives each name of a merged directory: its d_type, the layer it shows from, and its inode there. */
-type EachName = (name: string, type: number, layer: number, inode: number) => void;
+const { FileType } = syscalls;
 
 /** A descriptor of a directory and a name in it; with an empty name, the descriptor of the thing itself. */
 export interface Location {
   readonly fd: number;
   readonly name: string;
 }
-
-const DELTA_ONLY: readonly number[] = [DELTA];
 
 export interface TreeOptions {
   /** Descriptors of the codebase layers' roots, top first. */
@@ -34,23 +29,14 @@ export interface TreeOptions {
  * The union of delta and codebase, seen through the rules: which entries exist, in which layers, at which level, and the
  * table of nodes that the kernel knows. It reads; changes are made by others, who tell it.
  */
-export class Tree {
+export class Tree extends Layers {
   readonly root: Node;
-  readonly delta: Delta | undefined;
-  readonly descriptors: DescriptorCache;
   readonly inodes = new InodeNumbers();
-  /** The result of the last resolve(): attributes and layers of what was found. */
-  readonly stat = new syscalls.Stat();
-  foundLayers: readonly number[] = DELTA_ONLY;
-  /** Its inode in the topmost codebase layer, as Node.lowerInode has it. */
-  foundLower = 0;
   policy: Policy;
 
   readonly #nodes = new Map<number, Node>();
   /** Nodes of delta files with several names, by their inode there. */
   readonly #linked = new Map<number, Node>();
-  readonly #otherStat = new syscalls.Stat();
-  readonly #single: readonly (readonly number[])[];
   #hiddenLinks = new Map<number, number>();
   #nextId = ROOT_ID + 1;
   /** Counts changes of rules and moves of directories: what nodes remember of the rules is good for one epoch. */
@@ -59,11 +45,9 @@ export class Tree {
   #removals = 0;
 
   constructor(options: TreeOptions) {
-    this.delta = options.delta;
-    this.descriptors = options.descriptors;
+    super(options.delta, options.descriptors, options.lowers.length);
     this.policy = options.policy;
     const layers = [...(options.delta ? [DELTA] : []), ...options.lowers.map((_, index) => index + 1)];
-    this.#single = [DELTA_ONLY, ...options.lowers.map((_, index) => [index + 1])];
     this.root = new Node(ROOT_ID, ROOT_ID, FileType.DIRECTORY, undefined, "", layers);
     this.root.lookups = 1;
     this.root.children = new Map();
@@ -182,7 +166,8 @@ export class Tree {
       if (strictest?.level === LEVEL.none || (stricter && scope.level > LEVEL.none)) strictest = scope;
       strictest ??= scope;
     }
-    if (strictest === undefined && node.formerName) return this.childScope(node.formerName.parent, node.formerName.name);
+    if (strictest === undefined && node.formerName)
+      return this.childScope(node.formerName.parent, node.formerName.name);
     // Nameless: keeps what it had, or was made by the sandbox itself.
     return strictest ?? node.scope ?? this.policy.root;
   }
@@ -212,22 +197,6 @@ export class Tree {
   }
 
   // --- names ---------------------------------------------------------------------------------------------------------
-
-  /** Looks a name up in the layers, rules aside. 0 with `stat` and `foundLayers` filled in, or a negated errno. */
-  resolve(parent: Node, name: string): number {
-    const layers = parent.layers;
-    for (let i = 0; i < layers.length; i++) {
-      const layer = layers[i]!;
-      if (layer === DELTA && isReserved(name)) continue;
-      const directory = this.descriptors.get(parent, layer);
-      if (directory < 0) return directory;
-      const code = syscalls.statat(directory, name, this.stat);
-      if (code === 0) return this.#found(parent, name, i);
-      if (-code !== Errno.ENOENT) return code;
-      if (layer === DELTA && i + 1 < layers.length && this.whiteoutsOf(parent).has(name)) return -Errno.ENOENT;
-    }
-    return -Errno.ENOENT;
-  }
 
   /** The node for what the last resolve() found. It is kept until release() finds it unneeded. */
   bind(parent: Node, name: string): Node {
@@ -373,40 +342,6 @@ export class Tree {
     return again < 0 ? again : node;
   }
 
-  /** True if one of the layers beneath the delta has this name, shown or not: deleting it then needs a whiteout. */
-  lowerHolds(parent: Node, name: string): boolean {
-    return parent.layers.some((layer) => {
-      if (layer === DELTA) return false;
-      const directory = this.descriptors.get(parent, layer);
-      return directory >= 0 && syscalls.statat(directory, name, this.#otherStat) === 0;
-    });
-  }
-
-  whiteoutsOf(directory: Node): Set<string> {
-    if (directory.whiteouts === undefined) {
-      const fd = directory.inDelta ? this.descriptors.get(directory, DELTA) : -1;
-      directory.whiteouts = fd >= 0 && this.delta ? this.delta.readWhiteouts(fd) : new Set();
-    }
-    return directory.whiteouts;
-  }
-
-  /** Every name of a directory, rules aside, each once. The callback must not read directories itself. */
-  readNames(directory: Node, each: EachName): number {
-    const { layers } = directory;
-    const seen = layers.length > 1 ? new Set<string>() : undefined;
-    for (const layer of layers) {
-      const fd = this.descriptors.get(directory, layer);
-      if (fd < 0) return fd;
-      const code =
-        layer === DELTA ? this.#readDelta(directory, fd, seen, each) : this.#readLower(fd, layer, seen, each);
-      if (code < 0) return code;
-      if (layer === DELTA && directory.whiteouts !== undefined && seen !== undefined) {
-        for (const name of directory.whiteouts) seen.add(name);
-      }
-    }
-    return 0;
-  }
-
   /** Where the node is on disk now: a descriptor and a name in it, or the descriptor of the thing itself. */
   locate(node: Node): Location | number {
     if (node.orphan >= 0) return { fd: node.orphan, name: "" };
@@ -440,61 +375,6 @@ export class Tree {
     const parts = [name];
     for (let each: Node | undefined = parent; each?.parent !== undefined; each = each.parent) parts.push(each.name);
     return parts.reverse().join("/");
-  }
-
-  #readDelta(directory: Node, fd: number, seen: Set<string> | undefined, each: EachName): number {
-    const whiteouts = new Set<string>();
-    const code = readDirectory(fd, (name, type, inode) => {
-      if (isReserved(name)) this.delta?.collectWhiteout(fd, name, whiteouts);
-      else {
-        seen?.add(name);
-        each(name, type, DELTA, inode);
-      }
-    });
-    directory.whiteouts = whiteouts;
-    return code;
-  }
-
-  #readLower(fd: number, layer: number, seen: Set<string> | undefined, each: EachName): number {
-    return readDirectory(fd, (name, type, inode) => {
-      if (seen?.has(name)) return;
-      seen?.add(name);
-      each(name, type, layer, inode);
-    });
-  }
-
-  #found(parent: Node, name: string, index: number): number {
-    const layer = parent.layers[index]!;
-    const { type } = this.stat;
-    // Device nodes are refused to the sandbox, those of the codebase included.
-    if (type === FileType.CHARACTER || type === FileType.BLOCK) return -Errno.ENOENT;
-    this.foundLower = layer === DELTA ? 0 : this.stat.ino;
-    const mayMerge = type === FileType.DIRECTORY && index + 1 < parent.layers.length;
-    this.foundLayers = mayMerge ? this.#mergedLayers(parent, name, index) : this.#single[layer]!;
-    return 0;
-  }
-
-  #mergedLayers(parent: Node, name: string, index: number): readonly number[] {
-    const top = parent.layers[index]!;
-    const layers = [top];
-    for (const layer of parent.layers.slice(index + 1)) {
-      const directory = this.descriptors.get(parent, layer);
-      if (directory < 0 || syscalls.statat(directory, name, this.#otherStat) !== 0) continue;
-      if (this.#otherStat.type !== FileType.DIRECTORY) break;
-      if (this.foundLower === 0) this.foundLower = this.#otherStat.ino;
-      layers.push(layer);
-    }
-    const merges = layers.length > 1 && !(top === DELTA && this.#isOpaque(parent, name));
-    if (!merges && top === DELTA) this.foundLower = 0;
-    return merges ? layers : this.#single[top]!;
-  }
-
-  #isOpaque(parent: Node, name: string): boolean {
-    const fd = syscalls.openat(this.descriptors.get(parent, DELTA), name, Open.PATH | Open.DIRECTORY);
-    if (fd < 0) return false;
-    const opaque = syscalls.statat(fd, OPAQUE_MARKER, this.#otherStat) === 0;
-    syscalls.close(fd);
-    return opaque;
   }
 
   /** The directory that was known, with a codebase layer more or less: codebases change. */

@@ -28,11 +28,16 @@ export class Upkeep {
 
   /** Something at or below the path is open for writing. */
   isWritten(names: readonly string[]): boolean {
-    let top: Node | undefined = this.#context.tree.root;
-    for (const name of names) top = top?.children?.get(name);
+    const top = this.#known(names);
     const nodes = top === undefined ? [] : [top];
     for (const node of nodes) nodes.push(...(node.children?.values() ?? []));
     return nodes.some((node) => node.writers > 0);
+  }
+
+  /** Whiteouts of a directory were lifted. */
+  forgetWhiteouts(names: readonly string[]): void {
+    const directory = this.#known(names);
+    if (directory !== undefined) directory.whiteouts = undefined;
   }
 
   /** Counts anew what the delta holds, after somebody took much out of it. */
@@ -43,5 +48,11 @@ export class Upkeep {
     for (const node of tree.nodes()) {
       if (node.removed && node.inDelta && node.isRegular && node.openCount > 0) writing.quota.takeBytes(node.size);
     }
+  }
+
+  #known(names: readonly string[]): Node | undefined {
+    let node: Node | undefined = this.#context.tree.root;
+    for (const name of names) node = node?.children?.get(name);
+    return node;
   }
 }

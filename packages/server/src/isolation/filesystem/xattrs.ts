@@ -1,15 +1,19 @@
 import { Errno, type Reply, syscalls } from "@agentfense/fuse";
 
 // Only user.* attributes exist for the sandbox. Those of other name spaces belong to the host: they are neither shown nor
-// taken, and what asks for them (security.capability before a write, security.selinux from ls) hears that there is none.
+// taken, and what asks for them (security.capability before a write, security.selinux from ls) hears that there is none. So
+// do the delta's own.
 
 const USER_PREFIX = "user.";
+/** The delta's own notes on its files. */
+const OWN_PREFIX = "user.agentfense.";
+export const ORIGIN_XATTR = `${OWN_PREFIX}origin`;
 /** The largest value and list Linux allows. */
 const XATTR_MAX = 65536;
 const scratch = Buffer.alloc(XATTR_MAX);
 
 export function isUserXattr(name: string): boolean {
-  return name.startsWith(USER_PREFIX) && name.length > USER_PREFIX.length;
+  return name.startsWith(USER_PREFIX) && name.length > USER_PREFIX.length && !name.startsWith(OWN_PREFIX);
 }
 
 /** An entry: by the descriptor of its directory and its name, or, with an empty name, by its own descriptor. */

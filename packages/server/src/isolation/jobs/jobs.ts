@@ -3,7 +3,7 @@ import { settleChanges } from "../changes/settle.ts";
 import { copyContents } from "../codebase/copying.ts";
 import { materialise } from "../codebase/pinning.ts";
 import { receiveContent } from "../codebase/receiving.ts";
-import { cleanCodebases, removeDirectory } from "../codebase/removal.ts";
+import { cleanCodebases, releaseKept, removeDirectory } from "../codebase/removal.ts";
 import { inspectStaged } from "../codebase/staging.ts";
 import { runSteps } from "../codebase/steps.ts";
 import { collectChanges, diffChanges, listChanges, measureDelta, removeDelta } from "./deltas.ts";
@@ -26,6 +26,7 @@ export const JOBS = {
   runSteps,
   materialise,
   removeDirectory,
+  releaseKept,
   cleanCodebases,
   collectChanges,
   listChanges,

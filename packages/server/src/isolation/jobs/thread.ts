@@ -62,25 +62,31 @@ export class JobThread implements Jobs, AsyncDisposable {
   ): Promise<JobOutput<Name>> {
     if (this.#closed) throw new Error("the job threads are closed");
     options.signal?.throwIfAborted();
-    const member = await this.#leastBusy();
-    return (await member.run(name, input, options)) as JobOutput<Name>;
+    const place = this.#leastBusy();
+    const member = this.#members[place]!;
+    const able = member.alive ? member : await this.#replace(place, member);
+    return (await able.run(name, input, options)) as JobOutput<Name>;
   }
 
-  async #leastBusy(): Promise<Member> {
+  #leastBusy(): number {
     let best = 0;
     for (let index = 1; index < this.#members.length; index++) {
       if (this.#members[index]!.busy < this.#members[best]!.busy) best = index;
     }
-    const member = this.#members[best]!;
-    if (member.alive) return member;
-    // It died of a defect that its jobs were told of; the others need not suffer.
+    return best;
+  }
+
+  // It died of a defect that its jobs were told of; the others need not suffer.
+  async #replace(place: number, dead: Member): Promise<Member> {
     const fresh = await Member.start();
-    if (this.#closed || this.#members[best] !== member) {
+    if (this.#closed) {
       await fresh.stop();
-      return this.#leastBusy();
+      throw new Error("the job threads are closed");
     }
-    this.#members[best] = fresh;
-    return fresh;
+    const present = this.#members[place]!;
+    if (present !== dead) await fresh.stop();
+    else this.#members[place] = fresh;
+    return this.#members[place]!;
   }
 
   /** Waits for what runs, then ends the threads. */

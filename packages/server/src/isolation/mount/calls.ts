@@ -98,7 +98,10 @@ function discard({ upkeep }: Workspace, paths: readonly string[] | undefined): E
     onGone: (names) => gone.push(names),
   });
   const refresh = upkeep.refresh();
-  for (const names of gone) refresh.path(names, "replaced");
+  for (const names of gone) {
+    upkeep.forgetWhiteouts(names.slice(0, -1));
+    refresh.path(names, "replaced");
+  }
   upkeep.measureDelta();
   return { stale: refresh.finish(), discarded };
 }

@@ -17,8 +17,8 @@ import type { Owner } from "../filesystem/presentation.ts";
 import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../sandbox/api.ts";
-import { EngineThread } from "./engine-thread.ts";
 import { EngineCounters, type EngineCounts } from "./counters.ts";
+import { EngineThread } from "./engine-thread.ts";
 import type { EngineAnswer, EngineRequest, FromEngine } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
 

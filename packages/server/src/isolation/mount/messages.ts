@@ -39,7 +39,13 @@ export type FromEngine =
   | { readonly kind: "ready"; readonly mount: number; readonly passthrough: boolean }
   | { readonly kind: "closed"; readonly mount: number }
   | { readonly kind: "answer"; readonly mount: number; readonly call: number; readonly answer: EngineAnswer }
-  | { readonly kind: "refusal"; readonly mount: number; readonly call: number; readonly error: Error; readonly code?: string }
+  | {
+      readonly kind: "refusal";
+      readonly mount: number;
+      readonly call: number;
+      readonly error: Error;
+      readonly code?: string;
+    }
   | { readonly kind: "stale"; readonly mount: number; readonly stale: StaleReport }
   | { readonly kind: "event"; readonly mount: number; readonly event: FileSystemEvent }
   | { readonly kind: "log"; readonly mount: number | undefined; readonly message: string };

@@ -1,4 +1,4 @@
-import { readFile, realpath, stat, writeFile } from "node:fs/promises";
+import { readFile, realpath, statfs, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { unmountFuse } from "@agentfense/fuse";
 
@@ -58,7 +58,8 @@ export async function cleanStaleMount(mountPoint: string): Promise<boolean> {
 async function isDeadMount(path: string): Promise<boolean> {
   if ((await findMount(path)) === undefined) return false;
   try {
-    await stat(path);
+    // Attributes of a dead mount's root may still be in the kernel's cache; this is asked of the server every time.
+    await statfs(path);
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ENOTCONN";

@@ -143,5 +143,13 @@ export function noFiles(check: () => void): ViewFiles {
     check();
     throw fileFailed(path, "ENOTSUP");
   };
-  return { read: refuse, write: refuse, list: refuse, stat: refuse, makeDirectory: refuse, remove: refuse, move: refuse };
+  return {
+    read: refuse,
+    write: refuse,
+    list: refuse,
+    stat: refuse,
+    makeDirectory: refuse,
+    remove: refuse,
+    move: refuse,
+  };
 }

@@ -142,6 +142,7 @@ export interface SyncResult {
   readonly version: number;
   readonly conflicts: readonly ConflictRecord[];
   readonly skipped: readonly string[];
+  readonly superseded: readonly string[];
 }
 
 /** What the sandbox manager needs of the codebases beyond what clients do. */
@@ -151,7 +152,8 @@ export interface CodebaseLayers {
   /**
    * One sync: `collect` copies what it wants into the staging directory and gives the entries, which become one version.
    * Nobody else changes the codebase meanwhile. No entry: no version (undefined). `skipped` are paths that the codebase
-   * cannot hold, or not where they are: a name that is no text, a directory that is not empty. Version 0: nothing else.
+   * cannot hold, or not where they are: a name that is no text, a directory that is not empty. `superseded` are paths where
+   * the sandbox has what others have replaced meanwhile, and nothing of its own. Version 0: nothing else.
    */
   sync(
     codebaseId: string,

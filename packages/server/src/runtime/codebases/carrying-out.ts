@@ -1,5 +1,6 @@
 import type { Step } from "../../isolation/codebase/steps.ts";
 import type { EntryRecord, VersionChangeRecord } from "../store/store.ts";
+import type { Growth } from "./quotas.ts";
 import type { PathChange } from "./wanted.ts";
 
 /** A change as the journal has it. */
@@ -93,17 +94,16 @@ class KeptNames {
 }
 
 /** What a change does to the counters. */
-export function growthOf(changes: readonly Pick<PathChange, "before" | "after">[]): {
-  readonly bytes: number;
-  readonly files: number;
-} {
+export function growthOf(changes: readonly Pick<PathChange, "before" | "after">[]): Growth {
   let bytes = 0;
   let files = 0;
+  let directories = 0;
   for (const { before, after } of changes) {
     bytes += (after?.size ?? 0) - (before?.size ?? 0);
     files += countOf(after) - countOf(before);
+    directories += Number(after?.kind === "directory") - Number(before?.kind === "directory");
   }
-  return { bytes, files };
+  return { bytes, files, directories };
 }
 
 function concernsFile({ before, after }: PathChange): boolean {

@@ -14,6 +14,7 @@ import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import type { Head, Heads } from "./heads.ts";
 import type { LogLine } from "./options.ts";
 import type { Quotas } from "./quotas.ts";
+import type { VersionRetention } from "./retention.ts";
 import type { Staging } from "./staging.ts";
 
 export interface ChangerParts {
@@ -21,6 +22,7 @@ export interface ChangerParts {
   readonly disk: CodebaseDisk;
   readonly heads: Heads;
   readonly quotas: Quotas;
+  readonly retention: VersionRetention;
   readonly clock: { now(): number };
   readonly log: (line: LogLine) => void;
 }
@@ -59,6 +61,7 @@ export interface Turn {
  * 3. The journal has it: from here on it happens, crash or not.
  * 4. The disk carries out the steps, each of which can be done twice.
  * 5. The manifest says so too, and the journal is gone.
+ * 6. Versions that are too many go. Nobody waits for that but the next change, so they are never more than one too many.
  */
 export class Changer {
   readonly #parts: ChangerParts;
@@ -92,9 +95,11 @@ export class Changer {
 
   /** Whoever has the turn is alone with the codebase, apart from readers. */
   async turn<Result>(codebaseId: string, work: (turn: Turn) => Promise<Result>): Promise<Result> {
-    const { heads, store, clock } = this.#parts;
+    const { heads, retention, store, clock } = this.#parts;
     const head = heads.of(codebaseId);
-    return await head.lock.run(async () => {
+    let { generation } = head;
+    const change = async (): Promise<Result> => {
+      generation = head.generation;
       try {
         if (head.journal !== undefined) await this.#finish(head, head.journal);
         const record = await store.codebase(codebaseId);
@@ -109,6 +114,9 @@ export class Changer {
       } catch (error) {
         throw await this.#errorFor(codebaseId, error);
       }
+    };
+    return await head.lock.run(change, async () => {
+      if (head.generation !== generation) await retention.apply(codebaseId);
     });
   }
 
@@ -137,21 +145,22 @@ export class Changer {
     };
     const plan: StoredPlan = { upload: change.staging.upload, steps };
     const journal: JournalRecord = { codebaseId: record.id, version, changes, plan };
-    await this.#parts.quotas.admit(record.ownerId, growth, async () => {
+    return await this.#parts.quotas.admit(record.ownerId, growth, async () => {
       await this.#parts.store.beginChange(journal);
       change.staging.handOver();
       head.begin(journal);
-      await this.#finish(head, journal);
+      return { ...version, createdAtMs: await this.#finish(head, journal) };
     });
-    return version;
   }
 
-  async #finish(head: Head, journal: JournalRecord): Promise<void> {
+  /** Gives the time at which it was done. */
+  async #finish(head: Head, journal: JournalRecord): Promise<number> {
     const { codebaseId, version, changes } = journal;
     const { upload, steps } = journal.plan as StoredPlan;
     const { disk, store, log } = this.#parts;
     const { hasLeftovers } = await disk.runSteps(codebaseId, version.version, upload, steps);
-    await store.finishChange(codebaseId);
+    const finishedAtMs = this.#parts.clock.now();
+    await store.finishChange(codebaseId, finishedAtMs);
     head.finish();
     if (hasLeftovers) {
       await disk.removeStaging(codebaseId, upload).catch((error: unknown) => {
@@ -164,6 +173,7 @@ export class Changer {
       paths: changes.map(({ path }) => path),
       sandboxId: version.sandboxId,
     });
+    return finishedAtMs;
   }
 
   async #tell(change: CodebaseChange): Promise<void> {

@@ -6,11 +6,12 @@ import { unpackArchive } from "./archive-in.ts";
 import { mismatch, receiveBatch } from "./batch.ts";
 import { stepsFor, stepsForMove } from "./carrying-out.ts";
 import { stageContent } from "./content.ts";
-import { toRuntimeError } from "./errors.ts";
+import { codebaseNotFound, receiving } from "./errors.ts";
 import { planMove } from "./moving.ts";
 import { type Parts, visibleCodebase, witness } from "./parts.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, fileNotFound, shown } from "./paths.ts";
 import { planChanges } from "./planning.ts";
+import { requireVersion } from "./snapshots.ts";
 import { Staging } from "./staging.ts";
 import { loadSurroundings } from "./surroundings.ts";
 import type { Wanted } from "./wanted.ts";
@@ -60,13 +61,15 @@ export class Changing implements Pick<Codebases, Methods> {
     await using staging = new Staging(disk, id);
     using meter = quotas.meter(record.ownerId);
     meter.begin(checked, "file", totalSize ?? 0);
-    const received = await this.#receive(checked, content, staging, (bytes) => {
+    meter.announce(totalSize ?? 0);
+    const count = (bytes: number): void => {
       options.signal?.throwIfAborted();
       meter.add(checked, bytes);
       if (totalSize !== undefined && meter.bytes > totalSize) {
         throw mismatch(checked, `more than the ${totalSize} bytes arrived that were announced`);
       }
-    });
+    };
+    const received = await this.#receiving(id, content, (items) => receiveFile(items, staging, count));
     if (totalSize !== undefined && received.size !== totalSize) {
       throw mismatch(checked, `${received.size} bytes arrived, ${totalSize} were announced`);
     }
@@ -112,7 +115,7 @@ export class Changing implements Pick<Codebases, Methods> {
     checkBase(record, options.baseVersion);
     await using staging = new Staging(this.#parts.disk, id);
     using meter = this.#parts.quotas.meter(record.ownerId);
-    const wanted = await translated(receiveBatch(pieces, staging, meter, options.signal));
+    const wanted = await this.#receiving(id, pieces, (items) => receiveBatch(items, staging, meter, options.signal));
     const bytesReceived = meter.bytes;
     const { version, made } = await this.#change(id, {
       origin: "upload",
@@ -133,7 +136,7 @@ export class Changing implements Pick<Codebases, Methods> {
     tar: AsyncIterable<Uint8Array>,
     options: BatchOptions = {},
   ): Promise<BatchResult> {
-    return await this.batch(caller, id, unpackArchive(tar), options);
+    return await this.batch(caller, id, unpackArchive(this.#parts.quotas.bounded(tar)), options);
   }
 
   async deleteFile(
@@ -183,15 +186,17 @@ export class Changing implements Pick<Codebases, Methods> {
     const { store } = this.#parts;
     const current = await store.version(id, version);
     if (current === undefined) throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found`);
-    // What the version had at every path that was changed since; it can only grow while nobody has the turn.
-    const load = async (): Promise<readonly Wanted[]> =>
-      (await store.firstChangesAfter(id, version, {})).map(({ path, before, keptAs }): Wanted => {
+    // What the version had at every path that was changed since. It stays while we have the turn, if it is still there.
+    const load = async (): Promise<readonly Wanted[]> => {
+      await requireVersion(store, id, version);
+      return (await store.firstChangesAfter(id, version, {})).map(({ path, before, keptAs }): Wanted => {
         if (before === undefined) return { kind: "absent", path };
         const { kind, mode, target, size, sha256, modifiedAtMs } = before;
         if (kind === "directory") return { kind, path, mode };
         if (kind === "symlink") return { kind, path, target };
         return { kind, path, mode, size, sha256, modifiedAtMs, content: { at: "kept", keptAs } };
       });
+    };
     const message = `rollback to version ${version}`;
     const outcome = await this.#change(id, { origin: "rollback", wanted: load, staging, message });
     if (outcome.made === undefined) return (await store.version(id, outcome.version)) ?? current;
@@ -226,21 +231,20 @@ export class Changing implements Pick<Codebases, Methods> {
     });
   }
 
-  async #receive(
-    path: string,
-    content: AsyncIterable<Uint8Array>,
-    staging: Staging,
-    count: (bytes: number) => void,
-  ): Promise<{ readonly size: number; readonly sha256: string }> {
-    await using sender = staging.send();
-    const index = await sender.begin();
-    for await (const chunk of content) {
-      count(chunk.length);
-      await translated(sender.write(chunk));
+  // A codebase that is deleted takes its staging directories along.
+  async #receiving<Item, Result>(
+    id: string,
+    source: AsyncIterable<Item>,
+    work: (items: AsyncIterable<Item>) => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      return await receiving(source, work);
+    } catch (error) {
+      if (!(error instanceof RuntimeError) || error.code !== "INTERNAL") throw error;
+      if ((await this.#parts.store.codebase(id)) === undefined) throw codebaseNotFound();
+      this.#parts.log({ level: "error", message: "an upload failed", codebaseId: id, error: error.cause });
+      throw error;
     }
-    const received = (await translated(sender.end()))[index];
-    if (received === undefined) throw new RuntimeError("INTERNAL", `${shown(path)} was not received`);
-    return received;
   }
 
   #witnessUpload(caller: Caller, record: CodebaseRecord, made: VersionRecord, bytes: number): void {
@@ -249,12 +253,18 @@ export class Changing implements Pick<Codebases, Methods> {
   }
 }
 
-async function translated<Result>(work: Promise<Result>): Promise<Result> {
-  try {
-    return await work;
-  } catch (error) {
-    throw toRuntimeError(error);
+async function receiveFile(
+  content: AsyncIterable<Uint8Array>,
+  staging: Staging,
+  count: (bytes: number) => void,
+): Promise<{ readonly size: number; readonly sha256: string }> {
+  await using sender = staging.send();
+  const index = await sender.begin();
+  for await (const chunk of content) {
+    count(chunk.length);
+    await sender.write(chunk);
   }
+  return (await sender.end())[index]!;
 }
 
 function checkBase(record: CodebaseRecord, baseVersion: number | undefined): void {

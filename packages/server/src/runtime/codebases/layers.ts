@@ -1,19 +1,20 @@
 import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
 import type { PinnedEntry } from "../../isolation/codebase/pinning.ts";
 import { RuntimeError } from "../errors.ts";
-import type { CodebaseMetadata, ConflictRecord, VersionRecord } from "../store/store.ts";
+import type { CodebaseMetadata } from "../store/store.ts";
 import type { CodebaseChange, CodebaseLayers, StagedEntry, SyncResult } from "./api.ts";
 import { stepsFor } from "./carrying-out.ts";
 import type { Changer } from "./changer.ts";
 import { stageContent } from "./content.ts";
 import { codebaseNotFound, toRuntimeError } from "./errors.ts";
+import { conflictsOf, foreignWork, supersededPaths } from "./foreign-work.ts";
 import { KeyedLocks } from "./lock.ts";
 import { isPath } from "./paths.ts";
 import { planChanges } from "./planning.ts";
 import { resolveVersion, type Snapshots } from "./snapshots.ts";
 import { Staging } from "./staging.ts";
 import { loadSurroundings } from "./surroundings.ts";
-import type { PathChange, Wanted } from "./wanted.ts";
+import type { Wanted } from "./wanted.ts";
 
 export interface LayerParts {
   readonly store: CodebaseMetadata;
@@ -77,18 +78,23 @@ export class Layers implements CodebaseLayers {
         await checkStaged(staging, entries);
         const storable = entries.filter(isStorable);
         const unstorable = entries.filter((entry) => !isStorable(entry)).map(({ path }) => path);
-        const wanted = storable.map(wantedOf);
+        const work = await foreignWork(store, codebaseId, sandboxId, storable);
+        const superseded = supersededPaths(storable, work);
+        const wanted = storable.filter(({ path }) => !superseded.has(path)).map(wantedOf);
         const surroundings = await loadSurroundings(store, codebaseId, wanted, { everything: false });
         const plan = planChanges(wanted, surroundings, turn.stamp, { replaceAll: false, onProblem: "skip" });
         const { changes } = plan;
         const skipped = [...unstorable, ...plan.skipped];
-        if (changes.length === 0) return skipped.length === 0 ? undefined : { version: 0, conflicts: [], skipped };
+        const left = { skipped, superseded: [...superseded] };
+        if (changes.length === 0) {
+          return skipped.length + superseded.size === 0 ? undefined : { version: 0, conflicts: [], ...left };
+        }
         const staged = await stageContent(store, codebaseId, staging, changes);
-        const conflicts = await this.#conflicts(codebaseId, sandboxId, changes, entries);
+        const conflicts = conflictsOf(changes, work);
         const carried = stepsFor(changes, turn.stamp.version, staged);
         const origin = { origin: "sync", message: "", sandboxId } as const;
         const { version } = await turn.commit(staging, carried, origin, conflicts);
-        return { version, conflicts, skipped };
+        return { version, conflicts, ...left };
       });
     } catch (error) {
       throw fault === undefined ? error : fault.error;
@@ -120,29 +126,6 @@ export class Layers implements CodebaseLayers {
     await this.#parts.disk.unpin(codebaseId, version).catch((error: unknown) => {
       throw toRuntimeError(error);
     });
-  }
-
-  /** Entries that somebody else made after the sandbox had made its own. */
-  async #conflicts(
-    codebaseId: string,
-    sandboxId: string,
-    changes: readonly PathChange[],
-    entries: readonly StagedEntry[],
-  ): Promise<readonly ConflictRecord[]> {
-    const madeAtMs = new Map(entries.map((entry) => [entry.path, entry.madeAtMs]));
-    const versions = new Map<number, VersionRecord | undefined>();
-    const conflicts: ConflictRecord[] = [];
-    for (const { path, before } of changes) {
-      const made = madeAtMs.get(path);
-      if (before === undefined || before.kind === "directory" || made === undefined) continue;
-      if (!versions.has(before.version)) {
-        versions.set(before.version, await this.#parts.store.version(codebaseId, before.version));
-      }
-      const replaced = versions.get(before.version);
-      if (replaced === undefined || replaced.createdAtMs <= made || replaced.sandboxId === sandboxId) continue;
-      conflicts.push({ path, replacedVersion: replaced.version, replacedSandboxId: replaced.sandboxId });
-    }
-    return conflicts;
   }
 }
 

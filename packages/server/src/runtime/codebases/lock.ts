@@ -2,9 +2,10 @@
 export class Lock {
   #last: Promise<unknown> = Promise.resolve();
 
-  run<Result>(work: () => Promise<Result>): Promise<Result> {
+  /** `after` is done when the caller has its result, and before the next one's turn; it does not throw. */
+  run<Result>(work: () => Promise<Result>, after?: () => Promise<void>): Promise<Result> {
     const turn = this.#last.then(work);
-    this.#last = turn.catch(() => {});
+    this.#last = turn.then(after, after).catch(() => {});
     return turn;
   }
 }

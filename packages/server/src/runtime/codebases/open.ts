@@ -1,16 +1,17 @@
 import { mkdir } from "node:fs/promises";
 import { CodebaseDisk } from "../../isolation/codebase/disk.ts";
-import type { CodebaseMetadata } from "../store/store.ts";
+import type { KnownCodebase } from "../../isolation/codebase/removal.ts";
 import type { CodebaseLayers, Codebases } from "./api.ts";
-import { Changer } from "./changer.ts";
+import { Changer, type ChangerParts } from "./changer.ts";
 import { Changing } from "./changing.ts";
 import { Heads } from "./heads.ts";
 import { Layers } from "./layers.ts";
-import { type CodebasesOptions, type LogLine, NO_LIMITS } from "./options.ts";
+import { type CodebasesOptions, DEFAULT_RETENTION, NO_LIMITS } from "./options.ts";
 import type { Parts } from "./parts.ts";
 import { Quotas } from "./quotas.ts";
 import { Reading } from "./reading.ts";
 import { Registry } from "./registry.ts";
+import { VersionRetention } from "./retention.ts";
 import { Snapshots } from "./snapshots.ts";
 
 /** The codebases of this server. What was under way when the last one died is finished, and what it left is gone. */
@@ -23,13 +24,16 @@ export async function openCodebases(options: CodebasesOptions): Promise<Codebase
   const heads = new Heads();
   const quotas = new Quotas({ ...NO_LIMITS, ...options.limits }, store);
   const clock = options.clock ?? { now: () => Date.now() };
-  const changer = new Changer({ store, disk, heads, quotas, clock, log });
+  const retention = undo.use(
+    new VersionRetention({ store, disk, keep: { ...DEFAULT_RETENTION, ...options.retention }, log }),
+  );
+  const changer = new Changer({ store, disk, heads, quotas, retention, clock, log });
   const snapshots = new Snapshots({ store, disk, heads });
   const record = (entry: Parameters<Parts["record"]>[0]): void => audit?.record(entry);
   const parts: Parts = { store, disk, heads, changer, snapshots, quotas, clock, log, record };
 
   const unfinished = await changer.rollForward();
-  await cleanUp(store, disk, unfinished, log);
+  await cleanUp({ store, disk, retention, log }, unfinished);
 
   const registry = new Registry(parts);
   const reading = new Reading(parts);
@@ -63,16 +67,15 @@ export async function openCodebases(options: CodebasesOptions): Promise<Codebase
 
 const PAGE = 1000;
 
+/** The retention may be another than it was, and a change may have been the last thing the server did. */
 async function cleanUp(
-  store: CodebaseMetadata,
-  disk: CodebaseDisk,
+  { store, disk, retention, log }: Pick<ChangerParts, "store" | "disk" | "retention" | "log">,
   unfinished: readonly string[],
-  log: (line: LogLine) => void,
 ): Promise<void> {
-  const known: string[] = [];
+  const known: KnownCodebase[] = [];
   for (let after: readonly [number, string] | undefined; ; ) {
     const page = await store.listCodebases({ ...(after === undefined ? {} : { after }), limit: PAGE });
-    known.push(...page.map(({ id }) => id));
+    for (const { id } of page) known.push({ id, oldest: await retention.apply(id) });
     const last = page.at(-1);
     if (page.length < PAGE || last === undefined) break;
     after = [last.createdAtMs, last.id];

@@ -1,6 +1,6 @@
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { AuditLog } from "../audit/api.ts";
-import type { CodebaseMetadata } from "../store/store.ts";
+import type { CodebaseMetadata, Retention } from "../store/store.ts";
 import type { CodebaseLimits } from "./quotas.ts";
 
 export interface LogLine {
@@ -17,6 +17,8 @@ export interface CodebasesOptions {
   readonly jobs: Jobs;
   /** Default: none. */
   readonly limits?: Partial<CodebaseLimits>;
+  /** Of each codebase; default: DEFAULT_RETENTION. */
+  readonly retention?: Partial<Retention>;
   readonly audit?: Pick<AuditLog, "record">;
   readonly clock?: { now(): number };
   readonly log?: (line: LogLine) => void;
@@ -24,7 +26,10 @@ export interface CodebasesOptions {
 
 export const NO_LIMITS: CodebaseLimits = {
   maxFileSize: 0,
+  maxUploadSize: 0,
   maxBytesPerOwner: 0,
   maxFilesPerOwner: 0,
   maxCodebasesPerOwner: 0,
 };
+
+export const DEFAULT_RETENTION: Retention = { versions: 1000, bytes: 10 * 1024 ** 3 };

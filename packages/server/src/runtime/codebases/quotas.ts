@@ -1,14 +1,16 @@
 import { RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata } from "../store/store.ts";
 import { KeyedLocks } from "./lock.ts";
-import { shown } from "./paths.ts";
+import { parentOf, shown } from "./paths.ts";
 
 /** 0 is no limit. */
 export interface CodebaseLimits {
   readonly maxFileSize: number;
-  /** Of all codebases of an owner together; content of old versions does not count. */
+  /** Everything that one upload, batch or archive sends. */
+  readonly maxUploadSize: number;
+  /** Of all codebases of an owner together. What old versions keep does not count: the retention bounds that. */
   readonly maxBytesPerOwner: number;
-  /** Files and symbolic links. */
+  /** Files and symbolic links; and as many directories. */
   readonly maxFilesPerOwner: number;
   readonly maxCodebasesPerOwner: number;
 }
@@ -16,6 +18,7 @@ export interface CodebaseLimits {
 export interface Growth {
   readonly bytes: number;
   readonly files: number;
+  readonly directories: number;
 }
 
 /** What owners may have. What is about to be stored counts as if it were, so that two uploads at once do not exceed it. */
@@ -32,7 +35,13 @@ export class Quotas {
   }
 
   /** Refuses what would exceed the owner's limits; else does it. What makes nothing grow is never refused. */
-  async admit<Result>(ownerId: string, growth: Growth, store: () => Promise<Result>): Promise<Result> {
+  async admit<Result>(ownerId: string, asked: Growth, store: () => Promise<Result>): Promise<Result> {
+    // Room that is about to become free is not given away: what frees it may fail.
+    const growth: Growth = {
+      bytes: Math.max(0, asked.bytes),
+      files: Math.max(0, asked.files),
+      directories: Math.max(0, asked.directories),
+    };
     await this.#locks.run(ownerId, async () => {
       const usage = await this.#store.ownerUsage(ownerId);
       const promised = this.#promised.get(ownerId) ?? NOTHING;
@@ -43,15 +52,17 @@ export class Quotas {
       if (growth.files > 0 && exceeds(usage.fileCount + promised.files + growth.files, maxFilesPerOwner)) {
         throw tooMany("max_files_per_owner", maxFilesPerOwner, `all codebases of an owner may have`, "files");
       }
+      const directories = usage.directoryCount + promised.directories + growth.directories;
+      if (growth.directories > 0 && exceeds(directories, maxFilesPerOwner)) throw tooManyDirectories(maxFilesPerOwner);
       this.#promise(ownerId, growth);
     });
     try {
       return await store();
     } finally {
       // Under the lock, so that nobody has seen the usage before and sees the promise gone.
-      await this.#locks.run(ownerId, async () =>
-        this.#promise(ownerId, { bytes: -growth.bytes, files: -growth.files }),
-      );
+      const { bytes, files, directories } = growth;
+      const undone = { bytes: -bytes, files: -files, directories: -directories };
+      await this.#locks.run(ownerId, async () => this.#promise(ownerId, undone));
     }
   }
 
@@ -65,6 +76,16 @@ export class Quotas {
       }
       return await create();
     });
+  }
+
+  /** An archive as it arrives, refused when it is too long: what it has besides content is sent too. */
+  async *bounded(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    let bytes = 0;
+    for await (const chunk of archive) {
+      bytes += chunk.length;
+      checkUpload(bytes, this.#limits);
+      yield chunk;
+    }
   }
 
   /** Counts an upload as it arrives. Dispose of it when the content is stored, or not wanted. */
@@ -81,12 +102,13 @@ export class Quotas {
     const promised = this.#promised.get(ownerId) ?? NOTHING;
     const bytes = promised.bytes + growth.bytes;
     const files = promised.files + growth.files;
-    if (bytes === 0 && files === 0) this.#promised.delete(ownerId);
-    else this.#promised.set(ownerId, { bytes, files });
+    const directories = promised.directories + growth.directories;
+    if (bytes === 0 && files === 0 && directories === 0) this.#promised.delete(ownerId);
+    else this.#promised.set(ownerId, { bytes, files, directories });
   }
 }
 
-const NOTHING: Growth = { bytes: 0, files: 0 };
+const NOTHING: Growth = { bytes: 0, files: 0, directories: 0 };
 
 /** The sizes of one upload: that of its files, and what the owner has under way altogether. */
 export class UploadMeter implements Disposable {
@@ -95,11 +117,18 @@ export class UploadMeter implements Disposable {
   #file = 0;
   #files = 0;
   #entries = 0;
+  /** Those that entries name and those on the way to them. */
+  readonly #directories = new Set<string>();
   bytes = 0;
 
   constructor(limits: CodebaseLimits, count: (bytes: number) => number) {
     this.#limits = limits;
     this.#count = count;
+  }
+
+  /** So much is announced to come altogether. */
+  announce(bytes: number): void {
+    checkUpload(bytes, this.#limits);
   }
 
   /** Another entry; its size, where it is announced. */
@@ -109,10 +138,16 @@ export class UploadMeter implements Disposable {
     if (exceeds(size, maxFileSize)) throw tooLarge(path, maxFileSize);
     if (kind === "file" || kind === "symlink") this.#files += 1;
     this.#entries += 1;
-    // Directories and absences cost memory until the end too.
+    // Absences cost memory until the end too.
     if (exceeds(this.#files, maxFilesPerOwner) || exceeds(this.#entries, maxFilesPerOwner * 2)) {
       throw tooMany("max_files_per_owner", maxFilesPerOwner, "all codebases of an owner may have", "files");
     }
+    if (maxFilesPerOwner === 0 || kind === "absent") return;
+    let directory = kind === "directory" ? path : parentOf(path);
+    for (; directory !== "" && !this.#directories.has(directory); directory = parentOf(directory)) {
+      this.#directories.add(directory);
+    }
+    if (exceeds(this.#directories.size, maxFilesPerOwner)) throw tooManyDirectories(maxFilesPerOwner);
   }
 
   add(path: string, bytes: number): void {
@@ -121,6 +156,7 @@ export class UploadMeter implements Disposable {
     this.bytes += bytes;
     const arriving = this.#count(bytes);
     if (exceeds(this.#file, maxFileSize)) throw tooLarge(path, maxFileSize);
+    checkUpload(this.bytes, this.#limits);
     if (exceeds(arriving, maxBytesPerOwner)) {
       throw tooMany("max_bytes_per_owner", maxBytesPerOwner, "all codebases of an owner may have", "bytes");
     }
@@ -134,6 +170,18 @@ export class UploadMeter implements Disposable {
 
 function exceeds(value: number, limit: number): boolean {
   return limit > 0 && value > limit;
+}
+
+function checkUpload(bytes: number, { maxUploadSize }: CodebaseLimits): void {
+  if (!exceeds(bytes, maxUploadSize)) return;
+  throw new RuntimeError("LIMIT_EXCEEDED", `an upload may have ${maxUploadSize} bytes at most`, {
+    details: { limit: "max_upload_size", value: String(maxUploadSize) },
+    hint: "send it in several uploads",
+  });
+}
+
+function tooManyDirectories(limit: number): RuntimeError {
+  return tooMany("max_files_per_owner", limit, "all codebases of an owner may have", "directories");
 }
 
 function tooLarge(path: string, limit: number): RuntimeError {

@@ -10,7 +10,7 @@ import { isEmptyContent } from "./content.ts";
 import { toRuntimeError } from "./errors.ts";
 import { type Parts, visibleCodebase } from "./parts.ts";
 import { checkDirectory, checkPath, fileNotFound, shown } from "./paths.ts";
-import { resolveVersion } from "./snapshots.ts";
+import { requireVersion, resolveVersion } from "./snapshots.ts";
 
 type Methods = "compare" | "listFiles" | "download" | "downloadArchive" | "listVersions" | "getVersion";
 
@@ -81,7 +81,6 @@ export class Reading implements Pick<Codebases, Methods> {
     const checked = checkPath(path);
     const record = await visibleCodebase(this.#parts, caller, id);
     const version = resolveVersion(record, options.version ?? 0);
-    options.signal?.throwIfAborted();
     const { entry, fd } = await this.#translated(this.#parts.snapshots.openFile(id, version, checked));
     return { entry, content: new OpenContent(fd, entry.size, options.signal) };
   }
@@ -125,9 +124,13 @@ export class Reading implements Pick<Codebases, Methods> {
   ): Promise<{ readonly version: VersionRecord; readonly changes: readonly VersionChange[] }> {
     const record = await visibleCodebase(this.#parts, caller, id);
     const wanted = resolveVersion(record, version);
-    const found = await this.#parts.store.version(id, wanted);
-    if (found === undefined) throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found`);
+    // In this order: a version that is there in the end had its changes before.
     const changes = await this.#parts.store.changesOf(id, wanted);
+    const found = await this.#parts.store.version(id, wanted);
+    if (found === undefined) {
+      await requireVersion(this.#parts.store, id, wanted);
+      throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found`);
+    }
     return {
       version: found,
       changes: changes.map(({ path, before, after }) => ({

@@ -1,6 +1,7 @@
 import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
 import { RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata, CodebaseRecord, EntryRecord, VersionChangeRecord } from "../store/store.ts";
+import { codebaseNotFound } from "./errors.ts";
 import type { Head, Heads } from "./heads.ts";
 import { comparePaths, fileNotFound, parentOf, shown } from "./paths.ts";
 
@@ -50,7 +51,7 @@ export class Snapshots {
   /** For those who have the codebase's turn. */
   async listNow(codebaseId: string, version: number, query: ListQuery): Promise<Omit<Listing, "generation">> {
     const { directory, recursive, after = "", limit } = query;
-    const changes = (await this.#store.firstChangesAfter(codebaseId, version, { directory })).filter(
+    const changes = (await this.#changesAfter(codebaseId, version, { directory })).filter(
       ({ path }) => isListed(path, query) && comparePaths(path, after) > 0,
     );
     const asked = { directory, recursive, ...(after === "" ? {} : { after }) };
@@ -81,7 +82,7 @@ export class Snapshots {
     const head = this.#heads.of(codebaseId);
     const opened = await this.#settled(head, async () => {
       const { generation } = head;
-      const [change] = await this.#store.firstChangesAfter(codebaseId, version, { path });
+      const [change] = await this.#changesAfter(codebaseId, version, { path });
       const entry = change === undefined ? await this.#store.entry(codebaseId, path) : change.before;
       if (entry === undefined || entry.kind !== "file" || head.generation !== generation)
         return { entry, fd: undefined };
@@ -96,31 +97,51 @@ export class Snapshots {
     if (entry.kind !== "file") {
       throw new RuntimeError("FILE_WRONG_KIND", `${shown(path)} is a ${entry.kind}, not a file`, { details: { path } });
     }
-    if (fd === undefined) throw lost(path);
+    if (fd === undefined) throw await this.#lost(codebaseId, version, path);
     return { entry, fd };
   }
 
-  /** Opens the files of a version one after the other, however long that takes and whatever changes meanwhile. */
+  /**
+   * Opens the files of a version one after the other, however long that takes and whatever changes meanwhile, for as long as
+   * the version is kept.
+   */
   opener(codebaseId: string, version: number, directory: string, listing: Listing): (path: string) => Promise<number> {
     const head = this.#heads.of(codebaseId);
     let { keptAs, generation } = listing;
     return async (path) => {
       while (head.generation !== generation) {
         const now = head.generation;
-        keptAs = keptNames(await this.#store.firstChangesAfter(codebaseId, version, { directory }));
+        keptAs = keptNames(await this.#changesAfter(codebaseId, version, { directory }));
         generation = now;
       }
       const kept = keptAs.get(path);
       const fd =
         kept === undefined ? head.openFile(this.#disk, codebaseId, path) : this.#disk.openKept(codebaseId, kept);
-      if (fd === undefined) throw lost(path);
+      if (fd === undefined) throw await this.#lost(codebaseId, version, path);
       return fd;
     };
   }
 
   async #entryNow(codebaseId: string, version: number, path: string): Promise<EntryRecord | undefined> {
-    const [change] = await this.#store.firstChangesAfter(codebaseId, version, { path });
+    const [change] = await this.#changesAfter(codebaseId, version, { path });
     return change === undefined ? await this.#store.entry(codebaseId, path) : change.before;
+  }
+
+  /** Asked in this order: a version that is there in the end was there when its changes were read. */
+  async #changesAfter(
+    codebaseId: string,
+    version: number,
+    query: { readonly path?: string; readonly directory?: string },
+  ): Promise<readonly VersionChangeRecord[]> {
+    const changes = await this.#store.firstChangesAfter(codebaseId, version, query);
+    await requireVersion(this.#store, codebaseId, version);
+    return changes;
+  }
+
+  /** The content goes after its version, so it may have gone since that was looked for. */
+  async #lost(codebaseId: string, version: number, path: string): Promise<RuntimeError> {
+    await requireVersion(this.#store, codebaseId, version);
+    return lost(path);
   }
 
   async #settled<Result extends object | undefined>(head: Head, read: () => Promise<Result>): Promise<Result> {
@@ -144,6 +165,19 @@ export function resolveVersion(record: CodebaseRecord, version: number): number 
   throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found: the newest is ${record.version}`, {
     details: { version: String(record.version) },
   });
+}
+
+/** Throws unless the version is kept. Version 0, that of a codebase without any, is. */
+export async function requireVersion(
+  store: Pick<CodebaseMetadata, "codebase" | "version">,
+  codebaseId: string,
+  version: number,
+): Promise<void> {
+  if (version === 0 || (await store.version(codebaseId, version)) !== undefined) return;
+  const record = await store.codebase(codebaseId);
+  if (record === undefined) throw codebaseNotFound();
+  resolveVersion(record, version);
+  throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found: it is no longer kept`);
 }
 
 function isOpened(result: object | undefined): result is { readonly fd: number } {

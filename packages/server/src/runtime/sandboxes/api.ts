@@ -26,7 +26,8 @@ export interface CreateSandboxRequest {
   readonly image: string;
   readonly resources: ResourceRecord;
   readonly sync?: SyncMode;
-  readonly network: NetworkName;
+  /** Absent: the server's default. */
+  readonly network?: NetworkName;
   readonly revocable: boolean;
   readonly env: Readonly<Record<string, string>>;
 }

@@ -45,7 +45,7 @@ export function newSandbox(
     labels: { ...request.labels },
     runtime,
     image: chooseImage(request.image, runtime),
-    network: chooseNetwork(request.network, defaults.networks),
+    network: chooseNetwork(request.network, runtime, defaults),
     sync: chooseSync(request.sync, request.codebaseVersion, defaults.sync),
     revocable: request.revocable,
     resources: chooseResources(request.resources, defaults),
@@ -78,11 +78,20 @@ function chooseImage(image: string, runtime: RuntimeName): string {
   }
 }
 
-function chooseNetwork(network: NetworkName, allowed: readonly NetworkName[]): NetworkName {
+function chooseNetwork(
+  asked: NetworkName | undefined,
+  runtime: RuntimeName,
+  { networks, docker }: SandboxDefaults,
+): NetworkName {
+  const network = asked ?? (runtime === "docker" ? docker.network : "none");
+  const allowed = runtime === "docker" ? docker.networks : networks;
   if (network === "none" || allowed.includes(network)) return network;
   throw new RuntimeError("RUNTIME_UNAVAILABLE", `the network mode ${network} is not enabled on this server`, {
     details: { network, available: ["none", ...allowed.filter((name) => name !== "none")].join(",") },
-    hint: `add ${network} to runtime.networks in the server's configuration`,
+    hint:
+      runtime === "docker"
+        ? `set runtime.docker.enable_networking and add ${network} to runtime.networks in the server's configuration`
+        : `add ${network} to runtime.networks in the server's configuration`,
   });
 }
 

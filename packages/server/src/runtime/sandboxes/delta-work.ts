@@ -20,6 +20,8 @@ export interface CollectedChange {
   readonly staged?: StagedEntry;
   readonly reason: string;
   readonly sensitive: boolean;
+  /** The sandbox has only what others replaced meanwhile: not written, and no fault of anybody's. */
+  readonly superseded?: true;
 }
 
 export interface Collection {

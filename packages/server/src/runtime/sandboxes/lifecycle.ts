@@ -10,7 +10,7 @@ import type { Sync } from "./sync.ts";
 import type { Witness } from "./witness.ts";
 
 export interface LifecycleParts
-  extends Pick<SandboxesOptions, "store" | "codebases" | "isolation" | "deltas" | "observe"> {
+  extends Pick<SandboxesOptions, "store" | "codebases" | "isolation" | "deltas" | "observe" | "ociRuntime"> {
   deltaOf(resident: Resident): string;
   readonly sync: Sync;
   readonly witness: Witness;
@@ -144,6 +144,7 @@ export class Lifecycle {
     const spec = sandboxSpec(record, {
       lower: layer.directory,
       delta: this.#parts.deltaOf(resident),
+      ociRuntime: this.#parts.ociRuntime,
       onEvent: (event) => this.#onEvent(resident, event),
     });
     const sandbox = undo.use(await isolation.create(spec, { signal }));
@@ -181,10 +182,13 @@ export class Lifecycle {
   #onEvent(resident: Resident, event: SandboxEvent): void {
     this.#parts.witness.tellEvent(resident, event);
     if (event.kind !== "engine_lost") return;
-    void resident.turns.take(async () => {
+    const failing = resident.turns.take(async () => {
       if (resident.running === undefined || this.#closing || resident.departure !== undefined) return;
       await this.#halt(resident, "killed");
       await this.#fail(resident, SERVER, "its file system failed", new Error(event.reason));
+    });
+    failing.catch((error: unknown) => {
+      this.#parts.log({ level: "error", message: "a failure could not be noted", sandboxId: resident.id, error });
     });
   }
 
@@ -210,8 +214,14 @@ export class Lifecycle {
 /** What the isolation layer is asked for. */
 function sandboxSpec(
   record: SandboxRecord,
-  place: { readonly lower: string; readonly delta: string; onEvent(event: SandboxEvent): void },
+  place: {
+    readonly lower: string;
+    readonly delta: string;
+    readonly ociRuntime: string | undefined;
+    onEvent(event: SandboxEvent): void;
+  },
 ): SandboxSpec {
+  const ownRuntime = record.runtime === "docker" && place.ociRuntime !== undefined;
   return {
     id: record.id,
     runtime: record.runtime,
@@ -220,6 +230,7 @@ function sandboxSpec(
     network: record.network,
     env: record.env,
     ...(record.image === "" ? {} : { image: record.image }),
+    ...(ownRuntime ? { ociRuntime: place.ociRuntime } : {}),
     onEvent: place.onEvent,
   };
 }

@@ -18,6 +18,8 @@ export interface SandboxDefaults {
   readonly sync: SyncMode;
   /** Those that may be asked for. */
   readonly networks: readonly NetworkName[];
+  /** The same for docker sandboxes, and what one gets that asks for none. */
+  readonly docker: { readonly networks: readonly NetworkName[]; readonly network: NetworkName };
   readonly resources: ResourceRecord;
   /** A sandbox without a limit of its own, and without a default, gets this one. */
   readonly maxResources: ResourceRecord;
@@ -33,6 +35,7 @@ export const SANDBOX_DEFAULTS: SandboxDefaults = {
   cleanupIntervalMs: 5 * 60_000,
   sync: "on-exec",
   networks: ["none"],
+  docker: { networks: ["none"], network: "none" },
   resources: {},
   maxResources: {},
 };
@@ -69,6 +72,8 @@ export interface SandboxesOptions {
   readonly runtimes: readonly [RuntimeName, ...RuntimeName[]];
   /** Taken for a requested runtime that is not there; absent: such a request is refused. */
   readonly fallbackRuntime?: RuntimeName;
+  /** Another runtime that the Docker engine knows, for every docker sandbox. */
+  readonly ociRuntime?: string;
   readonly defaults?: Partial<SandboxDefaults>;
   readonly clock?: Clock;
   readonly observe?: SandboxObserver;

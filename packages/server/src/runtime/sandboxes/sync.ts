@@ -2,6 +2,7 @@ import { LEVEL } from "@agentfense/permission";
 import { HOLDS_PROTECTED } from "../../isolation/changes/application.ts";
 import type { SettledEntry } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
+import type { SyncResult } from "../codebases/api.ts";
 import { RuntimeError } from "../errors.ts";
 import type { ConflictRecord } from "../store/store.ts";
 import type { CollectedChange, Collection, DeltaPlace } from "./delta-work.ts";
@@ -39,6 +40,8 @@ const NOTHING_WRITTEN: Written = { version: 0, collection: { changes: [], settle
 const MOST_PROBLEMS = 100;
 const MOST_EVENTS = 100;
 const KEPT = "the codebase keeps what is there";
+const UNSTORABLE = "the codebase cannot take it: its name, or what is at or below it there";
+const SUPERSEDED = "the sandbox changed nothing there, and somebody else did";
 
 /**
  * Carries what sandboxes changed into their codebases. The codebase's lock is held from the look at the delta until the new
@@ -127,7 +130,7 @@ export class Sync {
       if (entries.length > 0) await unsettled.mark(id);
       return entries;
     });
-    collection = withoutSkipped(collection, synced?.skipped ?? []);
+    if (synced !== undefined) collection = withoutLeft(collection, synced);
     await this.#settle(resident, delta, place.lower, collection.settled);
     await unsettled.clear(id);
     return { version: synced?.version ?? 0, collection, conflicts: synced?.conflicts ?? [] };
@@ -142,10 +145,11 @@ export class Sync {
   #tell(resident: Resident, caller: Caller, type: "sync_completed" | "changes_applied", written: Written): void {
     const { witness, observe } = this.#parts;
     const { version, collection, conflicts } = written;
-    const refused = collection.changes.filter(({ staged }) => staged === undefined);
+    const refused = collection.changes.filter(isRefused);
+    const writtenCount = collection.changes.filter(({ staged }) => staged !== undefined).length;
     observe?.sync?.(version === 0 ? "nothing" : "written", { conflicts: conflicts.length, refused: refused.length });
     if (version > 0) {
-      const counts = { changes: collection.changes.length - refused.length, refused: refused.length };
+      const counts = { changes: writtenCount, refused: refused.length };
       witness.tell(type, resident, caller, { data: { version, ...counts, conflicts: conflicts.length } });
     }
     for (const { path, replacedVersion, replacedSandboxId } of conflicts.slice(0, MOST_EVENTS)) {
@@ -185,18 +189,25 @@ export class Sync {
   }
 }
 
-/** What the codebase could not take is refused like the rest, and stays in the delta. */
-function withoutSkipped({ changes, settled }: Collection, skipped: readonly string[]): Collection {
-  if (skipped.length === 0) return { changes, settled };
-  const paths = new Set(skipped.map((path) => `/${path}`));
+/**
+ * What the codebase could not take is refused like the rest, and stays in the delta. Where the sandbox has nothing of its own
+ * nothing is written either, and the delta lets go of it: newer work shows.
+ */
+function withoutLeft({ changes, settled }: Collection, left: Pick<SyncResult, "skipped" | "superseded">): Collection {
+  const skipped = new Set(left.skipped.map((path) => `/${path}`));
+  const superseded = new Set(left.superseded.map((path) => `/${path}`));
   return {
     changes: changes.map((one) => {
-      if (!paths.has(one.change.path)) return one;
       const { staged: _staged, ...rest } = one;
-      return { ...rest, reason: "the codebase cannot take it: its name, or what is at or below it there" };
+      if (superseded.has(one.change.path)) return { ...rest, reason: SUPERSEDED, superseded: true };
+      return skipped.has(one.change.path) ? { ...rest, reason: UNSTORABLE } : one;
     }),
-    settled: settled.filter(({ path }) => !paths.has(path)),
+    settled: settled.filter(({ path }) => !skipped.has(path)),
   };
+}
+
+function isRefused({ staged, superseded }: CollectedChange): boolean {
+  return staged === undefined && superseded === undefined;
 }
 
 export function refuseSync(resident: Resident): void {
@@ -215,8 +226,9 @@ export function refuseSync(resident: Resident): void {
 // tell a directory with something hidden in it from one without.
 function problemsOf(resident: Resident, { changes }: Collection): readonly string[] {
   const problems = changes
-    .filter(({ change, staged, reason }) => {
-      if (staged !== undefined || resident.policy.decide(change.path).level === LEVEL.none) return false;
+    .filter((one) => {
+      const { change, reason } = one;
+      if (!isRefused(one) || resident.policy.decide(change.path).level === LEVEL.none) return false;
       return !(change.kind === "deleted" && reason === HOLDS_PROTECTED);
     })
     .map(({ change, reason }) => `${inside(change.path)}: ${reason === HOLDS_PROTECTED ? KEPT : reason}`);

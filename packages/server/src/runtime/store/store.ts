@@ -76,6 +76,37 @@ export interface JournalRecord {
   readonly plan: unknown;
 }
 
+export interface OwnerUsage {
+  readonly codebases: number;
+  readonly size: number;
+  /** Regular files and symbolic links. */
+  readonly fileCount: number;
+  readonly directoryCount: number;
+}
+
+/** How much of its past a codebase keeps; 0 is no limit. */
+export interface Retention {
+  /** The newest one is among them. */
+  readonly versions: number;
+  /**
+   * What the versions replaced, as the disk has it: content in blocks of 4 KiB, and half a KiB for the record of each path.
+   * A rename keeps a second name and no content. The version before the newest stays, whatever it takes.
+   */
+  readonly bytes: number;
+}
+
+/** What came of dropping old versions. */
+export interface DroppedVersions {
+  /** Versions whose kept content nobody can ask for any more. */
+  readonly released: readonly number[];
+  /** The oldest version that is left; 0: there is none at all. */
+  readonly oldest: number;
+  /** What those that are left keep. */
+  readonly keptBytes: number;
+  /** There is more to drop: a call does a part of it, so that others get their turn. */
+  readonly hasMore: boolean;
+}
+
 export interface CodebaseMetadata {
   insertCodebase(record: CodebaseRecord): Promise<void>;
   codebase(id: string): Promise<CodebaseRecord | undefined>;
@@ -87,10 +118,8 @@ export interface CodebaseMetadata {
   }): Promise<readonly CodebaseRecord[]>;
   /** With its manifest, versions and journal. */
   deleteCodebase(id: string): Promise<void>;
-  /** What an owner has in all codebases together. */
-  ownerUsage(
-    ownerId: string,
-  ): Promise<{ readonly codebases: number; readonly size: number; readonly fileCount: number }>;
+  /** What an owner has in all codebases together, in their newest versions. */
+  ownerUsage(ownerId: string): Promise<OwnerUsage>;
 
   entry(codebaseId: string, path: string): Promise<EntryRecord | undefined>;
   /** In the order given, absent ones undefined. */
@@ -110,8 +139,11 @@ export interface CodebaseMetadata {
 
   /** Writes the journal: from here on the change happens, crash or not. */
   beginChange(journal: JournalRecord): Promise<void>;
-  /** The disk is done: the manifest, the version and the counters say so too, and the journal is gone. */
-  finishChange(codebaseId: string): Promise<CodebaseRecord>;
+  /**
+   * The disk is done: the manifest, the version and the counters say so too, and the journal is gone. The version is as old
+   * as that, when the time is given: whoever copied something before may have copied what was.
+   */
+  finishChange(codebaseId: string, finishedAtMs?: number): Promise<CodebaseRecord>;
   unfinishedChanges(): Promise<readonly JournalRecord[]>;
 
   version(codebaseId: string, version: number): Promise<VersionRecord | undefined>;
@@ -121,7 +153,15 @@ export interface CodebaseMetadata {
     query: { readonly before?: number; readonly limit: number },
   ): Promise<readonly VersionRecord[]>;
   changesOf(codebaseId: string, version: number): Promise<readonly VersionChangeRecord[]>;
-  /** For each path changed after `version`: its first such change, whose `before` is what the path was then. */
+  /**
+   * Forgets the oldest versions beyond what is kept, with their changes. The oldest that is left still has its own changes
+   * to show, but what they replaced is released: no version is left that had it.
+   */
+  dropVersions(codebaseId: string, keep: Retention): Promise<DroppedVersions>;
+  /**
+   * For each path changed after `version`: its first such change, whose `before` is what the path was then. Of a version that
+   * was dropped this is not the whole truth: whoever needs that asks for the version after.
+   */
   firstChangesAfter(
     codebaseId: string,
     version: number,

@@ -55,7 +55,7 @@ const limits = z.strictObject({
   max_message_size: size("4MiB", "one gRPC message"),
   max_response_size: size("64MiB", "one message of an answer"),
   max_body_size: size("4MiB", "the body of a REST call that does not stream"),
-  max_upload_size: size("10GiB", "everything in one upload; 0 is no limit"),
+  max_upload_size: size("10GiB", "everything in one upload, batch or archive; 0 is no limit"),
   requests_per_second: count(2000, "calls of one owner, on average; 0 is no limit"),
   request_burst: count(4000, "calls that an owner may make at once before the average counts"),
   concurrent_calls: count(256, "calls of one owner at the same time, streams too; 0 is no limit"),
@@ -70,10 +70,21 @@ const storage = z.strictObject({
   codebase_path: derivedPath("directory of the codebases' files and versions"),
   mount_path: derivedPath("directory of the sandboxes' changes"),
   db_path: derivedPath("the database: codebases, sandboxes, sessions, keys, audit log"),
-  max_bytes_per_owner: size("50GiB", "all codebases of one owner together; 0 is no limit"),
-  max_files_per_owner: count(5_000_000, "files in all codebases of one owner together; 0 is no limit"),
+  max_bytes_per_owner: size(
+    "50GiB",
+    "all codebases of one owner together, without what old versions keep; 0 is no limit",
+  ),
+  max_files_per_owner: count(
+    5_000_000,
+    "files in all codebases of one owner together, and as many directories; 0 is no limit",
+  ),
   max_codebases_per_owner: count(1000, "codebases of one owner; 0 is no limit"),
   max_file_size: size("2GiB", "one file of a codebase; 0 is no limit"),
+  keep_versions: count(1000, "versions of one codebase, the newest among them; older ones go; 0 is no limit"),
+  keep_bytes: size(
+    "10GiB",
+    "what the versions of one codebase replaced, besides its newest files; the oldest versions go, never the last one; 0 is no limit",
+  ),
 });
 
 const docker = z.strictObject({

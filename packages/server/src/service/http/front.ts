@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
@@ -63,12 +64,17 @@ function factsOf(request: NodeRequest): RequestFacts {
     http2,
     encrypted: (request.socket as Partial<TLSSocket>).encrypted === true,
     method: request.method ?? "",
-    host: http2 ? ((request as Http2ServerRequest).authority ?? headers.host) : headers.host,
+    host: http2 ? ((request as Http2ServerRequest).authority ?? headers.host) : onlyHost(request as IncomingMessage),
     origin: headers.origin,
     contentType: headers["content-type"],
     hasBody: hasBody(request),
     localAddress: request.socket.localAddress,
   };
+}
+
+/** Of two Host headers whoever forwards the request may have meant the other one. */
+function onlyHost({ headersDistinct: { host } }: IncomingMessage): string | undefined {
+  return host?.length === 1 ? host[0] : undefined;
 }
 
 function hasBody(request: NodeRequest): boolean {

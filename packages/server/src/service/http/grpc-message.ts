@@ -7,14 +7,17 @@ const GRPC_MESSAGE = "grpc-message";
  * that a URL would, and clients that decode with decodeURI then show "file not found%3A a.txt".
  */
 export function withPlainMessage(response: UniversalServerResponse): UniversalServerResponse {
+  const { trailer } = response;
+  if (trailer === undefined) return response;
   return {
     ...response,
     // A stream's status is known only at its end, which is when this is asked for.
     get trailer() {
-      const { trailer } = response;
-      const encoded = trailer?.get(GRPC_MESSAGE);
-      if (encoded) trailer?.set(GRPC_MESSAGE, encodeMessage(decodeURIComponent(encoded)));
-      return trailer;
+      const encoded = trailer.get(GRPC_MESSAGE);
+      if (encoded === null) return trailer;
+      const plain = new Headers(trailer);
+      plain.set(GRPC_MESSAGE, encodeMessage(decodeURIComponent(encoded)));
+      return plain;
     },
   };
 }

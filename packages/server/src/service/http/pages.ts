@@ -52,7 +52,8 @@ export function createPages(options: PagesOptions): NodeHandler {
     context.header("x-content-type-options", "nosniff");
     return context.html(pages.html);
   });
-  app.all("*", async (context) => await answerRest(context, options));
+  // Not a pattern: none matches a path with an encoded line break in it.
+  app.notFound(async (context) => await answerRest(context, options));
   return listenerOf(app, options.log);
 }
 
@@ -65,7 +66,7 @@ export function createMetricsPages(options: {
   const app = new Hono<Environment>();
   addHealth(app, options.serving);
   app.get("/metrics", async () => await metricsResponse(options.metrics));
-  app.all("*", () => jsonResponse(404, NOT_FOUND));
+  app.notFound(() => jsonResponse(404, NOT_FOUND));
   return listenerOf(app, options.log);
 }
 

@@ -9,6 +9,7 @@ import type {
   MessageInitShape,
   MessageShape,
 } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter, HandlerContext, MethodImpl } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
 import type { ServiceLog } from "../http/log.ts";
@@ -44,21 +45,28 @@ export type Handlers<Service extends DescService> = {
 type UnaryHandler = (input: unknown, call: Call) => Promise<unknown>;
 type StreamingHandler = (input: unknown, call: Call) => AsyncIterable<unknown>;
 
+export interface ServeOptions {
+  readonly log: ServiceLog;
+  /** The audit log has what was done, before whoever asked for it learns that it is done. */
+  readonly witnessed: () => Promise<void>;
+}
+
 /** Registers a service: no method runs without a caller, and what an error looks like from outside is decided here. */
 export function serve<Service extends DescService>(
   router: ConnectRouter,
   service: Service,
   handlers: Handlers<Service>,
-  options: { readonly log: ServiceLog },
+  options: ServeOptions,
 ): void {
   for (const method of service.methods) {
     const handler: unknown = handlers[method.localName as keyof Handlers<Service>];
     // The table's type ties each handler to its method; a loop over the table cannot say so.
-    router.rpc(method, guarded(method, handler, options.log) as MethodImpl<typeof method>);
+    router.rpc(method, guarded(method, handler, options) as MethodImpl<typeof method>);
   }
 }
 
-function guarded(method: DescMethod, handler: unknown, log: ServiceLog): unknown {
+function guarded(method: DescMethod, handler: unknown, { log, witnessed }: ServeOptions): unknown {
+  const onlyReads = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   const name = `${method.parent.typeName}.${method.name}`;
   if (method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming") {
     const stream = handler as StreamingHandler;
@@ -68,6 +76,8 @@ function guarded(method: DescMethod, handler: unknown, log: ServiceLog): unknown
         yield* untilAborted(stream(input, callOf(context)), place);
       } catch (error) {
         throw toConnectError(error, place);
+      } finally {
+        if (!onlyReads) await witnessed();
       }
     };
   }
@@ -77,6 +87,8 @@ function guarded(method: DescMethod, handler: unknown, log: ServiceLog): unknown
       return await unary(input, callOf(context));
     } catch (error) {
       throw toConnectError(error, { log, method: name, signal: context.signal });
+    } finally {
+      if (!onlyReads) await witnessed();
     }
   };
 }

@@ -6,7 +6,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { ServiceLog } from "../http/log.ts";
 import { codebaseHandlers } from "./codebase-service.ts";
 import { eventHandlers } from "./event-service.ts";
-import { serve } from "./handlers.ts";
+import { type ServeOptions, serve } from "./handlers.ts";
 import { sandboxHandlers } from "./sandbox-service.ts";
 import type { ServiceRuntime } from "./service-runtime.ts";
 import { systemHandlers } from "./system-service.ts";
@@ -23,8 +23,11 @@ export interface ServiceOptions {
 /** Puts all services of the contract on a router. Whoever made the router sets `callerKey` before a handler runs. */
 export function registerServices(router: ConnectRouter, runtime: ServiceRuntime, options: ServiceOptions): void {
   const { log, maxMessageBytes = DEFAULT_MESSAGE_BYTES } = options;
-  serve(router, CodebaseService, codebaseHandlers(runtime), { log });
-  serve(router, SandboxService, sandboxHandlers(runtime.sandboxes, { maxMessageBytes }), { log });
-  serve(router, EventService, eventHandlers(runtime.audit), { log });
-  serve(router, SystemService, systemHandlers(runtime), { log });
+  // What is done stays done when the audit log cannot be written; the operator's log has heard of it.
+  const witnessed = (): Promise<void> => runtime.audit.flush().catch(() => {});
+  const serving: ServeOptions = { log, witnessed };
+  serve(router, CodebaseService, codebaseHandlers(runtime), serving);
+  serve(router, SandboxService, sandboxHandlers(runtime.sandboxes, { maxMessageBytes }), serving);
+  serve(router, EventService, eventHandlers(runtime.audit), serving);
+  serve(router, SystemService, systemHandlers(runtime), serving);
 }

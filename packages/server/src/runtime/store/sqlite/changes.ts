@@ -3,6 +3,7 @@ import { codebaseNumber, codebaseRecord } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import { entryWriter } from "./entries.ts";
 import type { Immediate } from "./protocol.ts";
+import { keptBytesOf } from "./retention.ts";
 import { changeWriter, insertVersion } from "./versions.ts";
 
 type Methods = "beginChange" | "finishChange" | "unfinishedChanges";
@@ -19,14 +20,14 @@ export function changeMethods(database: Database): Immediate<Pick<CodebaseMetada
         }
         database.insert("journals", { codebase, journal: JSON.stringify(journal) });
       }),
-    finishChange: (codebaseId) =>
+    finishChange: (codebaseId, finishedAtMs) =>
       database.write(() => {
         const codebase = codebaseNumber(database, codebaseId);
         const journal = codebase === undefined ? undefined : journalOf(database, codebase);
         if (codebase === undefined || journal === undefined) {
           throw new Error(`codebase ${codebaseId} has no unfinished change`);
         }
-        carryOut(database, codebase, journal);
+        carryOut(database, codebase, finishedAtMs === undefined ? journal : datedBy(journal, finishedAtMs));
         database.run("DELETE FROM journals WHERE codebase = ?", codebase);
         return codebaseRecord(database, codebaseId) as CodebaseRecord;
       }),
@@ -42,26 +43,40 @@ function carryOut(database: Database, codebase: number, { version, changes }: Jo
   const writeChange = changeWriter(database, codebase);
   let size = 0;
   let files = 0;
+  let directories = 0;
   for (const change of changes) {
     size += (change.after?.size ?? 0) - (change.before?.size ?? 0);
     files += countsAsFile(change.after) - countsAsFile(change.before);
+    directories += countsAsDirectory(change.after) - countsAsDirectory(change.before);
     if (change.after === undefined) entries.remove(change.path);
     else entries.put(change.after);
     writeChange(change);
   }
-  insertVersion(database, codebase, version);
+  const keptBytes = keptBytesOf(version, changes);
+  insertVersion(database, codebase, version, keptBytes);
   database.run(
-    `UPDATE codebases SET size = size + ?, file_count = file_count + ?, version = ?, updated_at = ? WHERE number = ?`,
+    `UPDATE codebases SET size = size + ?, file_count = file_count + ?, directory_count = directory_count + ?,
+       kept_bytes = kept_bytes + ?, version = ?, updated_at = ? WHERE number = ?`,
     size,
     files,
+    directories,
+    keptBytes,
     version.version,
     version.createdAtMs,
     codebase,
   );
 }
 
+function datedBy(journal: JournalRecord, createdAtMs: number): JournalRecord {
+  return { ...journal, version: { ...journal.version, createdAtMs } };
+}
+
 function countsAsFile(entry: EntryRecord | undefined): number {
   return entry === undefined || entry.kind === "directory" ? 0 : 1;
+}
+
+function countsAsDirectory(entry: EntryRecord | undefined): number {
+  return entry?.kind === "directory" ? 1 : 0;
 }
 
 function journalOf(database: Database, codebase: number): JournalRecord | undefined {

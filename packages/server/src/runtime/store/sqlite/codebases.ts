@@ -48,12 +48,18 @@ export function codebaseMethods(database: Database): Immediate<Pick<CodebaseMeta
       database.run("DELETE FROM codebases WHERE id = ?", id);
     },
     ownerUsage(ownerId) {
-      const usage = database.get<{ codebases: number; size: number; files: number }>(
-        `SELECT count(*) AS codebases, coalesce(sum(size), 0) AS size, coalesce(sum(file_count), 0) AS files
+      const usage = database.get<{ codebases: number; size: number; files: number; directories: number }>(
+        `SELECT count(*) AS codebases, coalesce(sum(size), 0) AS size, coalesce(sum(file_count), 0) AS files,
+           coalesce(sum(directory_count), 0) AS directories
          FROM codebases WHERE owner_id = ?`,
         ownerId,
       );
-      return { codebases: usage?.codebases ?? 0, size: usage?.size ?? 0, fileCount: usage?.files ?? 0 };
+      return {
+        codebases: usage?.codebases ?? 0,
+        size: usage?.size ?? 0,
+        fileCount: usage?.files ?? 0,
+        directoryCount: usage?.directories ?? 0,
+      };
     },
   };
 }

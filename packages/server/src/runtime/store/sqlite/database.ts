@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { migrate } from "./migrations.ts";
+import { migrate, refuseForeign } from "./migrations.ts";
 
 /** How long a call waits for another process (the command line, with the server running) that is writing. */
 const BUSY_TIMEOUT_MS = 10_000;
@@ -26,6 +26,8 @@ export class Database {
     makeFile(path);
     const connection = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
     try {
+      refuseForeign(connection);
+      chmodSync(path, 0o600);
       // With WAL, NORMAL survives the death of the process at any point; a loss of power can cost the last transactions
       // but never the consistency of the file.
       connection.exec("PRAGMA journal_mode = WAL");
@@ -112,5 +114,4 @@ function makeFile(path: string): void {
     if ((error as NodeJS.ErrnoException).code !== "ELOOP") throw error;
     throw new Error("the database file must not be a symbolic link", { cause: error });
   }
-  chmodSync(path, 0o600);
 }

@@ -153,7 +153,27 @@ const MIGRATIONS: readonly string[] = [
     last_used_at INTEGER
   ) STRICT, WITHOUT ROWID;
   `,
+  // `versions.kept_bytes` is what a version keeps of what it replaced (see retention.ts), `codebases.kept_bytes` the sum
+  // of these.
+  `
+  ALTER TABLE codebases ADD COLUMN directory_count INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE codebases ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE versions ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE versions SET kept_bytes = (
+    SELECT coalesce(sum(512 + iif(
+      changes.kept_as = '' OR versions.origin = 'rename', 0, (json_extract(changes.before, '$[2]') + 4095) / 4096 * 4096
+    )), 0)
+    FROM changes
+    WHERE changes.codebase = versions.codebase AND changes.version = versions.version AND changes.before IS NOT NULL
+  );
+  UPDATE codebases SET
+    kept_bytes = (SELECT coalesce(sum(kept_bytes), 0) FROM versions WHERE codebase = codebases.number),
+    directory_count = (SELECT count(*) FROM entries WHERE codebase = codebases.number AND kind = 'directory');
+  `,
 ];
+
+/** Some that every version of the schema has. */
+const FIRST_TABLES = ["codebases", "entries", "journals", "sandboxes", "chain_ends", "keys"];
 
 /** Brings a database up to date, one transaction a step. Two processes may do this at the same time. */
 export function migrate(connection: DatabaseSync, steps: readonly string[] = MIGRATIONS): void {
@@ -177,6 +197,14 @@ function takeStep(connection: DatabaseSync, steps: readonly string[]): boolean {
     if (connection.isTransaction) connection.exec("ROLLBACK");
     throw error;
   }
+}
+
+/** Whatever has tables and not these is somebody else's, and stays as it is. */
+export function refuseForeign(connection: DatabaseSync): void {
+  const tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+  const names = new Set(tables.map(({ name }) => name));
+  if (names.size === 0 || FIRST_TABLES.every((name) => names.has(name))) return;
+  throw new Error("the file is not a database of AgentFense");
 }
 
 function schemaVersion(connection: DatabaseSync): number {

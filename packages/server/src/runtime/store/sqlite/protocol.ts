@@ -28,6 +28,7 @@ const METHODS: Readonly<Record<StoreMethod, true>> = {
   version: true,
   listVersions: true,
   changesOf: true,
+  dropVersions: true,
   firstChangesAfter: true,
   insertSandbox: true,
   sandbox: true,

@@ -7,6 +7,7 @@ import { entryMethods } from "./entries.ts";
 import { eventMethods } from "./events.ts";
 import { keyMethods } from "./keys.ts";
 import type { FromStoreThread, Immediate, StoreCalls, ToStoreThread } from "./protocol.ts";
+import { retentionMethods } from "./retention.ts";
 import { sandboxMethods } from "./sandboxes.ts";
 import { sessionMethods } from "./sessions.ts";
 import { versionMethods } from "./versions.ts";
@@ -30,6 +31,7 @@ function serve(database: Database): void {
     ...entryMethods(database),
     ...changeMethods(database),
     ...versionMethods(database),
+    ...retentionMethods(database),
     ...sandboxMethods(database),
     ...sessionMethods(database),
     ...eventMethods(database),

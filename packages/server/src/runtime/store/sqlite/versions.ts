@@ -88,7 +88,7 @@ function selectVersions(
     .map((row) => toVersion(codebaseId, row));
 }
 
-export function insertVersion(database: Database, codebase: number, record: VersionRecord): void {
+export function insertVersion(database: Database, codebase: number, record: VersionRecord, keptBytes: number): void {
   database.insert("versions", {
     codebase,
     version: record.version,
@@ -100,6 +100,7 @@ export function insertVersion(database: Database, codebase: number, record: Vers
     size: record.size,
     file_count: record.fileCount,
     conflicts: JSON.stringify(record.conflicts),
+    kept_bytes: keptBytes,
   });
 }
 

@@ -22,13 +22,13 @@ export function createSandboxRequestOf(message: CreateSandboxMessage): CreateSan
     labels: message.labels,
     image: message.image,
     resources: resourcesOf(message.resources),
-    network: wordFor(NETWORKS, message.network, "network") ?? "none",
     revocable: message.revocable,
     env: message.env,
     ...given({
       expiresInMs: durationMs(message.expiresIn, "expires_in"),
       runtime: wordFor(RUNTIMES, message.runtime, "runtime"),
       sync: wordFor(SYNC_MODES, message.sync, "sync"),
+      network: wordFor(NETWORKS, message.network, "network"),
     }),
   };
 }

@@ -1,0 +1,59 @@
+import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { CodebaseMetadata, Retention } from "../store/store.ts";
+import type { LogLine } from "./options.ts";
+
+/**
+ * Lets old versions go. First the metadata forgets them, then the disk removes what they kept: a crash in between leaves
+ * content that nobody can ask for, and the next start removes that. Sandboxes of a version that goes have a directory of
+ * their own and keep it.
+ */
+export class VersionRetention implements AsyncDisposable {
+  readonly #store: Pick<CodebaseMetadata, "dropVersions">;
+  readonly #disk: Pick<CodebaseDisk, "release">;
+  readonly #keep: Retention;
+  readonly #log: (line: LogLine) => void;
+  readonly #running = new Set<Promise<number>>();
+
+  constructor(parts: {
+    readonly store: Pick<CodebaseMetadata, "dropVersions">;
+    readonly disk: Pick<CodebaseDisk, "release">;
+    readonly keep: Retention;
+    readonly log: (line: LogLine) => void;
+  }) {
+    this.#store = parts.store;
+    this.#disk = parts.disk;
+    this.#keep = parts.keep;
+    this.#log = parts.log;
+  }
+
+  /**
+   * For whoever has the codebase's turn. Gives the oldest version that is left, 0 when none is known to be. What cannot be
+   * done now is done after the next change, or at the next start.
+   */
+  async apply(codebaseId: string): Promise<number> {
+    const running = this.#apply(codebaseId);
+    this.#running.add(running);
+    const oldest = await running;
+    this.#running.delete(running);
+    return oldest;
+  }
+
+  async #apply(codebaseId: string): Promise<number> {
+    let oldest = 0;
+    try {
+      for (let hasMore = true; hasMore; ) {
+        const dropped = await this.#store.dropVersions(codebaseId, this.#keep);
+        ({ oldest, hasMore } = dropped);
+        if (dropped.released.length > 0) await this.#disk.release(codebaseId, dropped.released);
+      }
+    } catch (error) {
+      this.#log({ level: "warn", message: "old versions could not be removed", codebaseId, error });
+    }
+    return oldest;
+  }
+
+  /** Waits for what is under way. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#running);
+  }
+}

@@ -1,0 +1,3 @@
+import { testsAsUser } from "../../support/as-user.ts";
+
+await testsAsUser("test/integration/layers/sandbox.user.ts");

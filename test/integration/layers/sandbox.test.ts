@@ -1,0 +1,3 @@
+import { describeSandboxLayers } from "./sandbox.suite.ts";
+
+describeSandboxLayers("of root");

@@ -1,0 +1,131 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { Random } from "../../conformance/model/random.ts";
+import { GrpcClient } from "../../support/grpc-client.ts";
+import { RestClient } from "../../support/rest-client.ts";
+import { rounds } from "../../support/rounds.ts";
+import { CLI, TestServer } from "../../support/server.ts";
+import { type Clients, World } from "./durability/world.ts";
+import { expectGone, type Footprint, footprint } from "./machine.ts";
+
+const ROUNDS = rounds(2);
+const LONGEST_LIFE_MS = 1500;
+const reason = process.geteuid?.() === 0 ? "" : " (skipped: what is left behind is looked for as root)";
+
+describe.skipIf(reason !== "")(`a server that is killed at any moment${reason}`, () => {
+  test(
+    "API-35 has everything that was acknowledged after its restart, and nothing by halves",
+    async () => {
+      const seed = Number(process.env.AGENTFENSE_SEED ?? Date.now() % 2 ** 31);
+      const random = new Random(seed);
+      await using place = await Place.make();
+      const world = new World(random.below(2 ** 31), place.directory);
+      for (let round = 1; round <= ROUNDS; round++) {
+        const livesMs = random.below(LONGEST_LIFE_MS);
+        const about = `seed ${seed}, round ${round} of ${ROUNDS}, killed after ${livesMs} ms`;
+        try {
+          const dead = await place.live((clients, killed) =>
+            world.work(clients, async (announce) => {
+              await wait(livesMs);
+              announce();
+              await killed();
+            }),
+          );
+          await place.examine((clients) => world.settle(clients), dead);
+        } catch (error) {
+          throw new Error(`${about}:\n${(error as Error).message}`, { cause: error });
+        }
+        console.log(`${about}: ${JSON.stringify(world.tally)} so far`);
+      }
+    },
+    60_000 + 45_000 * ROUNDS,
+  );
+});
+
+/** A directory with one server after the other. */
+class Place implements AsyncDisposable {
+  readonly directory: string;
+  readonly #keys: { readonly admin: string; readonly user: string };
+  #server: TestServer;
+
+  private constructor(directory: string, server: TestServer, keys: { admin: string; user: string }) {
+    this.directory = directory;
+    this.#server = server;
+    this.#keys = keys;
+  }
+
+  static async make(): Promise<Place> {
+    const directory = mkdtempSync(join(tmpdir(), "agentfense-durability-"));
+    const server = await start(directory);
+    const create = ["key", "create", "--config", server.configFile, "--owner"];
+    const [admin, user] = [
+      await commandLine([...create, "operator", "--role", "admin", "--json"]),
+      await commandLine([...create, "worker", "--json"]),
+    ].map((output) => String((JSON.parse(output) as { secret: string }).secret));
+    return new Place(directory, server, { admin: admin!, user: user! });
+  }
+
+  /** Lets work go on until it has killed the server. */
+  async live(work: (clients: Clients, kill: () => Promise<void>) => Promise<unknown>): Promise<Footprint> {
+    using clients = this.#clients();
+    let left: Footprint | undefined;
+    await work(clients, async () => {
+      left = footprint(this.#server.pid);
+      expect(await this.#server.stop("SIGKILL")).toBe("SIGKILL");
+    });
+    return left!;
+  }
+
+  /** Starts the next server and looks at what it found. */
+  async examine(check: (clients: Clients) => Promise<void>, dead: Footprint): Promise<void> {
+    this.#server = await start(this.directory);
+    using clients = this.#clients();
+    await ready(clients.audit);
+    await check(clients);
+    const verdict = await commandLine(["audit", "verify", "--config", this.#server.configFile, "--json"]);
+    expect(JSON.parse(verdict)).toMatchObject({ ok: true });
+    await expectGone(dead);
+    const complaints = this.#server.log.filter(({ level }) => level === "error" || level === "fatal");
+    expect(complaints).toEqual([]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.stop();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #clients(): Clients & Disposable {
+    const user = new GrpcClient(this.#server.grpc, { key: this.#keys.user });
+    const admin = new GrpcClient(this.#server.grpc, { key: this.#keys.admin });
+    const audit = new RestClient(this.#server.http, { key: this.#keys.admin });
+    return {
+      user,
+      admin,
+      audit,
+      [Symbol.dispose]: () => {
+        user[Symbol.dispose]();
+        admin[Symbol.dispose]();
+      },
+    };
+  }
+}
+
+function start(directory: string): Promise<TestServer> {
+  return TestServer.start({
+    directory,
+    settings: { auth: { keys: "required" }, limits: { requests_per_second: 0 } },
+  });
+}
+
+async function ready(rest: RestClient): Promise<void> {
+  await expect.poll(async () => (await rest.get("/readyz")).status, { timeout: 30_000, interval: 50 }).toBe(200);
+}
+
+async function commandLine(args: readonly string[]): Promise<string> {
+  return (await promisify(execFile)(process.execPath, [CLI, ...args])).stdout;
+}

@@ -1,0 +1,166 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeCodebase, makeSandbox } from "../../support/belongings.ts";
+import { GrpcClient } from "../../support/grpc-client.ts";
+import { rounds } from "../../support/rounds.ts";
+import { TestServer } from "../../support/server.ts";
+import { holdings, INSPECTABLE, residentBytes, sandboxLeftovers } from "../../support/server-process.ts";
+import { batches, countCommands, execStreams, execs, type Place, session, uploads, watch } from "./traffic.ts";
+
+/** Each with connections of its own and a sandbox of its own. */
+const CLIENTS = 50;
+const CODEBASES = 5;
+/** Commands of each client; 200 in a soak. */
+const COMMANDS = rounds(4);
+const WARM_UP_COMMANDS = 2;
+/** Of these kinds there are fewer, on the first sandboxes, beside the commands. */
+const STREAMERS = 10;
+const SESSIONS = 10;
+const UPLOADERS = 5;
+const WATCHERS = 5;
+
+/** Pages that the allocators keep. A command that leaks a few kilobytes shows in a soak, one that leaks its box at once. */
+const SLACK_BYTES = 48 * 1024 * 1024;
+const SETTLING_MS = 60_000;
+/** So many equal looks in a row are rest. */
+const QUIET_SAMPLES = 5;
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start({
+    settings: {
+      limits: { requests_per_second: 0, concurrent_calls: 0 },
+      runtime: { default_timeout: "2m" },
+    },
+    env: INSPECTABLE,
+  });
+});
+afterAll(() => server?.[Symbol.asyncDispose]());
+
+test(`${CLIENTS} clients run ${COMMANDS} commands each beside streams, sessions, uploads and watchers: every answer is right, and nothing grows or stays`, async () => {
+  using control = new GrpcClient(server.grpc);
+  const places = await makePlaces(control);
+  const watched = new Map<Place, string>();
+
+  const first = await run(places, watched, { wave: 1, commands: WARM_UP_COMMANDS });
+  await checkFiles(control, places, first.lastNumbers);
+  const before = { held: await settled(), bytes: await residentBytes(server) };
+
+  const startedAtMs = performance.now();
+  const second = await run(places, watched, { wave: 2, commands: COMMANDS });
+  const seconds = (performance.now() - startedAtMs) / 1000;
+  await checkFiles(control, places, second.lastNumbers);
+  expect(await countCommands(control)).toBe(first.commands + second.commands);
+
+  await expect.poll(() => holdings(server), { timeout: SETTLING_MS }).toEqual(before.held);
+  const grownBy = (await residentBytes(server)) - before.bytes;
+  console.log(
+    `${second.commands} commands in ${seconds.toFixed(1)} s; memory ${before.bytes >> 20} MiB, and ${grownBy >> 10} KiB more after them`,
+  );
+  expect(grownBy).toBeLessThan(SLACK_BYTES);
+
+  await destroyAll(control, places);
+  expect(sandboxLeftovers(server)).toEqual({ mounts: [], controlGroups: [], processes: [], stateEntries: [] });
+  expect(readdirSync(join(server.directory, "mounts/delta"))).toEqual([]);
+  expect(readdirSync(join(server.directory, "codebases"))).toEqual([]);
+  expect(server.log.filter(({ level }) => level === "error")).toEqual([]);
+  expect(await server.stop()).toBe(0);
+}, 3_600_000);
+
+/** What the server holds when nothing is under way any more: clients that left, spare boxes in the making. */
+async function settled(): Promise<ReturnType<typeof holdings>> {
+  const samples: ReturnType<typeof holdings>[] = [];
+  const sample = () => {
+    samples.push(holdings(server));
+    return samples.slice(-QUIET_SAMPLES);
+  };
+  await expect
+    .poll(sample, { interval: 200, timeout: SETTLING_MS })
+    .toSatisfy(
+      (last: typeof samples) => last.length === QUIET_SAMPLES && last.every((one) => isDeepStrictEqual(one, last[0])),
+    );
+  return samples.at(-1)!;
+}
+
+/** Half of the sandboxes sync by themselves, half when asked. */
+async function makePlaces(client: GrpcClient): Promise<readonly Place[]> {
+  const codebases = await Promise.all(
+    Array.from({ length: CODEBASES }, () => makeCodebase(client, { "README.md": "# A project\n" }, "loader")),
+  );
+  return await Promise.all(
+    Array.from({ length: CLIENTS }, async (_, index): Promise<Place> => {
+      const codebaseId = codebases[index % CODEBASES]!;
+      const sync = syncsByItself({ index }) ? "SYNC_MODE_ON_EXEC" : "SYNC_MODE_MANUAL";
+      return {
+        index,
+        codebaseId,
+        sandboxId: await makeSandbox(client, codebaseId, { sync }),
+        file: `own-${index}.txt`,
+      };
+    }),
+  );
+}
+
+function syncsByItself({ index }: Pick<Place, "index">): boolean {
+  return index % 2 === 0;
+}
+
+/** Everything at once, each client with connections of its own. */
+async function run(
+  places: readonly Place[],
+  watched: Map<Place, string>,
+  { wave, commands }: { readonly wave: number; readonly commands: number },
+): Promise<{ readonly commands: number; readonly lastNumbers: ReadonlyMap<Place, string> }> {
+  const numbersOf = (place: Place, kind: number): string[] =>
+    Array.from({ length: commands }, (_, at) => `${at}${String(place.index).padStart(2, "0")}${kind}${wave}`);
+  const busy: Promise<unknown>[] = [];
+  const begin = (count: number, work: (client: GrpcClient, place: Place) => Promise<unknown>): void => {
+    for (const place of places.slice(0, count)) busy.push(withClient((client) => work(client, place)));
+  };
+  begin(WATCHERS, async (client, place) => {
+    // A sandbox that is watched has commands, streams and a session.
+    const expected = { afterSequence: watched.get(place) ?? "0", commands: 3 * commands };
+    watched.set(place, await watch(client, place, expected));
+  });
+  begin(CLIENTS, (client, place) => execs(client, place, numbersOf(place, 0)));
+  begin(STREAMERS, (client, place) => execStreams(client, place, numbersOf(place, 1)));
+  begin(SESSIONS, (client, place) => session(client, place, numbersOf(place, 2)));
+  begin(UPLOADERS, (client, place) => uploads(client, place, numbersOf(place, 3)));
+  begin(UPLOADERS, (client, place) => batches(client, place, numbersOf(place, 4)));
+  const settled = await Promise.allSettled(busy);
+  expect(settled.filter(({ status }) => status === "rejected")).toEqual([]);
+  return {
+    commands: (CLIENTS + STREAMERS + SESSIONS) * commands,
+    lastNumbers: new Map(places.map((place) => [place, numbersOf(place, 0).at(-1)!])),
+  };
+}
+
+async function withClient<T>(work: (client: GrpcClient) => Promise<T>): Promise<T> {
+  using client = new GrpcClient(server.grpc, { ownConnections: true });
+  return await work(client);
+}
+
+/** What the last command of each sandbox wrote is in the codebase: by itself, or when asked. */
+async function checkFiles(
+  client: GrpcClient,
+  places: readonly Place[],
+  lastNumbers: ReadonlyMap<Place, string>,
+): Promise<void> {
+  for (const place of places) {
+    const { codebaseId, sandboxId, file } = place;
+    if (!syncsByItself(place)) {
+      const { outcomes } = await client.call("SandboxService", "ApplyChanges", { sandbox_id: sandboxId });
+      expect(outcomes).toMatchObject([{ change: { path: `/${file}` }, applied: true, conflict: false }]);
+    }
+    expect((await client.download(codebaseId, file)).toString()).toBe(`${lastNumbers.get(place)}\n`);
+  }
+}
+
+async function destroyAll(client: GrpcClient, places: readonly Place[]): Promise<void> {
+  const destroy = ({ sandboxId }: Place) => client.call("SandboxService", "DestroySandbox", { sandbox_id: sandboxId });
+  await Promise.all(places.map(destroy));
+  const codebases = new Set(places.map(({ codebaseId }) => codebaseId));
+  for (const id of codebases) await client.call("CodebaseService", "DeleteCodebase", { codebase_id: id });
+}

@@ -1,0 +1,87 @@
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { expect } from "vitest";
+import { leftovers } from "../../support/leftovers.ts";
+
+const STATE = "/run/agentfense";
+const PATIENCE_MS = 20_000;
+
+/** What a server has on this machine besides its files; taken while it lives, for looking afterwards. */
+export interface Footprint {
+  /** The name that its mounts and control groups carry. */
+  readonly instance: string;
+  /** Every process below it: id and time of start. */
+  readonly processes: ReadonlyMap<number, string>;
+}
+
+export function footprint(server: number): Footprint {
+  const parents = new Map(processIds().map((pid) => [pid, statusOf(pid)] as const));
+  const processes = new Map<number, string>();
+  const visit = (above: number): void => {
+    for (const [pid, status] of parents) {
+      if (status?.parent !== above || processes.has(pid)) continue;
+      processes.set(pid, status.startedAt);
+      visit(pid);
+    }
+  };
+  visit(server);
+  return { instance: instanceOf(server), processes };
+}
+
+/** Nothing of it is left: no mount, no control group, no process, no directory. Another server may be cleaning up. */
+export async function expectGone({ instance, processes }: Footprint): Promise<void> {
+  const directory = join(STATE, instance);
+  const look = () => ({
+    ...leftovers(directory, [instance]),
+    directory: existsSync(directory),
+    orphans: [...processes]
+      .filter(([pid, startedAt]) => statusOf(pid)?.startedAt === startedAt)
+      .map(([pid]) => commandOf(pid)),
+  });
+  const nothing = { mounts: [], controlGroups: [], processes: [], stateEntries: [], directory: false, orphans: [] };
+  const untilMs = Date.now() + PATIENCE_MS;
+  while (Date.now() < untilMs && JSON.stringify(look()) !== JSON.stringify(nothing)) await wait(100);
+  expect(look()).toEqual(nothing);
+}
+
+/** A server holds the lock of its instance. */
+function instanceOf(server: number): string {
+  for (const fd of readdirSync(`/proc/${server}/fd`)) {
+    try {
+      const [, instance] =
+        readlinkSync(`/proc/${server}/fd/${fd}`).match(/^\/run\/agentfense\/([0-9a-f]{16})\/lock$/) ?? [];
+      if (instance !== undefined) return instance;
+    } catch {
+      // closed meanwhile
+    }
+  }
+  throw new Error("the server has no instance");
+}
+
+function processIds(): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** Undefined for one that is gone, or dead and not asked for by its parent. */
+function statusOf(pid: number): { readonly parent: number; readonly startedAt: string } | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // After the name, which may have anything in it: state, parent … and as the 20th field the time of start.
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    if (fields[0] === "Z" || fields[0] === "X") return undefined;
+    return { parent: Number(fields[1]), startedAt: fields[19] ?? "" };
+  } catch {
+    return undefined;
+  }
+}
+
+function commandOf(pid: number): string {
+  try {
+    return `${pid} ${readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ")}`;
+  } catch {
+    return String(pid);
+  }
+}
