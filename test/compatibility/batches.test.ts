@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Refusal, serveApi, testsCover, UNKNOWN } from "../support/api.ts";
+import { type Refusal, STATUSES, serveApi, testsCover, UNKNOWN } from "../support/api.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -220,13 +220,7 @@ describe("batch upload", () => {
     await api.refused({ method: "CodebaseService.BatchUpload", request: chunks, ...refusal });
     if (body !== undefined) {
       const { status, json } = await api.rest.request("POST", `/v1/codebases/${id}/batch`, body, NDJSON);
-      const code = {
-        INVALID_ARGUMENT: [400, 3],
-        FAILED_PRECONDITION: [400, 9],
-        DATA_LOSS: [500, 15],
-        ABORTED: [409, 10],
-      };
-      const [httpStatus, number] = code[refusal.status as keyof typeof code];
+      const [number, httpStatus] = STATUSES[refusal.status];
       expect({ status, json }).toMatchObject({ status: httpStatus, json: { code: number } });
       expect(json.message).toMatch(refusal.message);
     }

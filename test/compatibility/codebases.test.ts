@@ -212,7 +212,17 @@ describe("list", () => {
     expect((await api.rest.get("/v1/codebases?owner_id=nobody")).json).toEqual({ codebases: [], nextPageToken: "" });
   });
 
-  test("without an owner: those of all owners, 100 unless asked", async () => {
+  test("100 unless asked, a negative size too", async () => {
+    await Promise.all(Array.from({ length: 101 }, () => api.codebase({}, "hundred")));
+    const first = await api.call("CodebaseService.ListCodebases", { owner_id: "hundred" });
+    expect((first.codebases as unknown[]).length).toBe(100);
+    const { json } = await api.rest.get("/v1/codebases?owner_id=hundred&page_size=-3");
+    expect(json).toMatchObject({ nextPageToken: first.next_page_token });
+    const rest = await api.rest.get(`/v1/codebases?owner_id=hundred&page_token=${first.next_page_token}`);
+    expect(rest.json).toMatchObject({ codebases: [{}], nextPageToken: "" });
+  });
+
+  test("without an owner: those of all owners", async () => {
     const { codebases } = await api.call("CodebaseService.ListCodebases", { page_size: 1000 });
     const owners = new Set((codebases as { owner_id: string }[]).map(({ owner_id }) => owner_id));
     expect([...owners]).toEqual(expect.arrayContaining(["alice", "pages", "exact"]));

@@ -1,3 +1,6 @@
+import { join } from "node:path";
+import * as grpc from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { serveApi, testsCover } from "../support/api.ts";
 import { GrpcClient } from "../support/grpc-client.ts";
@@ -160,6 +163,51 @@ describe("with keys required", () => {
 });
 
 describe("beside the contract", () => {
+  /** A client of a service that others define. */
+  const foreign = (file: string, service: string): grpc.Client & Record<string, (...args: unknown[]) => unknown> => {
+    const root = join(import.meta.dirname, "../../proto");
+    const loaded = loadSync(join(root, file), { includeDirs: [root], keepCase: true, enums: String, oneofs: true });
+    const Client = grpc.makeGenericClientConstructor(loaded[service] as grpc.ServiceDefinition, service);
+    const made: unknown = new Client(api.server.grpc, grpc.credentials.createInsecure());
+    return made as grpc.Client & Record<string, (...args: unknown[]) => unknown>;
+  };
+
+  test("gRPC's own health service", async () => {
+    const health = foreign("grpc/health/v1/health.proto", "grpc.health.v1.Health");
+    const check = (service: string): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        health.Check?.({ service }, (error: unknown, answer: unknown) => (error ? reject(error) : resolve(answer)));
+      });
+    expect(await check("")).toEqual({ status: "SERVING" });
+    expect(await check("sandbox.v1.SandboxService")).toEqual({ status: "SERVING" });
+    await expect(check("sandbox.v1.None")).rejects.toMatchObject({ code: 5 });
+    health.close();
+  });
+
+  test.each(["v1", "v1alpha"])("gRPC's own reflection, %s", async (version) => {
+    const name = `grpc.reflection.${version}.ServerReflection`;
+    const reflection = foreign(`grpc/reflection/${version}/reflection.proto`, name);
+    const call = reflection.ServerReflectionInfo?.() as grpc.ClientDuplexStream<Message, Message>;
+    const answer = new Promise<Message>((resolve, reject) => call.once("data", resolve).once("error", reject));
+    call.write({ list_services: "*" });
+    const { service } = (await answer).list_services_response as { service: { name: string }[] };
+    call.end();
+    reflection.close();
+    expect(service.map((each) => each.name)).toEqual(
+      expect.arrayContaining(["CodebaseService", "SandboxService"].map((each) => `sandbox.v1.${each}`)),
+    );
+  });
+
+  test("a method that is not there is UNIMPLEMENTED", async () => {
+    const client = new grpc.Client(api.server.grpc, grpc.credentials.createInsecure());
+    const failed = new Promise((resolve) => {
+      const bytes = (value: Buffer): Buffer => value;
+      client.makeUnaryRequest("/sandbox.v1.SandboxService/None", bytes, bytes, Buffer.alloc(0), resolve);
+    });
+    expect(await failed).toMatchObject({ code: 12, details: "unknown service or method" });
+    client.close();
+  });
+
   test("health, readiness, metrics, the contract and its page", async () => {
     expect((await api.rest.get("/healthz")).text).toBe("ok\n");
     expect((await api.rest.get("/readyz")).text).toBe("ready\n");

@@ -62,10 +62,6 @@ export const DISCOVERY = requirements([
   ["DISC-58", "getcwd, descriptors and mappings show paths of the workspace only."],
   ["DISC-59", "The decision about a hidden name is taken before the codebase is touched."],
   ["DISC-60", "The policy function agrees with the file system on every path, ancestors included."],
-  [
-    "DISC-61",
-    "Messages, logs and records shown to the agent carry no hidden names.",
-    { later: "belongs to the service and the console; the mount answers the agent with error numbers only" },
-  ],
+  ["DISC-61", "Messages, logs and records shown to the agent carry no hidden names."],
   ["DISC-62", "No cache outlives a change of the rules."],
 ]);

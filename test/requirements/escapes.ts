@@ -1,8 +1,5 @@
 import { requirements } from "./requirement.ts";
 
-const CODEBASE_SERVICE = { later: "belongs to the codebase service" };
-const SANDBOX_SERVICE = { later: "belongs to the service that takes requests for sandboxes" };
-
 /** ESC: what is inside cannot leave the sandbox, and learns nothing about the host. */
 export const ESCAPES = requirements([
   ["ESC-01", "Links of the codebase are resolved in the sandbox and never show content of the host."],
@@ -12,7 +9,7 @@ export const ESCAPES = requirements([
   ["ESC-05", "A file held while its name becomes a link is opened again as itself."],
   ["ESC-06", "A name that flips between file and link never gives the file outside."],
   ["ESC-07", "A copy-up never goes through a link."],
-  ["ESC-08", "Upload, download, list and delete follow no link of the codebase.", CODEBASE_SERVICE],
+  ["ESC-08", "Upload, download, list and delete follow no link of the codebase.", { shownBy: ["API-09"] }],
   ["ESC-09", "No device node can be made in the workspace."],
   ["ESC-10", "Set-id bits are dropped, in the view, the delta and the codebase."],
   ["ESC-11", "Attributes that give privileges or steer the kernel are refused."],
@@ -55,7 +52,7 @@ export const ESCAPES = requirements([
   ["ESC-48", "Temporary directories and interprocess objects are shared with nobody."],
   ["ESC-49", "/proc tells neither where the host keeps the sandbox nor which one it is."],
   ["ESC-50", "A crash leaves no core, inside or on the host."],
-  ["ESC-51", "No request reaches the engine's privileges, mounts, devices or namespaces.", SANDBOX_SERVICE],
+  ["ESC-51", "No request reaches the engine's privileges, mounts, devices or namespaces."],
   ["ESC-52", "The container has a user, no privilege, and a read-only root."],
   ["ESC-53", "What the host mounts below the workspace later does not appear inside."],
   ["ESC-54", "Another sandbox's mount, delta and processes are out of reach."],

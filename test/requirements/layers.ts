@@ -1,8 +1,5 @@
 import { requirements } from "./requirement.ts";
 
-const CODEBASE_SERVICE = { later: "belongs to the codebase service" };
-const SYNC = { later: "belongs to the sync of a delta to its codebase" };
-
 /** How the codebase and the delta make one view. */
 export const LAYERS = requirements([
   ["L-01", "The view is a delta over a codebase, and the codebase is never written through the mount."],
@@ -30,26 +27,14 @@ export const LAYERS = requirements([
   ["L-16", "The quota in bytes is EDQUOT and an event."],
   ["L-17", "The quota in files is EDQUOT and an event."],
   ["L-18", "A mount without a delta is read-only."],
-  [
-    "L-19",
-    "A codebase's files change only by upload, delete and sync, each by temporary file and rename.",
-    CODEBASE_SERVICE,
-  ],
-  ["L-20", "Every live mount of a codebase is told which paths changed.", CODEBASE_SERVICE],
-  ["L-21", "Uploads are visible at once in running sandboxes unless the delta shadows them.", CODEBASE_SERVICE],
-  ["L-22", "Every change makes a version that can be listed, read, rolled back to and pinned.", CODEBASE_SERVICE],
-  ["L-23", "After an exec, changed paths go to the codebase under its lock; the last writer wins.", SYNC],
-  ["L-24", "A sync is journaled: a crash neither loses nor half-applies it.", SYNC],
-  [
-    "L-25",
-    "A synced path that is not open for writing leaves the delta; one still open stays for the next sync.",
-    SYNC,
-  ],
-  [
-    "L-26",
-    "Sync changes nothing the sandbox may not write, follows no link, and deletes only empty directories.",
-    SYNC,
-  ],
+  ["L-19", "A codebase's files change only by upload, delete and sync, each by temporary file and rename."],
+  ["L-20", "Every live mount of a codebase is told which paths changed."],
+  ["L-21", "Uploads are visible at once in running sandboxes unless the delta shadows them."],
+  ["L-22", "Every change makes a version that can be listed, read, rolled back to and pinned."],
+  ["L-23", "After an exec, changed paths go to the codebase under its lock; the last writer wins."],
+  ["L-24", "A sync is journaled: a crash neither loses nor half-applies it."],
+  ["L-25", "A synced path that is not open for writing leaves the delta; one still open stays for the next sync."],
+  ["L-26", "Sync changes nothing the sandbox may not write, follows no link, and deletes only empty directories."],
   [
     "L-27",
     "A local directory is mounted itself as the codebase and never written unless asked to apply changes.",

@@ -49,5 +49,5 @@ export const PERMISSIONS = requirements([
   ["P-34", "Overrides of an extended preset win over all else, and presets can be registered."],
   ["P-35", "A refused operation is reported as an event with path, level and rule."],
   ["P-36", "agent-safe is the preset of a sandbox that names none.", SERVICE],
-  ["P-37", "Rules without a preset are exactly those rules; with one, the preset's come first.", SERVICE],
+  ["P-37", "Rules without a preset are exactly those rules; with one, the preset's come first."],
 ]);

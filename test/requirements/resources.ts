@@ -20,7 +20,7 @@ export const RESOURCES = requirements([
   ["RES-16", "Stopped processes and zombies do not hold up destroy."],
   ["RES-17", "A flood of file-system requests leaves others their turn."],
   ["RES-18", "Thousands of open files run out for the sandbox, not for the server."],
-  ["RES-19", "Sessions, sandboxes and commands per owner are limited.", { later: "owners come with the service" }],
+  ["RES-19", "Sessions, sandboxes and commands per owner are limited."],
   ["RES-20", "Rules are matched in linear time and limited in number and length.", { shownBy: ["P-12", "P-13"] }],
   ["RES-21", "Locks that are never let go hold up neither stop nor destroy."],
   ["RES-22", "No priority can be raised and no limit lifted."],

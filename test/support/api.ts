@@ -124,6 +124,7 @@ export function serveApi(options: ServerOptions = {}): Api {
         message: text,
         messages: [],
       });
+      expect(outcome.message).not.toContain(server.directory);
       if (target === undefined) return;
       const [verb = "", path = ""] = target.split(" ");
       const sent = body ?? (verb === "GET" || verb === "DELETE" ? undefined : request);
@@ -132,6 +133,7 @@ export function serveApi(options: ServerOptions = {}): Api {
         status: httpStatus,
         body: { code, message: text, details: expect.any(Array) },
       });
+      expect(answer.text).not.toContain(server.directory);
     },
   };
 }

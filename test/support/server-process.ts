@@ -28,8 +28,8 @@ export function sandboxLeftovers(server: TestServer): Leftovers {
   return leftovers(instance, [basename(instance)]);
 }
 
-// A server holds the lock of its instance for as long as it lives.
-function instanceDirectory(pid: number): string {
+/** Where a server has its mount points; it holds the lock there for as long as it lives. */
+export function instanceDirectory(pid: number): string {
   for (const fd of readdirSync(`/proc/${pid}/fd`)) {
     const target = linkTarget(`/proc/${pid}/fd/${fd}`);
     if (/\/[0-9a-f]{16}\/lock$/.test(target)) return dirname(target);

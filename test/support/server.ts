@@ -58,7 +58,10 @@ export class TestServer implements AsyncDisposable {
       env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", ...options.env },
     });
     const output: string[] = [];
-    const addresses = await listening(child, output);
+    const addresses = await listening(child, output).catch((error: unknown) => {
+      if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
+      throw error;
+    });
     return new TestServer({
       ...addresses,
       directory,

@@ -5,6 +5,9 @@ import { type Session, Turn } from "./session.ts";
 /** Work done in slices between requests: each call does a few milliseconds of it and says whether it is finished. */
 export type BackgroundJob = () => boolean;
 
+/** Requests handled at most to catch up: clients go on asking meanwhile. */
+const CATCH_UP = 1024;
+
 /**
  * Serves any number of sessions on the calling thread. The thread sleeps in epoll_wait; `doorbell`, an eventfd, is how
  * others wake it.
@@ -39,6 +42,15 @@ export class ServeLoop {
 
   background(job: BackgroundJob): void {
     this.#jobs.push(job);
+  }
+
+  /** Handles what is queued for a session by now, before something is done that depends on it. */
+  catchUp(session: Session): void {
+    for (let i = 0; i < CATCH_UP && this.#sessions.has(session.fd); i++) {
+      const turn = session.turn();
+      if (turn === Turn.CLOSED) this.#close(session);
+      if (turn === Turn.IDLE) return;
+    }
   }
 
   stop(): void {
@@ -78,12 +90,16 @@ export class ServeLoop {
     for (let i = 0; i < 16; i++) {
       const turn = session.turn();
       if (turn === Turn.CLOSED) {
-        this.remove(session);
-        this.#onClosed(session);
+        this.#close(session);
         return;
       }
       if (turn !== Turn.HANDLED) return;
     }
+  }
+
+  #close(session: Session): void {
+    this.remove(session);
+    this.#onClosed(session);
   }
 
   #work(): void {

@@ -36,7 +36,7 @@ export interface LivePlace extends AsyncDisposable {
 /** The codebase is files by path: { "/src/a": "content" }. */
 export async function livePlace(
   codebase: Readonly<Record<string, string>>,
-  options: Partial<WorkspaceSpec> = {},
+  { host: shared, ...options }: Partial<WorkspaceSpec> & { readonly host?: MountHost } = {},
 ): Promise<LivePlace> {
   const root = mkdtempSync(join(tmpdir(), "agentfense-layers-"));
   const [lower, delta, mountPoint, staging] = ["lower", "delta", "mnt", "staging"].map((name) => join(root, name)) as [
@@ -50,9 +50,10 @@ export async function livePlace(
     mkdirSync(dirname(lower + path), { recursive: true });
     writeFileSync(lower + path, content);
   }
-  const host = await MountHost.start();
+  const host = shared ?? (await MountHost.start());
   const mount = await host.mount({ mountPoint, lowers: [lower], delta, rules: WRITE_ALL, ...options });
   const at = (path: string): string => mount.mountPoint + path;
+  let current = mount;
   let files = 0;
   return {
     lower,
@@ -66,6 +67,7 @@ export async function livePlace(
     async remount() {
       await mount.unmount();
       const again = await host.mount({ mountPoint, lowers: [lower], delta, rules: WRITE_ALL, ...options });
+      current = again;
       return again.mountPoint;
     },
     replace(path, content) {
@@ -75,7 +77,8 @@ export async function livePlace(
       renameSync(temporary, lower + path);
     },
     async [Symbol.asyncDispose]() {
-      await host.close();
+      if (shared === undefined) await host.close();
+      else await current.unmount();
       rmSync(root, { recursive: true, force: true });
     },
   };

@@ -201,9 +201,11 @@ test("a whiteout of what the codebase still has stays", async () => {
 });
 
 test("copies that nobody changed leave with the rest", async () => {
-  await using place = await livePlace({ "/a": "1", "/d/b": "2" });
+  await using place = await livePlace({ "/a": "1", "/d/b": "2", "/e/c": "3" });
   closeSync(openSync(place.at("/a"), "r+"));
   utimesSync(place.at("/d/b"), 1, 1);
+  writeFileSync(place.at("/e/brief"), "");
+  unlinkSync(place.at("/e/brief"));
   const { collection, stayed } = await sync(place);
   expect(collection.changes).toEqual([]);
   expect(stayed).toEqual([]);

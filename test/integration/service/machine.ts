@@ -1,16 +1,16 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { expect } from "vitest";
 import { leftovers } from "../../support/leftovers.ts";
+import { instanceDirectory } from "../../support/server-process.ts";
 
-const STATE = "/run/agentfense";
 const PATIENCE_MS = 20_000;
 
 /** What a server has on this machine besides its files; taken while it lives, for looking afterwards. */
 export interface Footprint {
-  /** The name that its mounts and control groups carry. */
-  readonly instance: string;
+  /** Where its mount points are; the last name is that of its control groups too. */
+  readonly directory: string;
   /** Every process below it: id and time of start. */
   readonly processes: ReadonlyMap<number, string>;
 }
@@ -26,14 +26,13 @@ export function footprint(server: number): Footprint {
     }
   };
   visit(server);
-  return { instance: instanceOf(server), processes };
+  return { directory: instanceDirectory(server), processes };
 }
 
 /** Nothing of it is left: no mount, no control group, no process, no directory. Another server may be cleaning up. */
-export async function expectGone({ instance, processes }: Footprint): Promise<void> {
-  const directory = join(STATE, instance);
+export async function expectGone({ directory, processes }: Footprint): Promise<void> {
   const look = () => ({
-    ...leftovers(directory, [instance]),
+    ...leftovers(directory, [basename(directory)]),
     directory: existsSync(directory),
     orphans: [...processes]
       .filter(([pid, startedAt]) => statusOf(pid)?.startedAt === startedAt)
@@ -43,20 +42,6 @@ export async function expectGone({ instance, processes }: Footprint): Promise<vo
   const untilMs = Date.now() + PATIENCE_MS;
   while (Date.now() < untilMs && JSON.stringify(look()) !== JSON.stringify(nothing)) await wait(100);
   expect(look()).toEqual(nothing);
-}
-
-/** A server holds the lock of its instance. */
-function instanceOf(server: number): string {
-  for (const fd of readdirSync(`/proc/${server}/fd`)) {
-    try {
-      const [, instance] =
-        readlinkSync(`/proc/${server}/fd/${fd}`).match(/^\/run\/agentfense\/([0-9a-f]{16})\/lock$/) ?? [];
-      if (instance !== undefined) return instance;
-    } catch {
-      // closed meanwhile
-    }
-  }
-  throw new Error("the server has no instance");
 }
 
 function processIds(): number[] {

@@ -25,7 +25,14 @@ export function createLog(options: {
 type Facts = Readonly<Record<string, unknown>>;
 
 function jsonLine(level: LogLevel, time: string, msg: string, facts: Facts): string {
-  return `${JSON.stringify({ level, time, msg, ...facts }, plainly)}\n`;
+  return `${JSON.stringify({ level, time, msg, ...facts }, plainly).replace(LEFT_BY_JSON, escaped)}\n`;
+}
+
+/** What JSON leaves as it is, and a terminal or an editor does not: DEL, C1, other ends of line, what turns text around. */
+const LEFT_BY_JSON = /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 function textLine(level: LogLevel, time: string, message: string, facts: Facts): string {

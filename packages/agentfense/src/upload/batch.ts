@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import type { BatchItemSchema, BatchUploadChunkSchema } from "@agentfense/protocol/codebase";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { ContentChanged, openContent, piecesOf } from "./content.ts";
+import { ContentChanged, openContent, piecesOf, readSmall } from "./content.ts";
 import type { HashedFile } from "./hash.ts";
 import { entryWeight, MESSAGE_BYTES, manifestEntry, type UploadEntry } from "./manifest.ts";
 
@@ -41,6 +41,11 @@ async function* batchItems({ top, entries, missing }: BatchPlan): AsyncGenerator
       yield { item: described, bytes: entryWeight(entry) };
       continue;
     }
+    const whole = unchangedWhole(top, entry);
+    if (whole !== undefined) {
+      yield { item: { ...described, data: whole }, bytes: entryWeight(entry) + whole.length };
+      continue;
+    }
     let first = true;
     for await (const data of unchangedContent(top, entry)) {
       yield { item: first ? { ...described, data } : { data }, bytes: entryWeight(entry) + data.length };
@@ -49,18 +54,28 @@ async function* batchItems({ top, entries, missing }: BatchPlan): AsyncGenerator
   }
 }
 
+/** All of the content that was hashed; undefined when it is not small, or not the same any more. */
+function unchangedWhole(top: string, { path, size, sha256 }: HashedFile): Uint8Array | undefined {
+  try {
+    const content = readSmall(top, path, size);
+    return content !== undefined && hash("sha256", content, "hex") === sha256 ? content : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The content that was hashed, or an error: two halves of two versions are nobody's file. */
 async function* unchangedContent(top: string, entry: HashedFile): AsyncGenerator<Uint8Array> {
   await using file = await openContent(top, entry.path).catch(() => {
     throw new ContentChanged(entry.path);
   });
-  const hash = createHash("sha256");
+  const digest = createHash("sha256");
   let sent = 0;
   for await (const piece of piecesOf(file, entry.size)) {
     sent += piece.length;
     if (sent > entry.size) throw new ContentChanged(entry.path);
-    hash.update(piece);
+    digest.update(piece);
     yield piece;
   }
-  if (sent !== entry.size || hash.digest("hex") !== entry.sha256) throw new ContentChanged(entry.path);
+  if (sent !== entry.size || digest.digest("hex") !== entry.sha256) throw new ContentChanged(entry.path);
 }

@@ -1,16 +1,35 @@
-import { constants } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 
 const CHUNK_BYTES = 262_144;
+const SMALL_BYTES = 65_536;
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** A file of the walk, opened for reading: not through a link, and not when it has become something else. */
 export async function openContent(top: string, path: string): Promise<FileHandle> {
-  const file = await open(join(top, path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const file = await open(join(top, path), FLAGS);
   const status = await file.stat();
   if (status.isFile()) return file;
   await file.close();
   throw new ContentChanged(path);
+}
+
+/**
+ * All of a small file at once, under the same conditions; undefined for a file that is large or has grown. This blocks, and
+ * takes a fifth of the time: most of what a small file costs otherwise are four trips to another thread.
+ */
+export function readSmall(top: string, path: string, size: number): Uint8Array | undefined {
+  if (size > SMALL_BYTES) return undefined;
+  const file = openSync(join(top, path), FLAGS);
+  try {
+    if (!fstatSync(file).isFile()) throw new ContentChanged(path);
+    const content = Buffer.allocUnsafe(size + 1);
+    const bytesRead = readSync(file, content, 0, content.length, 0);
+    return bytesRead > size ? undefined : content.subarray(0, bytesRead);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** It is not what it was when the walk saw it. */

@@ -1,5 +1,6 @@
-import { createHash } from "node:crypto";
-import { ContentChanged, openContent, piecesOf } from "./content.ts";
+import { createHash, hash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { ContentChanged, openContent, piecesOf, readSmall } from "./content.ts";
 import type { LocalEntry } from "./walk.ts";
 
 export type LocalFile = Extract<LocalEntry, { kind: "file" }>;
@@ -11,6 +12,12 @@ export interface HashedFile extends LocalFile {
 
 /** Reads this many files at once: enough to keep a disk busy, few enough for any limit on descriptors. */
 const AT_ONCE = 8;
+/** Small files that take longer on average come from a slow disk, which rather serves several at once. */
+const QUICK_MS = 1;
+/** A machine that is busy for a moment does not make the disk a slow one. */
+const PATIENCE_MS = 200;
+/** After so many, everything else gets its turn: signals, the progress bar. */
+const FILES_A_TURN = 500;
 
 /** Hashes the files in their order. Those that cannot be read are told apart, for the caller to decide about. */
 export async function hashFiles(
@@ -20,10 +27,20 @@ export async function hashFiles(
 ): Promise<{ readonly hashed: readonly HashedFile[]; readonly unreadable: readonly string[] }> {
   const results = new Array<HashedFile | "unreadable">(files.length);
   let next = 0;
+  let waitedMs = 0;
+  const quickly = (entry: LocalFile): HashedFile | undefined => {
+    if (waitedMs > PATIENCE_MS + next * QUICK_MS) return undefined;
+    const startedAtMs = performance.now();
+    const hashed = hashSmall(top, entry);
+    waitedMs += performance.now() - startedAtMs;
+    if (hashed !== undefined) onBytes(hashed.size);
+    return hashed;
+  };
   const work = async (): Promise<void> => {
     while (next < files.length) {
       const at = next++;
-      results[at] = await hashFile(top, files[at]!, onBytes);
+      results[at] = quickly(files[at]!) ?? (await hashFile(top, files[at]!, onBytes));
+      if (at % FILES_A_TURN === 0) await setImmediate();
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
@@ -33,6 +50,16 @@ export async function hashFiles(
   };
 }
 
+/** undefined for a file that is not small, or about which there is more to say. */
+function hashSmall(top: string, entry: LocalFile): HashedFile | undefined {
+  try {
+    const content = readSmall(top, entry.path, entry.size);
+    return content && { ...entry, size: content.length, sha256: hash("sha256", content, "hex") };
+  } catch {
+    return undefined;
+  }
+}
+
 async function hashFile(
   top: string,
   entry: LocalFile,
@@ -40,14 +67,14 @@ async function hashFile(
 ): Promise<HashedFile | "unreadable"> {
   try {
     await using file = await openContent(top, entry.path);
-    const hash = createHash("sha256");
+    const digest = createHash("sha256");
     let size = 0;
     for await (const piece of piecesOf(file, entry.size)) {
-      hash.update(piece);
+      digest.update(piece);
       size += piece.length;
       onBytes(piece.length);
     }
-    return { ...entry, size, sha256: hash.digest("hex") };
+    return { ...entry, size, sha256: digest.digest("hex") };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EACCES" || code === "EPERM") return "unreadable";

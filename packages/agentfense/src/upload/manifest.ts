@@ -29,8 +29,8 @@ export function entryWeight(entry: UploadEntry): number {
   return Buffer.byteLength(entry.path) + target + ENTRY_OVERHEAD;
 }
 
-/** Messages stay well below what any server accepts. */
-export const MESSAGE_BYTES = 1_048_576;
+/** Messages stay well below what any server accepts, and none has so many entries that others wait for it to be read. */
+export const MESSAGE_BYTES = 262_144;
 
 /** The files in groups that each fit into one message. */
 export function* inMessages<Entry extends UploadEntry>(entries: Iterable<Entry>): Generator<readonly Entry[]> {

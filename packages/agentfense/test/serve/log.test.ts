@@ -16,6 +16,12 @@ test("an entry is one line of JSON", () => {
   );
 });
 
+test("what JSON does not escape and a terminal obeys is escaped all the same", () => {
+  const line = logged("json", "info", [{ message: "a\u009b2J\u0085b", path: "\u202e\u2028\u007f" }]);
+  expect(line).toContain('"msg":"a\\u009b2J\\u0085b","path":"\\u202e\\u2028\\u007f"');
+  expect(JSON.parse(line)).toMatchObject({ msg: "a\u009b2J\u0085b", path: "\u202e\u2028\u007f" });
+});
+
 test("an entry is one line of text, whatever is in it", () => {
   expect(
     logged("text", "info", [{ level: "error", msg: "it\nfailed", path: "/a b\u001b[31m\u202e", code: 7, none: "" }]),

@@ -59,11 +59,12 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   for (const runtime of runtimes) {
     backends.set(runtime, undo.use(await openBackend(runtime, instance.name, options, undo)));
   }
-  await instance.adoptDead(new Set(runtimes), async (names, mountPoints) => {
+  const left = await instance.adoptDead(new Set(runtimes), async (names, mountPoints) => {
     log({ level: "info", message: `cleaning up after ${names.length} server process(es) that died` });
     for (const backend of backends.values()) await backend.removeOrphans(names);
     for (const mountPoint of mountPoints) await cleanStaleMount(mountPoint);
   });
+  for (const error of left) log({ level: "error", message: `not everything could be cleaned up: ${String(error)}` });
   const mounts = real
     ? await MountHost.start({ log, ...(options.engines === undefined ? {} : { engines: options.engines }) })
     : undefined;

@@ -182,8 +182,11 @@ export function randomOf(seed: number): (below: number) => number {
   };
 }
 
-/** An operation that the state allows and that changes it, for the step with this number. */
-export function scripted(step: number, state: State, history: readonly State[]): Operation {
+/**
+ * An operation that the state allows and that changes it, for the step with this number, which makes the version with this
+ * number. `kept` is how many versions there are to go back to; 0: all.
+ */
+export function scripted(step: number, state: State, history: readonly State[], kept = 0): Operation {
   const random = randomOf(step * 7919);
   const counter: Entry = ["counter", fileValue(0o644, String(step))];
   const name = (): string => `d${random(4)}/${["x", "y/z", "w"][random(3)]}${random(6)}`;
@@ -207,7 +210,8 @@ export function scripted(step: number, state: State, history: readonly State[]):
       return { kind: "batch", entries: [counter], replaceAll: false };
     }
     default: {
-      const version = 1 + random(Math.max(1, history.length - 1));
+      const oldest = kept === 0 ? 1 : Math.max(1, step - kept);
+      const version = oldest + random(Math.max(1, history.length - oldest));
       const target = history[version];
       if (target !== undefined && !equal(target, state)) return { kind: "rollback", version };
       return { kind: "batch", entries: [counter, ...some(5)], replaceAll: false };

@@ -1,42 +1,13 @@
-import { createHash } from "node:crypto";
 import { linkSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { CodebaseChange, StagedEntry } from "../../src/runtime/codebases/api.ts";
+import type { CodebaseChange } from "../../src/runtime/codebases/api.ts";
+import { collecting } from "./collecting.ts";
 import { chunks, pieces } from "./opening.ts";
 import { ALICE, arrange, refusal, textOf } from "./place.ts";
 
 const A = "sb_aaaaaaaaaaaaaaaa";
 const B = "sb_bbbbbbbbbbbbbbbb";
-
-interface Wish {
-  readonly path: string;
-  readonly text?: string;
-  readonly target?: string;
-  readonly directory?: boolean;
-  readonly mode?: number;
-  readonly madeAtMs?: number;
-}
-
-/** Collects wishes as a sandbox's delta would be: without content and target an absence. */
-function collecting(...wishes: readonly Wish[]): (staging: string) => Promise<readonly StagedEntry[]> {
-  return async (staging) =>
-    wishes.map(({ path, text, target = "", directory, mode = 0o644, madeAtMs = Date.now() }, index) => {
-      const kind = text !== undefined ? "file" : directory ? "directory" : target !== "" ? "symlink" : "absent";
-      if (text !== undefined) writeFileSync(join(staging, `${index}`), text);
-      const sha256 = text === undefined ? "" : createHash("sha256").update(text).digest("hex");
-      return {
-        path,
-        kind,
-        mode,
-        target,
-        size: text?.length ?? 0,
-        sha256,
-        staged: text === undefined ? "" : `${index}`,
-        madeAtMs,
-      };
-    });
-}
 
 describe("a sync", () => {
   test("becomes one version of its own kind", async () => {
@@ -109,6 +80,66 @@ describe("a sync", () => {
     // What the sandbox itself wrote last is no conflict.
     const again = await codebases.sync(id, A, collecting({ path: "f", text: "again", madeAtMs: 100 }));
     expect(again).toEqual({ version: 5, conflicts: [], skipped: [], superseded: [] });
+  });
+
+  test("SYNC-18: writes what others deleted and deletes what others changed, and says so", async () => {
+    let now = 1000;
+    const { codebases, id, tree } = await arrange({ clock: { now: () => now } });
+    await codebases.batch(
+      ALICE,
+      id,
+      pieces(["by-upload", "0"], ["by-sync", "0"], ["moved", "0"], ["changed", "0"], ["both", "0"], ["d/inside", "0"]),
+    );
+    now = 2000;
+    await codebases.batch(ALICE, id, pieces({ entry: { kind: "absent", path: "by-upload" } }, ["changed", "1"]));
+    now = 3000;
+    await codebases.sync(id, B, collecting({ path: "by-sync", madeAtMs: 2900 }, { path: "both", madeAtMs: 2900 }));
+    now = 4000;
+    await codebases.renameFile(ALICE, id, "moved", "away");
+    now = 5000;
+    await codebases.deleteFile(ALICE, id, "d", { recursive: true });
+    now = 6000;
+    const result = await codebases.sync(
+      id,
+      A,
+      collecting(
+        { path: "by-upload", text: "A", madeAtMs: 1500 },
+        { path: "by-sync", text: "A", madeAtMs: 1500 },
+        { path: "moved", text: "A", madeAtMs: 1500 },
+        { path: "d/inside", text: "A", madeAtMs: 1500 },
+        { path: "changed", madeAtMs: 1500 },
+        { path: "both", madeAtMs: 1500 },
+      ),
+    );
+    const conflicts = [
+      { path: "by-sync", replacedVersion: 3, replacedSandboxId: B },
+      { path: "by-upload", replacedVersion: 2, replacedSandboxId: "" },
+      { path: "changed", replacedVersion: 2, replacedSandboxId: "" },
+      { path: "d/inside", replacedVersion: 5, replacedSandboxId: "" },
+      { path: "moved", replacedVersion: 4, replacedSandboxId: "" },
+    ];
+    expect(result).toEqual({ version: 6, conflicts, skipped: [], superseded: [] });
+    expect((await codebases.getVersion(ALICE, id, 6)).version.conflicts).toEqual(conflicts);
+    expect(tree()).toEqual({
+      away: "644 0",
+      "by-sync": "644 A",
+      "by-upload": "644 A",
+      d: "755/",
+      "d/inside": "644 A",
+      moved: "644 A",
+    });
+  });
+
+  test("of what it has of a file that others deleted, and nothing of its own, brings nothing back", async () => {
+    let now = 1000;
+    const { codebases, id, tree } = await arrange({ clock: { now: () => now } });
+    await codebases.batch(ALICE, id, pieces(["copied", "0"], ["stays", "0"]));
+    now = 2000;
+    await codebases.deleteFile(ALICE, id, "copied");
+    now = 3000;
+    const result = await codebases.sync(id, A, collecting({ path: "copied", text: "0", madeAtMs: 1500 }));
+    expect(result).toEqual({ version: 0, conflicts: [], skipped: [], superseded: ["copied"] });
+    expect(tree()).toEqual({ stays: "644 0" });
   });
 
   test("SYNC-03, SYNC-09: a directory goes, or becomes something else, only when nothing is left in it", async () => {

@@ -105,6 +105,31 @@ describe("who needs a key", () => {
   });
 });
 
+describe("how much is kept", () => {
+  test("a thousand versions and 10 GiB of what they replaced, unless somebody says otherwise", async () => {
+    const { config } = await load({});
+    expect(config.storage).toMatchObject({ keep_versions: 1000, keep_bytes: 10 * 1024 ** 3 });
+    expect(config.limits.max_upload_size).toBe(10 * 1024 ** 3);
+    const yaml = "storage:\n  keep_versions: 20\nlimits:\n  max_upload_size: 1GiB\n";
+    const changed = (await load({ yaml, env: { AGENTFENSE_STORAGE_KEEP_BYTES: "512MiB" } })).config;
+    expect(changed.storage).toMatchObject({ keep_versions: 20, keep_bytes: 512 * 1024 ** 2 });
+    expect(changed.limits.max_upload_size).toBe(1024 ** 3);
+    const endless = (await load({ yaml: "storage:\n  keep_versions: 0\n  keep_bytes: 0\n" })).config;
+    expect(endless.storage).toMatchObject({ keep_versions: 0, keep_bytes: 0 });
+  });
+
+  test.each([
+    "keep_versions: -1",
+    "keep_versions: 1.5",
+    "keep_versions: many",
+    "keep_bytes: -1",
+    "keep_bytes: 10 apples",
+  ])("%s is refused", async (line) => {
+    const key = line.slice(0, line.indexOf(":"));
+    expect(await problemsOf({ yaml: `storage:\n  ${line}\n` })).toEqual([expect.stringContaining(`storage.${key}`)]);
+  });
+});
+
 describe("where things are kept", () => {
   test("root's are below /var/lib, a user's in the XDG state directory", async () => {
     const { storage } = (await load({ env: { XDG_STATE_HOME: "/home/alice/state" } })).config;

@@ -55,7 +55,7 @@ describe("working directories", () => {
       server.directory,
       "sub/a.txt",
       "/root",
-      "/work",
+      "/srv/nothing",
       "x".repeat(300),
     ];
     for (const workdir of unusable) {
@@ -86,7 +86,12 @@ describe("working directories", () => {
       expect((await sessionExec(client, session, "pwd -P")).stdout).toBe(`/workspace/${workdir}\n`);
       await client.call("SandboxService", "DestroySession", { session_id: session });
     }
-    expect((await exec(client, sandbox_id, "find / -name pwned 2>/dev/null")).stdout).toBe("");
+    const { stdout } = await exec(
+      client,
+      sandbox_id,
+      "ls -d pwned */pwned /pwned /tmp/pwned /home/*/pwned 2>/dev/null",
+    );
+    expect(stdout).toBe("");
   });
 });
 
@@ -111,6 +116,8 @@ describe("environment", () => {
       { command: "" },
       { command: "   " },
       { argv: [""] },
+      { argv: ["-c", "id"] },
+      { argv: ["-a", "name", "id"] },
       { command: "true", argv: ["true"] },
       { command: "true", stdin: "a", stdin_bytes: Buffer.from("b") },
       { command: "x".repeat(200_000) },

@@ -62,7 +62,10 @@ test("SYNC-18 times in the future or the past win nothing and hide nothing", asy
   const [early, late] = [await project.sandbox(), await project.sandbox()];
   const manual = await project.sandbox({}, MANUAL);
   await project.run(manual, "echo manual >g.txt; touch -d 1999-01-01 g.txt");
-  await project.run(early, "echo early >f.txt; touch -d 2099-01-01 f.txt; echo early >g.txt; touch -d 2099-01-01 g.txt");
+  await project.run(
+    early,
+    "echo early >f.txt; touch -d 2099-01-01 f.txt; echo early >g.txt; touch -d 2099-01-01 g.txt",
+  );
   await project.run(late, "echo late >f.txt; touch -d 1980-01-01 f.txt");
   await project.run(early, "true");
   await project.stop(early);
@@ -183,7 +186,10 @@ test("SYNC-22 a discarded or destroyed delta is gone from the disk, and no other
   const mounts = join(ground.server.directory, "mounts");
   const everything = (): string => JSON.stringify(stateOf(join(mounts, "delta")));
   const id = await project.sandbox({}, MANUAL);
-  await project.run(id, `echo "${secret}" >a.txt; mkdir -p d/e; echo "${secret}" >d/e/f; rm d/e/f; echo "${secret}" >g`);
+  await project.run(
+    id,
+    `echo "${secret}" >a.txt; mkdir -p d/e; echo "${secret}" >d/e/f; rm d/e/f; echo "${secret}" >g`,
+  );
   expect(everything()).toContain(secret);
   await project.grpc.call("SandboxService", "DiscardChanges", { sandbox_id: id });
   expect(everything()).not.toContain(secret);

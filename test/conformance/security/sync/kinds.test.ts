@@ -80,7 +80,10 @@ test("SYNC-07 a link to a directory that becomes a directory is replaced, and no
   const [one, two] = [await project.sandbox(), await project.sandbox()];
   await project.run(one, `ln -s ${outside.below} own; ln -s ${outside.below} others; ln -s . here`);
   await project.run(one, "rm own; mkdir own; echo x >own/inner; echo y >own/new");
-  await project.run(two, "rm others; mkdir others; echo x >others/inner; rm here; mkdir -p here/here; echo z >here/here/z");
+  await project.run(
+    two,
+    "rm others; mkdir others; echo x >others/inner; rm here; mkdir -p here/here; echo z >here/here/z",
+  );
   expect(await project.state()).toEqual({
     "a.txt": "a\n",
     here: "/",
@@ -146,7 +149,7 @@ test("SYNC-09 a change of type is applied as a whole or reported, hidden entries
     "file-to-link": "-> nowhere",
     keeps: "/",
     "keeps/hidden": "h\n",
-    "keeps2": "/",
+    keeps2: "/",
     "keeps2/hidden": "h\n",
     unrelated: "new\n",
   };
@@ -167,7 +170,10 @@ test("SYNC-16 a sparse giant costs what it holds, and more than fits is reported
   const far = await project.run(id, "truncate -s 1T terabyte; echo end >>terabyte; echo b >b.txt");
   if (far.stderr === "") expect(far.sync_problems).toEqual([expect.stringMatching(/^\/workspace\/terabyte: /)]);
   expect(performance.now() - started).toBeLessThan(30_000);
-  await project.run(id, "rm -f terabyte; truncate -s 1G sparse; printf middle | dd of=sparse bs=1M seek=512 conv=notrunc");
+  await project.run(
+    id,
+    "rm -f terabyte; truncate -s 1G sparse; printf middle | dd of=sparse bs=1M seek=512 conv=notrunc",
+  );
   const sparse = statSync(join(project.tree, "sparse"));
   expect(sparse.size).toBe(GIB);
   expect(sparse.blocks * 512).toBeLessThan(4_000_000);

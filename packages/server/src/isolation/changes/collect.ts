@@ -1,5 +1,6 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
+import type { DeltaDirectory } from "../filesystem/delta-directory.ts";
 import { stampOf } from "../filesystem/settlement.ts";
 import type { DeltaStamp, SettledEntry } from "../sandbox/api.ts";
 import { Application, HOLDS_PROTECTED } from "./application.ts";
@@ -105,12 +106,17 @@ class Collecting extends Rehearsal implements Destination {
   readonly #area: StagingArea | undefined;
   /** Of the files that were staged: what they were at that moment. */
   readonly #stamps = new Map<string, DeltaStamp>();
-  /** Directories with a change of their own; others leave by themselves when they are empty. */
+  /** Directories with a change of their own, or with nothing in them; others leave by themselves when they are empty. */
   readonly #directories = new Set<string>();
 
   constructor(area: StagingArea | undefined) {
     super();
     this.#area = area;
+  }
+
+  override begin(pair: Pair, read: DeltaDirectory): number {
+    if (read.names.size === 0 && read.whiteouts.size === 0) this.#directories.add(pathText(pair.names));
+    return 0;
   }
 
   override async file(candidate: Candidate): Promise<number> {

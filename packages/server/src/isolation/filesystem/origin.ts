@@ -7,7 +7,8 @@ import { ORIGIN_XATTR } from "./xattrs.ts";
 //
 //   <mtime seconds>:<nanoseconds>:<size>:<mode, octal>:<SHA-256 of its path without a leading slash, 16 digits>
 //
-// A write moves the time, so a copy whose time and size are still those has the content it was copied with. Should the
+// A write moves the time, so a copy whose time and size are still those has the content it was copied with (unless both
+// happened within a tick of the kernel's clock: what was brand new when it was copied is not believed). Should the
 // codebase have another content by then, that is newer, and the copy must not take its place. A name that moved is
 // another path, and what it carries counts for nothing there.
 
@@ -31,7 +32,17 @@ export function copyState(directory: number, name: string, path: string, now: sy
   const length = syscalls.getxattr(`/proc/self/fd/${directory}/${name}`, ORIGIN_XATTR, value, value.length);
   const [seconds, nanoseconds, size, mode, where] = length <= 0 ? [] : value.toString("latin1", 0, length).split(":");
   if (`${seconds}:${nanoseconds}:${size}` !== contentMark(now) || where !== digest(path)) return "written";
+  if (ageAtBirthMs(now) < TICK_MS) return "written";
   return mode === (now.mode & 0o777).toString(8) ? "untouched" : "unwritten";
+}
+
+/** The slowest clock Linux is built with ticks every 10 ms. */
+const TICK_MS = 20;
+
+/** How old the content was when it was copied. */
+function ageAtBirthMs({ btime, btimeNs, ctime, ctimeNs, mtime, mtimeNs }: syscalls.Stat): number {
+  const [seconds, nanoseconds] = btime === 0 ? [ctime, ctimeNs] : [btime, btimeNs];
+  return (seconds - mtime) * 1000 + (nanoseconds - mtimeNs) / 1_000_000;
 }
 
 function contentMark({ mtime, mtimeNs, size }: syscalls.Stat): string {

@@ -67,12 +67,13 @@ export class Instance {
 
   /**
    * Takes over the instances that died and use none but these runtimes; `clean` gets their names and mount points. Their
-   * directories go away afterwards. Directories are only ever removed empty: nothing is deleted through a live mount.
+   * directories go away afterwards. Directories are only ever removed empty: nothing is deleted through a live mount. Gives
+   * what could not be removed, which is left for the next instance and keeps nobody from starting.
    */
   async adoptDead(
     runtimes: ReadonlySet<string>,
     clean: (names: readonly string[], mountPoints: readonly string[]) => Promise<void>,
-  ): Promise<void> {
+  ): Promise<readonly unknown[]> {
     const dead: { name: string; lock: number }[] = [];
     try {
       for (const name of await readdir(this.#state)) {
@@ -84,15 +85,19 @@ export class Instance {
         if (used.split(" ").every((runtime) => runtime === "" || runtimes.has(runtime))) dead.push({ name, lock });
         else closeSync(lock);
       }
-      if (dead.length === 0) return;
-      const homes = await Promise.all(dead.map(({ name }) => sandboxDirectories(join(this.#state, name))));
+      if (dead.length === 0) return [];
+      const homes = await Promise.all(dead.map(({ name }) => subdirectories(join(this.#state, name))));
       const points = await Promise.all(homes.flat().map((home) => subdirectories(home)));
       await clean(
         dead.map(({ name }) => name),
         points.flat(),
       );
-      for (const home of homes.flat()) await removeSandboxDirectory(home);
-      for (const { name } of dead) await removeInstanceDirectory(join(this.#state, name));
+      const removals = dead.map(async ({ name }, index) => {
+        for (const home of homes[index]!) await removeSandboxDirectory(home);
+        await removeInstanceDirectory(join(this.#state, name));
+      });
+      const removed = await Promise.allSettled(removals);
+      return removed.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
     } finally {
       for (const { lock } of dead) closeSync(lock);
     }
@@ -142,10 +147,6 @@ function takeLock(path: string): number | undefined {
 async function removeUnfinished(path: string): Promise<void> {
   const entry = await stat(path).catch(() => undefined);
   if (entry !== undefined && Date.now() - entry.mtimeMs > UNFINISHED_MS) await removeInstanceDirectory(path);
-}
-
-async function sandboxDirectories(instance: string): Promise<string[]> {
-  return await subdirectories(instance);
 }
 
 async function subdirectories(directory: string): Promise<string[]> {

@@ -135,6 +135,9 @@ class Engine {
       if (mount === undefined) throw new Error("the workspace is not mounted");
       return mount.workspace;
     };
+    // A file that was closed before the call is closed: the kernel tells later, and does not wait for an answer.
+    const session = this.#mounts.get(id)?.session;
+    if (session !== undefined) this.#loop.catchUp(session);
     this.#calls.run(request, workspace, {
       answer: (answer) => this.#send({ kind: "answer", mount: id, call, answer }),
       refuse: (error) => {

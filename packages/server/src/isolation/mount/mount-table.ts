@@ -62,7 +62,8 @@ async function isDeadMount(path: string): Promise<boolean> {
     await statfs(path);
     return false;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOTCONN";
+    // A server that is just dying takes questions and answers none: they end with ECONNABORTED when its last descriptor goes.
+    return ["ENOTCONN", "ECONNABORTED"].includes((error as NodeJS.ErrnoException).code ?? "");
   }
 }
 

@@ -50,6 +50,8 @@ export function commandArguments(command: ExecRequest["command"], shell: string)
     return [shell, "-c", command];
   }
   if (command.length === 0 || command[0] === "") throw invalid("there is no command");
+  // The shell's exec would take it for an option, and not every shell's exec knows "--".
+  if (command[0]?.startsWith("-")) throw invalid("a program whose name begins with a dash is called by its path");
   for (const word of command) checkText(word, "an argument of the command");
   return [shell, "-c", 'exec "$@"', shell, ...command];
 }

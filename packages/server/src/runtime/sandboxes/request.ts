@@ -41,6 +41,10 @@ export function checkEnvironment(env: Readonly<Record<string, string>>): void {
 export function checkCommand(command: string | readonly string[]): void {
   const words = typeof command === "string" ? [command] : command;
   if (words.length === 0 || words[0]!.trim() === "") throw invalid("command is required");
+  // A shell finds the program, and would take such a name for an option.
+  if (typeof command !== "string" && words[0]!.startsWith("-")) {
+    throw invalid("argv[0] begins with a dash", "call the program by its path, as in ./-name");
+  }
   for (const word of words) {
     if (word.includes("\0")) throw invalid("command contains a NUL character");
     if (Buffer.byteLength(word) > LONGEST_STRING_BYTES) {

@@ -70,4 +70,5 @@ export type FromStoreThread =
   | { readonly kind: "opened" }
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "result"; readonly id: number; readonly result: unknown }
-  | { readonly kind: "failure"; readonly id: number; readonly message: string };
+  /** `full`: the disk has no room for it. */
+  | { readonly kind: "failure"; readonly id: number; readonly message: string; readonly full: boolean };

@@ -48,13 +48,22 @@ function serve(database: Database): void {
       const call = methods[method] as (...parameters: readonly unknown[]) => unknown;
       answer({ kind: "result", id, result: call(...parameters) });
     } catch (error) {
-      answer({ kind: "failure", id, message: messageOf(error) });
+      answer({ kind: "failure", id, message: messageOf(error), full: isFull(error) });
     }
   });
 }
 
 function answer(message: FromStoreThread): void {
   port.postMessage(message);
+}
+
+const SQLITE_FULL = 13;
+/** The index of the write-ahead log cannot grow. */
+const SQLITE_IOERR_SHMSIZE = 4874;
+
+function isFull(error: unknown): boolean {
+  const { errcode } = error as { readonly errcode?: unknown };
+  return errcode === SQLITE_FULL || errcode === SQLITE_IOERR_SHMSIZE;
 }
 
 function messageOf(error: unknown): string {

@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { RuntimeError } from "../../errors.ts";
 import type { FromStoreThread, StoreMethod, ToStoreThread } from "./protocol.ts";
 
 interface Waiting {
@@ -82,6 +83,10 @@ export class StoreThread implements AsyncDisposable {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === "result") waiting?.resolve(message.result);
-    else waiting?.reject(new Error(message.message));
+    else waiting?.reject(message.full ? diskFull(message.message) : new Error(message.message));
   }
+}
+
+function diskFull(cause: string): RuntimeError {
+  return new RuntimeError("RESOURCES_EXHAUSTED", "the server's disk is full", { cause: new Error(cause) });
 }
