@@ -105,12 +105,12 @@ export function randomScript(random: Random, nextText: () => string, isThere: (p
   return { command: lines.map((line) => `{ ${line}; } 2>/dev/null`).join("\n"), attempts };
 }
 
-/** What a script did, by what it printed: the last word on each path. */
+/** What a script did, by what it printed, in order. */
 export function succeeded({ attempts }: Script, stdout: string): readonly Attempt[] {
-  const last = new Map<string, Attempt>();
-  for (const [, number] of stdout.matchAll(/^ok (\d+)$/gm)) {
-    const attempt = attempts[Number(number)]!;
-    last.set(attempt.path, attempt);
-  }
-  return [...last.values()];
+  return [...stdout.matchAll(/^ok (\d+)$/gm)].map(([, number]) => attempts[Number(number)]!);
+}
+
+/** The last word on each path. */
+export function lastWords(attempts: readonly Attempt[]): readonly Attempt[] {
+  return [...new Map(attempts.map((attempt) => [attempt.path, attempt])).values()];
 }

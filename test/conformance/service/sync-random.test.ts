@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Project, type State, serveProjects, type VersionInfo } from "../../support/project.ts";
 import { rounds } from "../../support/rounds.ts";
 import { Random } from "../model/random.ts";
-import { Actor, type Attempt, PLAIN, randomLevels, randomScript, succeeded } from "./crowd.ts";
+import { Actor, type Attempt, lastWords, PLAIN, randomLevels, randomScript, succeeded } from "./crowd.ts";
 
 // Sandboxes and an uploader do what comes to their minds, one after the other or all at once. After every step the versions
 // say who changed what: nobody what the rules do not let him write, and each file is as the last to commit it left it.
@@ -156,7 +156,7 @@ class Crowd {
     const done = succeeded(script, stdout);
     const told = `${actor.mode} ${actor.id}: ${script.command.replaceAll("\n", "; ")}\n   did ${JSON.stringify(done)}`;
     for (const { path } of done) expect(actor.mayWrite(path), told).toBe(true);
-    if (actor.mode === "on-exec") return [told, done.map((attempt) => ({ ...attempt, by: actor.id }))];
+    if (actor.mode === "on-exec") return [told, lastWords(done).map((attempt) => ({ ...attempt, by: actor.id }))];
     for (const attempt of done) this.#keep(actor, attempt);
     return [told, []];
   }
@@ -168,6 +168,7 @@ class Crowd {
     // Nothing of the codebase is deleted when there is nothing.
     if (content === undefined && !isInCodebase) actor.pending.delete(path);
     else {
+      // A file that takes the place of a deleted one is as new as that.
       const isSameFile = before !== undefined && (before.content === undefined) === (content === undefined);
       actor.pending.set(path, { content, since: isSameFile ? before.since : this.#version });
     }

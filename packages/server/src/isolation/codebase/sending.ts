@@ -4,6 +4,8 @@ import type { CodebasePlace } from "./layout.ts";
 import type { ContentPiece, ReceivedContent, ToReceiver } from "./receiving.ts";
 
 const GROUP_SIZE = 1 << 20;
+/** Most uploads are one small file: a buffer grows with what comes. */
+const FIRST_SIZE = 1 << 14;
 /** A group with very many small files is sent before it is full. */
 const GROUP_PIECES = 1024;
 /** So many groups may be on their way to the disk. */
@@ -17,7 +19,9 @@ export class ContentSender implements AsyncDisposable {
   readonly #port: MessagePort;
   readonly #result: Promise<readonly ReceivedContent[]>;
   #failure: Error | undefined;
-  #buffer = new Uint8Array(GROUP_SIZE);
+  #buffer = new Uint8Array(0);
+  /** Of the next buffer: as large as the last one became. */
+  #size = FIRST_SIZE;
   #filled = 0;
   #pieces: ContentPiece[] = [];
   #underway = 0;
@@ -51,6 +55,7 @@ export class ContentSender implements AsyncDisposable {
     for (let at = 0; at < data.length; ) {
       const room = GROUP_SIZE - this.#filled;
       const part = data.subarray(at, at + room);
+      this.#makeRoom(part.length);
       this.#buffer.set(part, this.#filled);
       this.#add(part.length, false);
       at += part.length;
@@ -99,14 +104,21 @@ export class ContentSender implements AsyncDisposable {
       });
     }
     if (this.#failure !== undefined) throw this.#failure;
-    // The last group of a small upload is far from full: copied, it costs less than a MiB that nobody fills.
-    const isSmall = this.#filled < GROUP_SIZE / 4;
-    const buffer = isSmall ? this.#buffer.slice(0, this.#filled).buffer : this.#buffer.buffer;
-    if (!isSmall) this.#buffer = new Uint8Array(GROUP_SIZE);
+    const { buffer } = this.#buffer;
+    this.#buffer = new Uint8Array(0);
     this.#underway += 1;
     this.#post({ kind: "group", buffer, pieces: this.#pieces }, [buffer]);
     this.#filled = 0;
     this.#pieces = [];
+  }
+
+  #makeRoom(length: number): void {
+    const needed = this.#filled + length;
+    if (needed <= this.#buffer.length) return;
+    while (this.#size < needed) this.#size = Math.min(GROUP_SIZE, this.#size * 4);
+    const larger = new Uint8Array(this.#size);
+    larger.set(this.#buffer);
+    this.#buffer = larger;
   }
 
   #post(message: ToReceiver, transfer: ArrayBuffer[]): void {

@@ -17,7 +17,7 @@ export function textOf(bytes: string): string {
 }
 
 /** The inverse of `textOf`: a name as one character per byte. */
-export function bytesOf(text: string): string {
+function bytesOf(text: string): string {
   return encodeText(text).toString("latin1");
 }
 

@@ -18,7 +18,7 @@ interface Walked {
   readonly stat: ViewStat;
 }
 
-export const MAX_LISTED = 100_000;
+const MAX_LISTED = 100_000;
 const LIST_FULL = -Errno.E2BIG;
 const NEW_DIRECTORY = 0o755;
 const NEW_FILE = 0o644;

@@ -221,7 +221,7 @@ export class Changing implements Pick<Codebases, Methods> {
       const surroundings = await loadSurroundings(store, id, wanted, { everything: replaceAll });
       const [only] = wanted;
       if (only !== undefined) check?.(surroundings.entry(only.path), surroundings.below(only.path));
-      const { changes } = planChanges(wanted, surroundings, turn.stamp, { replaceAll, onProblem: "refuse" });
+      const { changes } = await planChanges(wanted, surroundings, turn.stamp, { replaceAll, onProblem: "refuse" });
       if (changes.length === 0) return { made: undefined, version: turn.record.version };
       const staged = await stageContent(store, id, staging, changes, signal);
       signal?.throwIfAborted();

@@ -61,6 +61,7 @@ async function findContent(
     if (before?.kind === "file" && before.sha256 === after.sha256) found.set(path, before);
     else asking.push(after);
   }
+  if (asking.length === 0 && found.size === 0) return found;
   const byHash = await store.entriesByHash(codebaseId, [...new Set(asking.map(({ sha256 }) => sha256))]);
   const missing: string[] = [];
   for (const { path, sha256 } of asking) {

@@ -82,7 +82,7 @@ export class Layers implements CodebaseLayers {
         const superseded = supersededPaths(storable, work);
         const wanted = storable.filter(({ path }) => !superseded.has(path)).map(wantedOf);
         const surroundings = await loadSurroundings(store, codebaseId, wanted, { everything: false });
-        const plan = planChanges(wanted, surroundings, turn.stamp, { replaceAll: false, onProblem: "skip" });
+        const plan = await planChanges(wanted, surroundings, turn.stamp, { replaceAll: false, onProblem: "skip" });
         const { changes } = plan;
         const skipped = [...unstorable, ...plan.skipped];
         const left = { skipped, superseded: [...superseded] };

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { RuntimeError } from "../errors.ts";
 import type { EntryRecord } from "../store/store.ts";
 import { ancestorsOf, comparePaths, shown } from "./paths.ts";
@@ -32,14 +33,20 @@ const IMPLICIT_DIRECTORY = 0o755;
 const DEFAULT_FILE = 0o644;
 const LINK_MODE = 0o777;
 
-/** Compares what is wanted with what is there: the paths that change, parents that appear and all that goes along. */
-export function planChanges(
+/** So many entries before other callers get their turn. */
+const ENTRIES_A_TURN = 1000;
+
+/**
+ * Compares what is wanted with what is there: the paths that change, parents that appear and all that goes along. The
+ * caller holds the codebase's lock: nothing of it changes meanwhile.
+ */
+export async function planChanges(
   wanted: readonly Wanted[],
   surroundings: Surroundings,
   stamp: Stamp,
   options: PlanOptions,
-): ChangePlan {
-  return new Planner(wanted, surroundings, stamp, options).plan();
+): Promise<ChangePlan> {
+  return await new Planner(wanted, surroundings, stamp, options).plan();
 }
 
 class Planner {
@@ -61,10 +68,14 @@ class Planner {
     this.#options = options;
   }
 
-  plan(): ChangePlan {
+  async plan(): Promise<ChangePlan> {
     // What goes first, the deepest before the directory it is in: a directory goes when nothing is left in it.
-    for (const one of this.#wanted.toReversed()) if (one.kind === "absent") this.#remove(one.path);
-    for (const one of this.#wanted) if (one.kind !== "absent") this.#want(one);
+    await inTurns(this.#wanted.toReversed(), (one) => {
+      if (one.kind === "absent") this.#remove(one.path);
+    });
+    await inTurns(this.#wanted, (one) => {
+      if (one.kind !== "absent") this.#want(one);
+    });
     if (this.#options.replaceAll) this.#removeUnnamed();
     const changes = [...this.#changes.values()].sort((a, b) => comparePaths(a.path, b.path));
     return { changes, skipped: this.#skipped };
@@ -173,4 +184,11 @@ class Planner {
 
 function isSame(a: EntryRecord, b: EntryRecord): boolean {
   return a.kind === b.kind && a.mode === b.mode && a.sha256 === b.sha256 && a.target === b.target;
+}
+
+async function inTurns<Item>(items: readonly Item[], work: (item: Item) => void): Promise<void> {
+  for (let done = 0; done < items.length; done += ENTRIES_A_TURN) {
+    if (done > 0) await setImmediate();
+    for (const item of items.slice(done, done + ENTRIES_A_TURN)) work(item);
+  }
 }

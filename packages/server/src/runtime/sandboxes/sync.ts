@@ -33,7 +33,7 @@ export interface Written {
   readonly conflicts: readonly ConflictRecord[];
 }
 
-export const NOTHING_SYNCED: SyncReport = { version: 0, problems: [] };
+const NOTHING_SYNCED: SyncReport = { version: 0, problems: [] };
 const NOTHING_WRITTEN: Written = { version: 0, collection: { changes: [], settled: [] }, conflicts: [] };
 
 /** A report is read by people and travels with every answer. */

@@ -103,7 +103,7 @@ function clippedMetadata(metadata: Readonly<Record<string, string>>): Record<str
 }
 
 /** At most so many bytes of UTF-8, and well-formed: half a surrogate pair cannot be percent-encoded. */
-export function clipText(text: string, bytes: number): string {
+function clipText(text: string, bytes: number): string {
   const encoded = Buffer.from(text.toWellFormed(), "utf8");
   if (encoded.length <= bytes) return text.toWellFormed();
   let end = bytes;

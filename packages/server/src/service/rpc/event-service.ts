@@ -37,7 +37,7 @@ function filterOf({ sandboxId, codebaseId, ownerId, types }: EventFilter): Event
   return { sandboxId, codebaseId, ownerId, types };
 }
 
-export function eventMessage(record: EventRecord): MessageInitShape<typeof EventSchema> {
+function eventMessage(record: EventRecord): MessageInitShape<typeof EventSchema> {
   return {
     sequence: BigInt(record.sequence),
     time: timestampMessage(record.timeMs),
