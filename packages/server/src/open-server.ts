@@ -64,7 +64,7 @@ export async function openServer(
       retention: { versions: config.storage.keep_versions, bytes: config.storage.keep_bytes },
     }),
   );
-  const isolation = undo.use(await openIsolation({ ...isolationOptions(config), log }));
+  const isolation = undo.use(await openIsolation({ ...isolationOptions(config), watchdog: true, log }));
   const metrics: Metrics = undo.use(
     new Metrics({
       sandboxCounts: () => sandboxes.counts(),

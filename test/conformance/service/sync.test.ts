@@ -85,6 +85,20 @@ describe("the last writer", () => {
     ]);
   });
 
+  test("L-23 a file that was replaced once more is no younger than its first version; one that was thrown away is", async () => {
+    const project = await ground.project({ "a.txt": "0\n", "b.txt": "0\n", "c.txt": "0\n" });
+    const one = await project.sandbox({}, MANUAL);
+    await project.run(one, "echo mine >a.txt; rm b.txt; echo mine >c.txt");
+    await project.write({ "a.txt": "theirs\n", "b.txt": "theirs\n", "c.txt": "theirs\n" });
+    await project.grpc.call("SandboxService", "DiscardChanges", { sandbox_id: one, paths: ["/c.txt"] });
+    // As editors save; what they do with c.txt begins with what the others made of it.
+    await project.run(one, "for f in a b c; do echo again >new && mv new $f.txt; done");
+    const { version } = await project.apply(one);
+    expect(await project.state()).toEqual({ "a.txt": "again\n", "b.txt": "again\n", "c.txt": "again\n" });
+    const replaced = (await project.version(version)).conflicts.map(({ path }) => path);
+    expect(replaced).toEqual(["a.txt", "b.txt"]);
+  });
+
   test("L-23 of many at once leaves each file as one of them wrote it, and all see the same", async () => {
     const project = await ground.project({ "shared.txt": "0\n" });
     const ids = await Promise.all(Array.from({ length: 4 }, () => project.sandbox()));

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Backend, BackendName, CreateOptions } from "./backend/backend.ts";
 import { SandboxError } from "./backend/errors.ts";
 import { Instance } from "./instance/instance.ts";
+import { Watchdog } from "./instance/watchdog.ts";
 import type { MockOptions } from "./mock/backend.ts";
 import type { EngineCounts } from "./mount/counters.ts";
 import { type LogLine, MountHost } from "./mount/host.ts";
@@ -33,6 +34,11 @@ export interface IsolationOptions {
   readonly engines?: number;
   readonly defaultTimeoutMs?: number;
   readonly maxTimeoutMs?: number;
+  /**
+   * Default false. For whoever tells sandboxes of changes to their codebases: killed while doing so, it can need help to
+   * die.
+   */
+  readonly watchdog?: boolean;
   readonly log?: (line: LogLine) => void;
 }
 
@@ -65,6 +71,7 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
     for (const mountPoint of mountPoints) await cleanStaleMount(mountPoint);
   });
   for (const error of left) log({ level: "error", message: `not everything could be cleaned up: ${String(error)}` });
+  if (real && options.watchdog) undo.use(await Watchdog.start(instance.directory));
   const mounts = real
     ? await MountHost.start({ log, ...(options.engines === undefined ? {} : { engines: options.engines }) })
     : undefined;

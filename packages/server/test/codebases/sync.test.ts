@@ -258,7 +258,9 @@ describe("listeners", () => {
       heard.push(change);
     });
     await codebases.batch(ALICE, id, pieces(["d/a", "1"], ["b", "2"]));
-    expect(heard).toEqual([{ codebaseId: id, version: 1, paths: ["b", "d", "d/a"], sandboxId: "" }]);
+    expect(heard).toEqual([
+      { codebaseId: id, version: 1, paths: ["b", "d", "d/a"], sandboxId: "", createdAtMs: expect.any(Number) },
+    ]);
     await codebases.renameFile(ALICE, id, "b", "c");
     await codebases.sync(id, A, collecting({ path: "c", text: "3" }));
     await Promise.all([codebases.deleteFile(ALICE, id, "c"), codebases.upload(ALICE, id, "e", chunks("5"))]);

@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Isolation } from "../../src/isolation/isolation.ts";
 import { ADMIN, ALICE, BOB, line, Place, refusal } from "./place.ts";
@@ -303,12 +305,16 @@ describe("with real boxes", () => {
     await using place = await Place.open({ runtime: "bwrap" });
     await place.upload({ "a.txt": "a\n" });
     const id = await place.running();
-    const running = place.run(id, "echo x >b.txt; sleep 30");
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    const running = place.run(id, "echo x >b.txt; sleep 30").catch((error: unknown) => error);
+    const written = join(place.deltaDirectory, id, "tree/b.txt");
+    await expect.poll(() => existsSync(written), { timeout: 20_000 }).toBe(true);
     const beganMs = performance.now();
     await place.sandboxes.destroy(ALICE, id);
     expect(performance.now() - beganMs).toBeLessThan(10_000);
-    expect(await running).toMatchObject({ exitCode: 137, signal: "SIGKILL", syncedVersion: 0 });
+    // It is told as what it is: killed, or cut off before its end could be told.
+    const outcome = await running;
+    if (outcome instanceof Error) expect(outcome).toMatchObject(NOT_RUNNING);
+    else expect(outcome).toMatchObject({ exitCode: 137, signal: "SIGKILL", syncedVersion: 0 });
     expect(await readdir(place.deltaDirectory)).toEqual([]);
     expect(await place.tree()).toEqual({ "a.txt": "a\n" });
   });

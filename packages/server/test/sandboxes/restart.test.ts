@@ -82,12 +82,12 @@ describe("closing", () => {
 describe("expiry", () => {
   test("destroys a sandbox when its time has come, not before", async () => {
     await using place = await Place.open();
-    const { id } = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 150 }));
+    const { id } = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 4000 }));
     const staying = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
     expect((await place.sandboxes.get(ALICE, id)).status).toBe("RUNNING");
     await expect
-      .poll(() => refusal(place.sandboxes.get(ALICE, id)).catch(() => undefined), { timeout: 5000 })
+      .poll(() => refusal(place.sandboxes.get(ALICE, id)).catch(() => undefined), { timeout: 20_000 })
       .toEqual({
         code: "SANDBOX_NOT_FOUND",
         message: "sandbox not found",

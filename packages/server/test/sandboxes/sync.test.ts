@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ALICE, Place, type PlaceOptions, refusal, sandboxRequest } from "./place.ts";
 
@@ -7,6 +9,12 @@ const EVERYTHING = [{ pattern: "**/*", permission: "write" }] as const;
 
 async function open(options: PlaceOptions = {}): Promise<Place> {
   return await Place.open({ runtime: "bwrap", ...options });
+}
+
+/** Resolves when the sandbox has made the file, in its delta. */
+async function written(place: Place, id: string, name: string): Promise<void> {
+  const path = join(place.deltaDirectory, id, "tree", name);
+  await expect.poll(() => existsSync(path), { timeout: 20_000, interval: 20 }).toBe(true);
 }
 
 describe("after a command", () => {
@@ -88,23 +96,24 @@ describe("after a command", () => {
     await using place = await open();
     await place.upload({ "a.txt": "a\n" });
     const [slow, quick] = [await place.running(), await place.running()];
-    const writing = place.run(slow, "echo slow >a.txt; sleep 1.5");
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    const writing = place.run(slow, "echo slow >a.txt; until [ -e go ]; do sleep 0.05; done");
+    await written(place, slow, "a.txt");
     expect(await place.run(quick, "echo quick >a.txt")).toMatchObject({ syncedVersion: 2 });
-    expect(await writing).toMatchObject({ syncedVersion: 3 });
-    expect(await place.tree()).toEqual({ "a.txt": "slow\n" });
-    const { version } = await place.codebases.getVersion(ALICE, place.codebaseId, 3);
+    await place.upload({ go: "" });
+    expect(await writing).toMatchObject({ syncedVersion: 4 });
+    expect(await place.tree()).toEqual({ "a.txt": "slow\n", go: "" });
+    const { version } = await place.codebases.getVersion(ALICE, place.codebaseId, 4);
     expect(version.conflicts).toEqual([{ path: "a.txt", replacedVersion: 2, replacedSandboxId: quick }]);
     expect((await place.events("sync_conflict"))[0]?.data).toEqual({
       path: "/workspace/a.txt",
-      version: 3,
+      version: 4,
       replaced_version: 2,
       replaced_sandbox: quick,
     });
     // The old delta is empty: it reverts nothing.
     await place.run(quick, "echo newer >a.txt");
     await place.run(slow, "echo b >b.txt");
-    expect(await place.tree()).toEqual({ "a.txt": "newer\n", "b.txt": "b\n" });
+    expect(await place.tree()).toEqual({ "a.txt": "newer\n", "b.txt": "b\n", go: "" });
     expect((await place.run(slow, "cat a.txt")).stdout).toBe("newer\n");
   });
 
@@ -115,7 +124,7 @@ describe("after a command", () => {
     const session = await place.sandboxes.createSession(ALICE, id, { shell: "", env: {}, workdir: "" });
     await place.sandboxes.sessionExec(ALICE, session.id, { command: "(sleep 0.3; echo late >late.txt; sleep 60) &" });
     expect(await place.tree()).toEqual({ "a.txt": "a\n" });
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await written(place, id, "late.txt");
     await place.sandboxes.stop(ALICE, id);
     expect(await place.tree()).toEqual({ "a.txt": "a\n", "late.txt": "late\n" });
   });
@@ -124,7 +133,7 @@ describe("after a command", () => {
     await using place = await open();
     await place.upload({ "a.txt": "a\n" });
     const id = await place.running();
-    expect(await place.run(id, "echo b >b.txt; sleep 60", { timeoutMs: 500 })).toMatchObject({
+    expect(await place.run(id, "echo b >b.txt; sleep 60", { timeoutMs: 4000 })).toMatchObject({
       timedOut: true,
       syncedVersion: 2,
     });

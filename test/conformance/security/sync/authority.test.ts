@@ -1,8 +1,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { KilledServer } from "../../../support/killed-server.ts";
 import { GuardedServer } from "../../../support/owners.ts";
 import { Project, serveProjects, stateOf } from "../../../support/project.ts";
+import { rounds } from "../../../support/rounds.ts";
 
 // Who may write what into a codebase, and whose work was the last.
 
@@ -204,3 +206,21 @@ test("SYNC-22 a discarded or destroyed delta is gone from the disk, and no other
   for (const other of others) await project.destroy(other);
   expect(readdirSync(join(mounts, "delta")).filter((name) => others.includes(name))).toEqual([]);
 });
+
+test("SYNC-22 nor is a delta left behind when the server is killed while it destroys", async () => {
+  await using killed = await KilledServer.start();
+  let project = await Project.make(killed.server, killed.grpc, { "a.txt": "a\n" });
+  const deltas = join(killed.directory, "mounts/delta");
+  for (let round = 0; round < rounds(2); round++) {
+    const id = await project.sandbox({}, MANUAL);
+    await project.run(id, "for i in $(seq 200); do echo secret >f$i; done");
+    const during = project;
+    await killed.killDuring(deltas, () => during.destroy(id));
+    project = project.on(killed.grpc);
+    const { sandboxes } = await project.grpc.call("SandboxService", "ListSandboxes", { codebase_id: project.id });
+    const ids = (sandboxes as { id: string }[]).map((sandbox) => sandbox.id);
+    expect(readdirSync(deltas).filter((name) => !ids.includes(name))).toEqual([]);
+    for (const left of ids) await project.destroy(left);
+    expect(readdirSync(deltas)).toEqual([]);
+  }
+}, 120_000);

@@ -72,8 +72,9 @@ export class World {
     const announce = (): void => {
       for (const line of lines) line.cut();
     };
-    await Promise.race([kill(announce), ended]);
-    await ended;
+    const killed = kill(announce);
+    await Promise.race([killed, ended]);
+    await Promise.all([killed, ended]);
     const outcome = { acknowledged: asUser.acknowledged + asAdmin.acknowledged, lost: asUser.lost + asAdmin.lost };
     this.tally.acknowledged += outcome.acknowledged;
     this.tally.lost += outcome.lost;

@@ -1,8 +1,12 @@
+import { syscalls } from "@agentfense/fuse";
 import type { Context } from "./context.ts";
 import type { Delta } from "./delta.ts";
 import type { Node } from "./node.ts";
 import { Refresh } from "./refresh.ts";
 import { Settling } from "./settling.ts";
+import { whiteoutFor } from "./whiteouts.ts";
+
+const { FileType, Open, Stat } = syscalls;
 
 /** Changes of a live workspace that do not come through its mount: the codebase's, and those of the delta by its owner. */
 export class Upkeep {
@@ -24,6 +28,22 @@ export class Upkeep {
 
   settling(refresh: Refresh): Settling {
     return new Settling(this.#context, refresh);
+  }
+
+  /** The delta has a version of its own of the path: a file, a link or a deletion. */
+  shadows(names: readonly string[]): boolean {
+    const name = names.at(-1);
+    if (this.delta === undefined || name === undefined) return false;
+    const parent = names.length === 1 ? "." : names.slice(0, -1).join("/");
+    const directory = syscalls.openBeneath(this.delta.tree, parent, Open.PATH | Open.DIRECTORY);
+    if (directory < 0) return false;
+    try {
+      const stat = new Stat();
+      if (syscalls.statat(directory, name, stat) === 0) return stat.type !== FileType.DIRECTORY;
+      return syscalls.statat(directory, whiteoutFor(name).name, stat) === 0;
+    } finally {
+      syscalls.close(directory);
+    }
   }
 
   /** Something at or below the path is open for writing. */

@@ -21,14 +21,15 @@ const UNFINISHED_MS = 60_000;
 
 export class Instance {
   readonly name: string;
-  readonly #directory: string;
+  /** Below it are the mount points. */
+  readonly directory: string;
   readonly #state: string;
   readonly #lock: number;
 
   private constructor(state: string, name: string, lock: number) {
     this.name = name;
     this.#state = state;
-    this.#directory = join(state, name);
+    this.directory = join(state, name);
     this.#lock = lock;
   }
 
@@ -47,7 +48,7 @@ export class Instance {
 
   /** Makes the mount points of one sandbox; nobody else can reach them yet. */
   async makeMountPoints(sandbox: string, count: number): Promise<readonly string[]> {
-    const home = join(this.#directory, sandbox);
+    const home = join(this.directory, sandbox);
     await mkdir(home, { mode: 0o700 });
     const points = Array.from({ length: count }, (_, index) => join(home, String(index)));
     for (const point of points) await mkdir(point, { mode: 0o711 });
@@ -56,13 +57,13 @@ export class Instance {
 
   /** Keeps everybody but the box's user (and root) away from a sandbox's mount points. */
   async giveMountPoints(sandbox: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
-    const home = join(this.#directory, sandbox);
+    const home = join(this.directory, sandbox);
     await chmod(home, 0o700);
     if (process.geteuid?.() === 0) await chown(home, owner.uid, owner.gid);
   }
 
   async removeMountPoints(sandbox: string): Promise<void> {
-    await removeSandboxDirectory(join(this.#directory, sandbox));
+    await removeSandboxDirectory(join(this.directory, sandbox));
   }
 
   /**
@@ -104,7 +105,7 @@ export class Instance {
   }
 
   async close(): Promise<void> {
-    await removeInstanceDirectory(this.#directory);
+    await removeInstanceDirectory(this.directory);
     closeSync(this.#lock);
   }
 }

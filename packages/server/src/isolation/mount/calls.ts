@@ -63,13 +63,16 @@ export class EngineCalls {
 
 function codebaseChanged({ upkeep }: Workspace, paths: readonly string[]): () => EngineAnswer | undefined {
   const refresh = upkeep.refresh();
+  const shadowed: string[] = [];
   return inSlices(
     paths,
     (path) => {
       const names = namesOf(path);
-      if (names !== undefined && names.length > 0) refresh.path(names, "replaced");
+      if (names === undefined || names.length === 0) return;
+      refresh.path(names, "replaced");
+      if (upkeep.shadows(names)) shadowed.push(path);
     },
-    () => ({ stale: refresh.finish() }),
+    () => ({ stale: refresh.finish(), shadowed }),
   );
 }
 

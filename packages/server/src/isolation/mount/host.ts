@@ -58,7 +58,7 @@ export interface WorkspaceMount extends AsyncDisposable {
   /** Resolves when no cache of the kernel remembers the old rules. */
   updateRules(rules: readonly Rule[]): Promise<void>;
   /** Somebody changed these paths of the codebase; resolves when nothing old is shown. */
-  codebaseChanged(paths: readonly string[]): Promise<void>;
+  codebaseChanged(paths: readonly string[]): Promise<readonly string[]>;
   /** Takes entries that the codebase has too out of the delta; gives the paths of those that stayed. */
   settle(entries: readonly SettledEntry[]): Promise<readonly string[]>;
   /** Takes changes out of the delta (all without paths); what is open for writing stays. */
@@ -255,8 +255,10 @@ class ServedMount implements WorkspaceMount {
     await this.#call({ kind: "rules", rules });
   }
 
-  async codebaseChanged(paths: readonly string[]): Promise<void> {
-    if (paths.length > 0) await this.#call({ kind: "codebase", paths });
+  async codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {
+    if (paths.length === 0) return [];
+    const { shadowed } = await this.#call({ kind: "codebase", paths });
+    return shadowed ?? [];
   }
 
   async settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {

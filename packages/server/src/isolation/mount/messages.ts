@@ -60,6 +60,8 @@ export type EngineRequest =
 
 export interface EngineAnswer {
   readonly stale: StaleReport;
+  /** Changed paths of the codebase that the delta has versions of its own of. */
+  readonly shadowed?: readonly string[];
   /** Paths that did not settle. */
   readonly stayed?: readonly string[];
   readonly discarded?: DiscardReport;

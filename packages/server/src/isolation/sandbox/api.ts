@@ -69,8 +69,11 @@ export interface Sandbox extends AsyncDisposable {
   usage(): Promise<ResourceUsage>;
   /** Files as a process inside sees them: every rule applies. */
   readonly files: ViewFiles;
-  /** Another hand changed these paths of a workspace's codebase ("/src/a.ts"); resolves when nothing old is shown. */
-  codebaseChanged(paths: readonly string[], target?: string): Promise<void>;
+  /**
+   * Another hand changed these paths of a workspace's codebase ("/src/a.ts"); resolves when nothing old is shown.
+   * Gives those that the sandbox shows its own version of, as far as it runs.
+   */
+  codebaseChanged(paths: readonly string[], target?: string): Promise<readonly string[]>;
   /**
    * These delta entries are in the codebase now: lets go of each that is still what it was, so that the codebase shows
    * through. What changed meanwhile, or is open for writing, stays. Gives the paths that stayed. Works on a stopped

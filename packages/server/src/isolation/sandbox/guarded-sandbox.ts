@@ -194,9 +194,9 @@ export class GuardedSandbox implements Sandbox {
     });
   }
 
-  async codebaseChanged(paths: readonly string[], target: string = this.#workspace): Promise<void> {
+  async codebaseChanged(paths: readonly string[], target: string = this.#workspace): Promise<readonly string[]> {
     // Without a mount nothing is remembered.
-    await this.#ofWorkspace(target, async (_workspace, mount) => mount?.codebaseChanged(paths));
+    return await this.#ofWorkspace(target, async (_workspace, mount) => (await mount?.codebaseChanged(paths)) ?? []);
   }
 
   settle(entries: readonly SettledEntry[], target: string = this.#workspace): Promise<readonly string[]> {

@@ -58,6 +58,7 @@ export interface CodebaseChange {
   readonly paths: readonly string[];
   /** The sandbox whose sync it was, else "". */
   readonly sandboxId: string;
+  readonly createdAtMs: number;
 }
 
 /**

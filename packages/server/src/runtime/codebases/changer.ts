@@ -172,6 +172,7 @@ export class Changer {
       version: version.version,
       paths: changes.map(({ path }) => path),
       sandboxId: version.sandboxId,
+      createdAtMs: finishedAtMs,
     });
     return finishedAtMs;
   }

@@ -86,7 +86,10 @@ export class Changes {
           resident.syncs.take(async () => {
             const changes = await this.#parts.deltas.list(place);
             const failed = await this.#discard(resident, place);
-            const discarded = changes.filter(({ path }) => !failed.some((kept) => isAtOrBelow(path, kept)));
+            const isLeft = (path: string): boolean => failed.some((kept) => isAtOrBelow(path, kept));
+            const isSelected = (path: string): boolean => selected?.some((each) => isAtOrBelow(path, each)) ?? true;
+            const discarded = changes.filter(({ path }) => !isLeft(path));
+            resident.caughtUp((path) => isSelected(path) && !isLeft(path));
             this.#parts.witness.tell("changes_discarded", resident, caller, {
               data: { changes: discarded.length, kept: changes.length - discarded.length },
             });

@@ -16,9 +16,12 @@ export async function spreadNews(
   const told = residents.of(change.codebaseId).map(async (resident) => {
     if (resident.record.codebaseVersion !== 0) return;
     for (const path of paths) resident.missed?.add(path);
-    await resident.running?.sandbox.codebaseChanged(paths).catch((error: unknown) => {
+    try {
+      const shadowed = (await resident.running?.sandbox.codebaseChanged(paths)) ?? [];
+      if (change.sandboxId !== resident.id) resident.overtaken(shadowed, change.createdAtMs);
+    } catch (error) {
       log({ level: "warn", message: "a sandbox could not be told of a change", sandboxId: resident.id, error });
-    });
+    }
   });
   const patience = new AbortController();
   const all = Promise.all(told).then(() => true);

@@ -30,6 +30,11 @@ export class Resident {
   starting: AbortController | undefined;
   /** Paths that changed in the codebase while the file system was being mounted. */
   missed: Set<string> | undefined;
+  /**
+   * When the sandbox had its own version of a path at the latest, for paths that others changed after that. The file that
+   * it has there by now may be younger: editors replace what they save.
+   */
+  readonly #ownSinceMs = new Map<string, number>();
   #accepting = false;
   #departure: Promise<void> | undefined;
   #record: SandboxRecord;
@@ -61,6 +66,21 @@ export class Resident {
   /** Whether changes may go to the codebase at all. */
   get mayWriteCodebase(): boolean {
     return this.#record.codebaseVersion === 0 && this.#record.sync !== "never";
+  }
+
+  /** Others changed these paths at that time, while the sandbox had its own version of them. */
+  overtaken(paths: readonly string[], atMs: number): void {
+    for (const path of paths) if (!this.#ownSinceMs.has(path)) this.#ownSinceMs.set(path, atMs - 1);
+  }
+
+  /** When the sandbox made its version of a path, of which the file itself says `madeAtMs`. */
+  ownSinceMs(path: string, madeAtMs: number): number {
+    return Math.min(madeAtMs, this.#ownSinceMs.get(path) ?? madeAtMs);
+  }
+
+  /** The codebase shows there again, or its newest content is the sandbox's own. */
+  caughtUp(isAt: (path: string) => boolean): void {
+    for (const path of this.#ownSinceMs.keys()) if (isAt(path)) this.#ownSinceMs.delete(path);
   }
 
   /** From here on it takes commands. */

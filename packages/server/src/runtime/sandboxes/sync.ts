@@ -126,12 +126,16 @@ export class Sync {
     const { codebaseId, id } = resident.record;
     const synced = await codebases.sync(codebaseId, id, async (staging) => {
       collection = await deltas.collect({ ...place, delta, rules: resident.record.rules, staging }, signal);
-      const entries = collection.changes.flatMap(({ staged }) => staged ?? []);
+      const entries = collection.changes.flatMap(({ staged, change }) =>
+        staged === undefined ? [] : [{ ...staged, madeAtMs: resident.ownSinceMs(change.path, staged.madeAtMs) }],
+      );
       if (entries.length > 0) await unsettled.mark(id);
       return entries;
     });
     if (synced !== undefined) collection = withoutLeft(collection, synced);
     await this.#settle(resident, delta, place.lower, collection.settled);
+    const settled = new Set(collection.settled.map(({ path }) => path));
+    resident.caughtUp((path) => settled.has(path));
     await unsettled.clear(id);
     return { version: synced?.version ?? 0, collection, conflicts: synced?.conflicts ?? [] };
   }
