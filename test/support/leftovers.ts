@@ -30,7 +30,7 @@ export function leftovers(stateDirectory: string, instances: readonly string[]):
 }
 
 /**
- * Processes in a control group of the instances, or with their mark on the command line; the launcher itself is not one,
+ * Processes in a control group of the instances, or with their mark on the command line; the server's own helpers are not,
  * nor is a dead one whose parent has not asked for it yet.
  */
 function boxProcesses(ofInstances: (text: string) => boolean): string[] {
@@ -38,10 +38,10 @@ function boxProcesses(ofInstances: (text: string) => boolean): string[] {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
       const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1").replaceAll("\0", " ");
-      const isLauncher = commandLine.includes("launcher.sh");
+      const isOwn = /\/(launcher|watchdog)\.sh /.test(commandLine);
       const belongs = ofInstances(commandLine) || ofInstances(readFileSync(`/proc/${pid}/cgroup`, "utf8"));
       const isDead = /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-      if (belongs && !isLauncher && !isDead) found.push(`${pid} ${commandLine}`);
+      if (belongs && !isOwn && !isDead) found.push(`${pid} ${commandLine}`);
     } catch {
       // It ended while we looked.
     }

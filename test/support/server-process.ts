@@ -1,25 +1,29 @@
-import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { usedHeap } from "./inspector.ts";
 import { type Leftovers, leftovers, openDescriptors } from "./leftovers.ts";
 import type { TestServer } from "./server.ts";
 
-/** For the environment of a server whose memory is looked at: lets `residentBytes` ask for a collection of garbage. */
-export const INSPECTABLE = { NODE_OPTIONS: "--inspect=127.0.0.1:0" } as const;
-
 /** What a server's process holds on to, as values that can be compared before and after. */
-export function holdings({ pid }: TestServer): {
-  readonly descriptors: Record<string, number>;
-  readonly threads: number;
-} {
+export function holdings({ pid }: TestServer): Holdings {
   return { descriptors: openDescriptors(pid), threads: readdirSync(`/proc/${pid}/task`).length };
 }
 
+export interface Holdings {
+  readonly descriptors: Readonly<Record<string, number>>;
+  readonly threads: number;
+}
+
 /** Memory of a server that was started inspectable, without what it would drop anyway. */
-export async function residentBytes(server: TestServer): Promise<number> {
-  await collectGarbage(server);
+export async function memory(server: TestServer): Promise<Memory> {
+  const heapBytes = await usedHeap(server);
   const [, kib] = readFileSync(`/proc/${server.pid}/status`, "utf8").match(/^VmRSS:\s+(\d+) kB$/m) ?? [];
-  return Number(kib) * 1024;
+  return { heapBytes, residentBytes: Number(kib) * 1024 };
+}
+
+export interface Memory {
+  readonly heapBytes: number;
+  readonly residentBytes: number;
 }
 
 /** What is left of a server's sandboxes outside of its own directory; ask while it runs. */
@@ -43,16 +47,4 @@ function linkTarget(link: string): string {
   } catch {
     return ""; // closed while we looked
   }
-}
-
-async function collectGarbage({ output }: TestServer): Promise<void> {
-  const [address] = output.match(/ws:\/\/\S+/) ?? [];
-  if (address === undefined) throw new Error("the server is not inspectable");
-  const socket = new WebSocket(address);
-  await once(socket, "open");
-  socket.send(JSON.stringify({ id: 1, method: "HeapProfiler.collectGarbage" }));
-  await once(socket, "message");
-  const closed = once(socket, "close");
-  socket.close();
-  await closed;
 }

@@ -59,16 +59,19 @@ class RunningCommand implements AsyncDisposable {
 
   static async start(box: Box, plan: PlannedExec, signal: AbortSignal | undefined): Promise<RunningCommand> {
     throwIfCancelled(signal);
-    const patience = AbortSignal.timeout(START_TIMEOUT_MS);
-    const either = signal === undefined ? patience : AbortSignal.any([signal, patience]);
+    const patience = new AbortController();
+    const timer = setTimeout(() => patience.abort(), START_TIMEOUT_MS);
+    const either = signal === undefined ? patience.signal : AbortSignal.any([signal, patience.signal]);
     try {
       return new RunningCommand(await box.run(plan.command, { signal: either }), plan, signal);
     } catch (error) {
-      if (!patience.aborted || signal?.aborted) throw error;
+      if (!patience.signal.aborted || signal?.aborted) throw error;
       throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox could not start another command", {
         hint: "the sandbox's other commands may use all the processes it may have",
         cause: error,
       });
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -90,7 +93,7 @@ class RunningCommand implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#timer);
     this.#signal?.removeEventListener("abort", this.#onAbort);
-    this.#feeding.abort();
+    this.#feeding.abort("the command is over"); // a reason of our own: making an error, with its stack, takes longer
     this.process.kill();
     this.process.stdout.destroy();
     this.process.stderr.destroy();

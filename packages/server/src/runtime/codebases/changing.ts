@@ -1,12 +1,13 @@
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
+import { feeding } from "../feeding.ts";
 import type { CodebaseRecord, EntryRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
 import type { BatchOptions, BatchPiece, BatchResult, Codebases, UploadOptions } from "./api.ts";
 import { unpackArchive } from "./archive-in.ts";
 import { mismatch, receiveBatch } from "./batch.ts";
 import { stepsFor, stepsForMove } from "./carrying-out.ts";
 import { stageContent } from "./content.ts";
-import { codebaseNotFound, receiving } from "./errors.ts";
+import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import { planMove } from "./moving.ts";
 import { type Parts, visibleCodebase, witness } from "./parts.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, fileNotFound, shown } from "./paths.ts";
@@ -238,7 +239,7 @@ export class Changing implements Pick<Codebases, Methods> {
     work: (items: AsyncIterable<Item>) => Promise<Result>,
   ): Promise<Result> {
     try {
-      return await receiving(source, work);
+      return await feeding(source, work, toRuntimeError);
     } catch (error) {
       if (!(error instanceof RuntimeError) || error.code !== "INTERNAL") throw error;
       if ((await this.#parts.store.codebase(id)) === undefined) throw codebaseNotFound();

@@ -20,27 +20,3 @@ export function toRuntimeError(error: unknown): RuntimeError {
 export function codebaseNotFound(): RuntimeError {
   return new RuntimeError("CODEBASE_NOT_FOUND", "codebase not found");
 }
-
-/**
- * Lets `work` read what a client sends. An error of the stream itself (the client is gone, a message is wrong) stays what it
- * is; every other becomes what a caller may be told.
- */
-export async function receiving<Item, Result>(
-  source: AsyncIterable<Item>,
-  work: (items: AsyncIterable<Item>) => Promise<Result>,
-): Promise<Result> {
-  let fault: { readonly error: unknown } | undefined;
-  async function* watched(): AsyncGenerator<Item> {
-    try {
-      yield* source;
-    } catch (error) {
-      fault = { error };
-      throw error;
-    }
-  }
-  try {
-    return await work(watched());
-  } catch (error) {
-    throw fault === undefined ? toRuntimeError(error) : fault.error;
-  }
-}

@@ -8,18 +8,23 @@ const PING_TIMEOUT_MS = 20_000;
 /** Ends a connection that has no call for a while, or whose peer does not answer any more. */
 export function tendSession(session: ServerHttp2Session, limits: ServiceLimits): void {
   let streams = 0;
+  // Not the session's own timeout: that goes on when the session has ended, and keeps it in memory until it is over.
+  const idle = setTimeout(() => {
+    if (streams === 0) session.close();
+    else demandAnswer(session);
+    idle.refresh();
+  }, limits.idleTimeoutMs).unref();
   session.on("stream", (stream: ServerHttp2Stream) => {
     streams += 1;
+    idle.refresh();
     stream.once("close", () => {
       streams -= 1;
+      if (!session.destroyed) idle.refresh();
     });
   });
   session.once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW));
   session.on("error", () => session.destroy());
-  session.setTimeout(limits.idleTimeoutMs, () => {
-    if (streams === 0) session.close();
-    else demandAnswer(session);
-  });
+  session.once("close", () => clearTimeout(idle));
 }
 
 /** A quiet stream is fine (an event watch), a dead peer is not. */

@@ -1,8 +1,9 @@
 import type { BatchItem, BatchUploadChunk, BatchUploadChunk_Begin } from "@agentfense/protocol/codebase";
 import type { BatchPiece } from "../../runtime/codebases/api.ts";
+import { feeding } from "../../runtime/feeding.ts";
 import { manifestEntryOf } from "./messages/codebase.ts";
 import { invalid, required } from "./messages/fields.ts";
-import { feeding, unread } from "./upload-stream.ts";
+import { unread } from "./upload-stream.ts";
 
 /** Receives a batch: `begin` in its first chunk, then items over as many chunks as the client likes. */
 export async function receiveBatch<Result>(

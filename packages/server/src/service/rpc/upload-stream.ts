@@ -1,3 +1,4 @@
+import { feeding } from "../../runtime/feeding.ts";
 import { invalid } from "./messages/fields.ts";
 
 /** A chunk of an upload: first what it is about, then its content. */
@@ -46,28 +47,4 @@ async function* dataOf(iterator: AsyncIterator<UploadChunk>): AsyncGenerator<Uin
  */
 export function unread<T>(iterator: AsyncIterator<T>): AsyncIterable<T> {
   return { [Symbol.asyncIterator]: () => ({ next: () => iterator.next() }) };
-}
-
-/**
- * Lets `work` read a stream of requests. When the stream itself is at fault (a message out of order, one too large, the
- * caller gone), that is the call's error, whatever the reader made of it.
- */
-export async function feeding<Item, Result>(
-  items: AsyncIterable<Item>,
-  work: (items: AsyncIterable<Item>) => Promise<Result>,
-): Promise<Result> {
-  let fault: { readonly error: unknown } | undefined;
-  async function* watched(): AsyncGenerator<Item> {
-    try {
-      yield* items;
-    } catch (error) {
-      fault = { error };
-      throw error;
-    }
-  }
-  try {
-    return await work(watched());
-  } catch (error) {
-    throw fault === undefined ? error : fault.error;
-  }
 }
