@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ALICE, Place, type PlaceOptions, refusal, sandboxRequest } from "./place.ts";
@@ -11,10 +11,11 @@ async function open(options: PlaceOptions = {}): Promise<Place> {
   return await Place.open({ runtime: "bwrap", ...options });
 }
 
-/** Resolves when the sandbox has made the file, in its delta. */
+/** Resolves when the sandbox has written to the file, in its delta. */
 async function written(place: Place, id: string, name: string): Promise<void> {
   const path = join(place.deltaDirectory, id, "tree", name);
-  await expect.poll(() => existsSync(path), { timeout: 20_000, interval: 20 }).toBe(true);
+  const size = (): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  await expect.poll(size, { timeout: 20_000, interval: 20 }).toBeGreaterThan(0);
 }
 
 describe("after a command", () => {
