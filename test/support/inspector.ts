@@ -1,8 +1,12 @@
 import { once } from "node:events";
 import type { TestServer } from "./server.ts";
 
-/** For the environment of a server that is to be inspected. */
-export const INSPECTABLE = { NODE_OPTIONS: "--inspect=127.0.0.1:0" } as const;
+/** For the environment of a server whose memory is looked at. The allocator gives back what it would keep for later. */
+export const INSPECTABLE = {
+  NODE_OPTIONS: "--inspect=127.0.0.1:0",
+  MALLOC_MMAP_THRESHOLD_: "16384",
+  MALLOC_TRIM_THRESHOLD_: "65536",
+} as const;
 
 /** Threads that never get to hear a message: they wait for the kernel in a loop of their own. */
 const DEAF = /engine/;

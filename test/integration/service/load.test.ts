@@ -24,7 +24,7 @@ const WATCHERS = 5;
 
 /** A command that leaks a kilobyte shows in a soak, one that leaks its box at once. */
 const HEAP_SLACK_BYTES = 6 * 1024 * 1024;
-/** Compiled code and the pages that allocators keep make a process grow for a while, ever more slowly. */
+/** The database may keep 32 MiB of its pages; compiled code makes a process grow for a while, ever more slowly. */
 const RESIDENT_SLACK_BYTES = 48 * 1024 * 1024;
 const SETTLING_MS = 60_000;
 /** So many equal looks in a row are rest. */
