@@ -18,7 +18,7 @@ export function calls({ calls: costs }: Results): string[] {
   if (costs === undefined) return [];
   const rows = costs.rows.map(({ label, p50, p99 }) => [label, p50.toFixed(2), p99.toFixed(2)]);
   return [
-    `### One call after the other, ${whole(costs.samples)} of each in turns`,
+    `### One call after the other, with pauses, ${whole(costs.samples)} of each in turns`,
     table(["", "p50 ms", "p99 ms"], rows),
   ];
 }

@@ -68,9 +68,14 @@ function levelOf(levels: Levels, path: string): Level {
   return levels[`/${names[0]}/**`] ?? "write";
 }
 
+/** A link may lead to a plain file, of which every write is on record. */
+function unlessLink(path: string, command: (path: string) => string): string {
+  return `[ -L ${path} ] || ${command(path)}`;
+}
+
 const WILD_COMMANDS: readonly ((random: Random, text: string) => string)[] = [
-  (random, text) => `echo ${text} >${random.pick(WILD)}`,
-  (random, text) => `echo ${text} >>${random.pick(WILD)}`,
+  (random, text) => unlessLink(random.pick(WILD), (path) => `echo ${text} >${path}`),
+  (random, text) => unlessLink(random.pick(WILD), (path) => `echo ${text} >>${path}`),
   (random) => `rm -rf ${random.pick(WILD)}`,
   (random) => `mkdir -p ${random.pick(WILD)}/deep`,
   (random, text) => `rm -rf ${random.pick(WILD)}; mkdir -p x y; echo ${text} >${random.pick(WILD)}/in`,
@@ -79,10 +84,10 @@ const WILD_COMMANDS: readonly ((random: Random, text: string) => string)[] = [
   (random) => `ln -s ${random.pick(["../w", "..", "/etc", "a", "b"])} ${random.pick(WILD)}`,
   (random) => `ln -f ${random.pick(WILD)} ${random.pick(WILD)}`,
   (random) => `ln -s ../${random.pick(PLAIN)} ${random.pick(WILD)}`,
-  (random) => `cp -a ${random.pick(WILD)} ${random.pick(WILD)}`,
+  (random) => `cp -a --remove-destination ${random.pick(WILD)} ${random.pick(WILD)}`,
   (random) => `chmod -R ${random.pick(["700", "755", "777", "644"])} ${random.pick(WILD)}`,
-  (random) => `touch -d 2099-01-01 ${random.pick(WILD)}`,
-  (random) => `: >>${random.pick(WILD)}`,
+  (random) => `touch -h -d 2099-01-01 ${random.pick(WILD)}`,
+  (random) => unlessLink(random.pick(WILD), (path) => `: >>${path}`),
   (random, text) => `sed -i s/^/${text}/ ${random.pick(WILD)}`,
 ];
 
