@@ -9,11 +9,13 @@ import { Actor, type Attempt, lastWords, PLAIN, randomLevels, randomScript, succ
 
 const STEPS = 60;
 const ground = serveProjects();
+/** The usual run is the same each time; a soak goes on with seeds that nobody has seen. */
+const KNOWN_SEEDS = [679497671, 1, 2, 3];
 const asked = Number(process.env.AGENTFENSE_SEED);
 const seeds =
   Number.isInteger(asked) && asked > 0
     ? [asked]
-    : Array.from({ length: rounds(4) }, () => 1 + Math.floor(Math.random() * 1e9));
+    : Array.from({ length: rounds(4) }, (_, round) => KNOWN_SEEDS[round] ?? 1 + Math.floor(Math.random() * 1e9));
 
 test.for(seeds)(
   "L-26 random work on one codebase changes only what it may, and the last writer wins, seed %i",
