@@ -23,6 +23,7 @@ export const COVERAGE = {
     "ExplainPath",
   ),
   exec: sandbox("Exec", "ExecStream"),
+  interactive: sandbox("ExecInteractive"),
   sessions: sandbox(
     "CreateSession",
     "GetSession",
@@ -34,6 +35,7 @@ export const COVERAGE = {
   terminal: sandbox("OpenTerminal"),
   changes: sandbox("ListChanges", "DiffChanges", "ApplyChanges", "DiscardChanges"),
   view: sandbox("ReadFile", "WriteFile", "ListDirectory", "StatFile", "MakeDirectory", "RemoveFile", "MoveFile"),
+  watch: sandbox("WatchFiles"),
   events: ["EventService.ListEvents", "EventService.WatchEvents"],
   system: [
     "SystemService.GetServerInfo",

@@ -1,4 +1,5 @@
 import { type GrpcClient, type Message, methodsOf, type Outcome, type ServiceName } from "./grpc-client.ts";
+import { definition } from "./proto.ts";
 import type { RestAnswer, RestClient } from "./rest-client.ts";
 
 // Every method of the contract with a call that makes sense, made from the descriptors: a method that is added tomorrow is
@@ -69,20 +70,20 @@ const EXCEPTIONS: Readonly<Record<string, Message>> = {
 };
 
 export const CONTRACT: readonly ContractMethod[] = SERVICES.flatMap((service) =>
-  Object.entries(methodsOf(service)).map(([name, definition]) => {
-    const { options, requestType } = definition as unknown as {
+  Object.entries(methodsOf(service)).map(([name, rpc]) => {
+    const { options, requestType } = rpc as unknown as {
       options: MethodOptions;
       requestType: { type: MessageType };
     };
     const type = requestType.type;
-    const opening = definition.requestStream ? type.field[0]! : undefined;
-    const fields = (opening === undefined ? type : nestedType(type, opening)).field.map((field) => field.name);
+    const opening = rpc.requestStream ? type.field[0]! : undefined;
+    const fields = (opening === undefined ? type : openingType(type, opening)).field.map((field) => field.name);
     return {
       service,
       name,
-      path: definition.path,
-      requestStream: definition.requestStream,
-      responseStream: definition.responseStream,
+      path: rpc.path,
+      requestStream: rpc.requestStream,
+      responseStream: rpc.responseStream,
       changes: options.idempotency_level !== "NO_SIDE_EFFECTS",
       idFields: ID_FIELDS.filter((id) => fields.includes(id)),
       http: httpOf(options["(google.api.http)"]),
@@ -92,10 +93,10 @@ export const CONTRACT: readonly ContractMethod[] = SERVICES.flatMap((service) =>
   }),
 );
 
-function nestedType({ nestedType: nested }: MessageType, { typeName }: Field): MessageType {
-  const found = nested.find(({ name }) => typeName === name || typeName.endsWith(`.${name}`));
-  if (found === undefined) throw new Error(`no message ${typeName}`);
-  return found;
+/** A message of the stream's own, or one of the package. */
+function openingType({ nestedType: nested }: MessageType, { typeName }: Field): MessageType {
+  const own = nested.find(({ name }) => typeName === name || typeName.endsWith(`.${name}`));
+  return own ?? (definition[`sandbox.v1.${typeName}`]!.type as unknown as MessageType);
 }
 
 function httpOf(rule: Readonly<Record<string, string>> | undefined): HttpRule | undefined {

@@ -16,6 +16,7 @@ export const ERRORS = {
   ROLE_FORBIDS: { status: "PERMISSION_DENIED", retryable: false },
   CODEBASE_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   CODEBASE_IN_USE: { status: "FAILED_PRECONDITION", retryable: false },
+  CODEBASE_IS_LOCAL: { status: "FAILED_PRECONDITION", retryable: false },
   FILE_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   VERSION_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   VERSION_CONFLICT: { status: "ABORTED", retryable: false },

@@ -20,6 +20,7 @@ export { encodeText } from "./isolation/filesystem/names.ts";
 export type { Owner } from "./isolation/filesystem/presentation.ts";
 export type { QuotaLimits } from "./isolation/filesystem/quota.ts";
 export { removeTree } from "./isolation/filesystem/remove-tree.ts";
+export { TemporaryHome } from "./isolation/instance/temporary-home.ts";
 export { type Isolation, type IsolationOptions, openIsolation } from "./isolation/isolation.ts";
 export type { MockCall, MockOptions } from "./isolation/mock/backend.ts";
 export type { MockAnswer } from "./isolation/mock/plan.ts";

@@ -1,13 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import manifest from "../package.json" with { type: "json" };
-import { type IsolationOptions, openIsolation } from "./isolation/isolation.ts";
+import type { IsolationOptions } from "./isolation/isolation.ts";
 import { JobThread } from "./isolation/jobs/thread.ts";
-import { openAudit } from "./runtime/audit/open.ts";
-import { openCodebases } from "./runtime/codebases/open.ts";
-import { openKeys } from "./runtime/keys/open.ts";
-import { deltaWork } from "./runtime/sandboxes/delta-jobs.ts";
-import { openSandboxes } from "./runtime/sandboxes/open.ts";
+import { openRuntime } from "./open-runtime.ts";
 import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
 import type { MetadataStore, RuntimeName } from "./runtime/store/store.ts";
@@ -15,7 +10,6 @@ import type { ServerConfig } from "./service/configuration/schema.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
 import { type StartServiceOptions, startService } from "./service/open.ts";
 import { registerServices } from "./service/rpc/register.ts";
-import type { ServiceRuntime } from "./service/rpc/service-runtime.ts";
 
 export interface RunningServer {
   /** "127.0.0.1:9000", with the real port. */
@@ -44,82 +38,52 @@ export async function openServer(
   const deltaDirectory = join(mountDirectory, "delta");
   undo.use(await claimStorage({ database, codebases: codebaseDirectory, deltas: deltaDirectory }));
   const store = undo.use(await openStore(database));
-  const audit = undo.use(openAudit({ store, log, ...auditOptions(config) }));
-  const keys = openKeys({ store });
   const jobs = undo.use(await JobThread.start());
-  const codebases = undo.use(
-    await openCodebases({
-      store,
-      jobs,
-      audit,
-      log,
-      directory: codebaseDirectory,
-      limits: {
-        maxFileSize: config.storage.max_file_size,
-        maxUploadSize: config.limits.max_upload_size,
-        maxBytesPerOwner: config.storage.max_bytes_per_owner,
-        maxFilesPerOwner: config.storage.max_files_per_owner,
-        maxCodebasesPerOwner: config.storage.max_codebases_per_owner,
-      },
-      retention: { versions: config.storage.keep_versions, bytes: config.storage.keep_bytes },
-    }),
-  );
-  const isolation = undo.use(await openIsolation({ ...isolationOptions(config), watchdog: true, log }));
   const metrics: Metrics = undo.use(
     new Metrics({
-      sandboxCounts: () => sandboxes.counts(),
-      counters: () => isolation.counters(),
-      deltaBytes: () => sandboxes.deltaBytes(),
+      sandboxCounts: () => runtime.sandboxes.counts(),
+      counters: () => runtime.isolation.counters(),
+      deltaBytes: () => runtime.sandboxes.deltaBytes(),
     }),
   );
-  const runtimes = runtimeNames(config);
-  const sandboxes = undo.use(
-    await openSandboxes({
+  const runtime = undo.use(
+    await openRuntime({
       store,
-      codebases,
-      isolation,
-      deltas: deltaWork(jobs),
-      audit,
+      jobs,
       log,
-      runtimes,
-      deltaDirectory,
-      ...(config.runtime.fallback === "" ? {} : { fallbackRuntime: config.runtime.fallback }),
-      ...(config.runtime.docker.oci_runtime === "" ? {} : { ociRuntime: config.runtime.docker.oci_runtime }),
-      defaults: sandboxDefaults(config),
-      observe: {
-        exec: (durationMs, outcome) => metrics.exec(durationMs, outcome),
-        sync: (result, counts) => metrics.sync(result, counts),
-        start: (durationMs, ok) => metrics.start(durationMs, ok),
+      audit: auditOptions(config),
+      codebases: { directory: codebaseDirectory, ...codebaseOptions(config) },
+      isolation: { ...isolationOptions(config), watchdog: true },
+      sandboxes: {
+        runtimes: runtimeNames(config),
+        deltaDirectory,
+        ...(config.runtime.fallback === "" ? {} : { fallbackRuntime: config.runtime.fallback }),
+        ...(config.runtime.docker.oci_runtime === "" ? {} : { ociRuntime: config.runtime.docker.oci_runtime }),
+        defaults: sandboxDefaults(config),
+        observe: {
+          exec: (durationMs, outcome) => metrics.exec(durationMs, outcome),
+          sync: (result, counts) => metrics.sync(result, counts),
+          start: (durationMs, ok) => metrics.start(durationMs, ok),
+        },
       },
+      keysRequired: config.auth.keys === "required",
     }),
   );
   let ready = false;
-  const whenReady = sandboxes.ready.then(() => {
+  const whenReady = runtime.sandboxes.ready.then(() => {
     ready = true;
   });
 
-  const runtime: ServiceRuntime = {
-    codebases,
-    sandboxes,
-    audit,
-    keys,
-    info: {
-      version: manifest.version,
-      runtimes,
-      degradations: () => isolation.degradations,
-      keysRequired: config.auth.keys === "required",
-    },
-  };
   const service = await startService({
     ...serviceOptions(config),
     ...(tls === undefined ? {} : { tls }),
-    runtime,
-    register: (router) => registerServices(router, runtime, { log }),
+    runtime: runtime.service,
+    register: (router) => registerServices(router, runtime.service, { log }),
     metrics: { source: metrics, ...(config.server.metrics_addr === "" ? {} : { address: config.server.metrics_addr }) },
     ready: () => ready,
     log,
   });
-  for (const message of isolation.degradations) log({ level: "warn", message });
+  for (const message of runtime.isolation.degradations) log({ level: "warn", message });
 
   const parts = undo.move();
   let ending: Promise<void> | undefined;
@@ -159,11 +123,22 @@ function auditOptions({ audit }: ServerConfig) {
   };
 }
 
-function isolationOptions(config: ServerConfig): IsolationOptions {
-  const { runtime } = config;
+function codebaseOptions({ storage, limits }: ServerConfig) {
+  return {
+    limits: {
+      maxFileSize: storage.max_file_size,
+      maxUploadSize: limits.max_upload_size,
+      maxBytesPerOwner: storage.max_bytes_per_owner,
+      maxFilesPerOwner: storage.max_files_per_owner,
+      maxCodebasesPerOwner: storage.max_codebases_per_owner,
+    },
+    retention: { versions: storage.keep_versions, bytes: storage.keep_bytes },
+  };
+}
+
+function isolationOptions({ runtime }: ServerConfig): IsolationOptions {
   const { docker } = runtime;
   return {
-    runtimes: runtimeNames(config),
     defaultTimeoutMs: runtime.default_timeout,
     maxTimeoutMs: runtime.max_timeout,
     ...(runtime.bwrap_path === "bwrap" ? {} : { bwrapPath: runtime.bwrap_path }),

@@ -338,6 +338,41 @@ export function describeBackend(name: string, options: ContractOptions): void {
     });
 
     describe("execStream", () => {
+      promise("answers input that comes in answer to its output", async () => {
+        const sandbox = await running();
+        const answers = ["one", "two", "three"];
+        const heard = answers.map(() => Promise.withResolvers<void>());
+        async function* stdin(): AsyncGenerator<Uint8Array> {
+          for (const [index, answer] of answers.entries()) {
+            yield Buffer.from(`${answer}\n`);
+            await heard[index]!.promise;
+          }
+        }
+        let shown = "";
+        let last: ExecEvent | undefined;
+        for await (const event of sandbox.execStream({ command: "cat", stdin: stdin() })) {
+          if (event.kind === "stdout") shown += text(event.data);
+          for (const [index, { resolve }] of heard.entries()) if (shown.includes(answers[index]!)) resolve();
+          last = event;
+        }
+        expect(shown).toBe("one\ntwo\nthree\n");
+        expect(last).toMatchObject({ kind: "exit", outcome: { exitCode: 0 } });
+      });
+
+      reality("ends with its command, whatever input there would still be", async () => {
+        const sandbox = await running();
+        async function* endless(): AsyncGenerator<Uint8Array> {
+          while (true) yield Buffer.alloc(100_000, "x\n");
+        }
+        async function* silent(): AsyncGenerator<Uint8Array> {
+          yield await new Promise<never>(() => {});
+        }
+        for (const stdin of [endless(), silent()]) {
+          const events = await Array.fromAsync(sandbox.execStream({ command: "echo begun; sleep 0.2; exit 3", stdin }));
+          expect(events.at(-1)).toMatchObject({ kind: "exit", outcome: { exitCode: 3 } });
+        }
+      });
+
       promise("passes the output on and ends with the exit", async () => {
         const sandbox = await running();
         const events: ExecEvent[] = [];
@@ -541,6 +576,31 @@ export function describeBackend(name: string, options: ContractOptions): void {
         });
         const { stdout } = await sandbox.exec({ command: "ls /reference; cat /workspace/README.md" });
         expect(text(stdout)).toBe("main.c\nread me\n");
+      });
+    });
+
+    describe.skipIf(acted)("watches", () => {
+      promise("tell what processes inside do, as they do it, and end with a stop", async () => {
+        const sandbox = await running();
+        const told: string[] = [];
+        const watches = [await sandbox.files.watch("/", { recursive: true }), await sandbox.files.watch("output")];
+        const over = watches.map(async (changes) => {
+          for await (const { kind, path } of changes) told.push(`${kind} ${path}`);
+        });
+        await sandbox.exec({ command: "mkdir -p output/d/e; echo > output/f; echo more >> output/f; echo > .env" });
+        await expect
+          .poll(() => told, { timeout: 20_000 })
+          .toEqual(
+            expect.arrayContaining([
+              ...["rename output/d", "rename output/d/e", "rename output/f", "change output/f"],
+              ...["rename d", "rename f", "change f"],
+            ]),
+          );
+        await sandbox.exec({ command: "echo > output/d/e/g" });
+        await expect.poll(() => told, { timeout: 20_000 }).toContain("rename output/d/e/g");
+        await sandbox.stop();
+        await Promise.all(over);
+        expect(told.join()).not.toContain(".env");
       });
     });
 

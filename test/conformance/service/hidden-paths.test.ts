@@ -72,6 +72,7 @@ test("DISC-61 the API answers for a hidden path as for one that is not there, wo
       client.outcome("SandboxService", "MoveFile", [{ sandbox_id, from_path: path, to_path: "work/taken" }]),
     (sandbox_id, path) =>
       client.outcome("SandboxService", "MoveFile", [{ sandbox_id, from_path: "work/notes.txt", to_path: path }]),
+    (sandbox_id, path) => client.outcome("SandboxService", "WatchFiles", [{ sandbox_id, path, recursive: true }]),
     (sandbox_id, path) => client.outcome("SandboxService", "DiffChanges", [{ sandbox_id, paths: [path] }]),
     (sandbox_id, path) => client.outcome("SandboxService", "ApplyChanges", [{ sandbox_id, paths: [path] }]),
     (sandbox_id, path) => client.outcome("SandboxService", "DiscardChanges", [{ sandbox_id, paths: [path] }]),

@@ -76,6 +76,10 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
       command: "trap '' TERM HUP INT; while :; do echo x; sleep 0.05; done",
     });
     void stream("a watch", "EventService", "WatchEvents", {});
+    const watching = stream("a watch on files", "SandboxService", "WatchFiles", {
+      sandbox_id: sandboxId,
+      recursive: true,
+    });
     const upload = slowUpload(client, codebaseId);
     endings.set("an upload", upload);
     const web = await fetch(`${server.http}/v1/events/watch`, { headers: { accept: "text/event-stream" } });
@@ -90,7 +94,7 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
     endings.set("a terminal", streamEnding(terminal));
     const prompt = new Promise((resolve) => terminal.once("data", resolve));
     terminal.write({ open: { sandbox_id: sandboxId } });
-    await Promise.all([talking, prompt]);
+    await Promise.all([talking, prompt, watching]);
     await expect.poll(() => stagedUploads(directory, codebaseId), { timeout: 20_000 }).toHaveLength(1);
 
     const left = footprint(server.pid);

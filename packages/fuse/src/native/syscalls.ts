@@ -71,6 +71,9 @@ const c = {
   epollCtl: libc.func("int epoll_ctl(int, int, int, void *)"),
   epollWait: libc.func("int epoll_wait(int, void *, int, int)"),
   eventfd: libc.func("int eventfd(unsigned int, int)"),
+  inotifyInit: libc.func("int inotify_init1(int)"),
+  inotifyAddWatch: libc.func("int inotify_add_watch(int, void *, uint32_t)"),
+  inotifyRemoveWatch: libc.func("int inotify_rm_watch(int, int)"),
   flock: libc.func("int flock(int, int)"),
   fcntl: libc.func("int fcntl(int, int, long)"),
   socketpair: libc.func("int socketpair(int, int, int, void *)"),
@@ -521,6 +524,37 @@ const EFD_NONBLOCK = 0o4000;
 
 export function eventfd(): number {
   return call(() => c.eventfd(0, EFD_NONBLOCK | Open.CLOEXEC));
+}
+
+/** Bits of a mask: what to watch for, and what happened. */
+export const Inotify = {
+  MODIFY: 0x2,
+  ATTRIB: 0x4,
+  MOVED_FROM: 0x40,
+  MOVED_TO: 0x80,
+  CREATE: 0x100,
+  DELETE: 0x200,
+  DELETE_SELF: 0x400,
+  MOVE_SELF: 0x800,
+  UNMOUNT: 0x2000,
+  Q_OVERFLOW: 0x4000,
+  IGNORED: 0x8000,
+  ONLYDIR: 0x0100_0000,
+  ISDIR: 0x4000_0000,
+} as const;
+
+/** A descriptor to read events from; a read without any answers EAGAIN. */
+export function inotifyInit(): number {
+  return call(() => c.inotifyInit(Open.NONBLOCK | Open.CLOEXEC));
+}
+
+/** The watch descriptor: the one it already has, when the same inode is watched again. */
+export function inotifyAddWatch(inotify: number, path: string, mask: number): number {
+  return call(() => c.inotifyAddWatch(inotify, put(firstName, path), mask));
+}
+
+export function inotifyRemoveWatch(inotify: number, watch: number): number {
+  return call(() => c.inotifyRemoveWatch(inotify, watch));
 }
 
 const LOCK_EX = 2;

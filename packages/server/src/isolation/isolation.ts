@@ -11,6 +11,7 @@ import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
 import { checkId, TIME_LIMITS, type TimeLimits } from "./sandbox/request.ts";
 import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
+import { KernelWatch } from "./view/kernel-watch.ts";
 import { ViewThread } from "./view/thread.ts";
 
 export interface IsolationOptions {
@@ -39,6 +40,11 @@ export interface IsolationOptions {
    * die.
    */
   readonly watchdog?: boolean;
+  /**
+   * Default true: the process lives until this is closed. Otherwise nothing here keeps it alive, commands that run included;
+   * whoever waits for one has to. With the process everything ends.
+   */
+  readonly holdsProcess?: boolean;
   readonly log?: (line: LogLine) => void;
 }
 
@@ -58,13 +64,23 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   const runtimes = options.runtimes ?? ["bwrap"];
   const real = runtimes.some((runtime) => runtime !== "mock");
   await using undo = new AsyncDisposableStack();
+  if (options.holdsProcess ?? true) undo.use(holdProcess());
 
   const instance = await Instance.open({ stateDirectory: options.stateDirectory, runtimes });
   undo.defer(() => instance.close());
+  // The engine's thread takes the longest to start, and needs nobody for it.
+  const startingMounts = real ? startMounts(options, log) : undefined;
   const backends = new Map<BackendName, Backend>();
-  for (const runtime of runtimes) {
-    backends.set(runtime, undo.use(await openBackend(runtime, instance.name, options, undo)));
+  try {
+    for (const runtime of runtimes) {
+      backends.set(runtime, undo.use(await openBackend(runtime, instance.name, options, undo)));
+    }
+  } catch (error) {
+    await startingMounts?.then((mounts) => mounts.close()).catch(() => {});
+    throw error;
   }
+  const mounts = await startingMounts;
+  if (mounts !== undefined) undo.use(mounts);
   const left = await instance.adoptDead(new Set(runtimes), async (names, mountPoints) => {
     log({ level: "info", message: `cleaning up after ${names.length} server process(es) that died` });
     for (const backend of backends.values()) await backend.removeOrphans(names);
@@ -72,10 +88,7 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   });
   for (const error of left) log({ level: "error", message: `not everything could be cleaned up: ${String(error)}` });
   if (real && options.watchdog) undo.use(await Watchdog.start(instance.directory));
-  const mounts = real
-    ? await MountHost.start({ log, ...(options.engines === undefined ? {} : { engines: options.engines }) })
-    : undefined;
-  if (mounts !== undefined) undo.use(mounts);
+  const kernelWatch = undo.use(new KernelWatch());
   const view = undo.use(new ViewThread());
 
   const parts = undo.move();
@@ -83,7 +96,26 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
     defaultTimeoutMs: options.defaultTimeoutMs ?? TIME_LIMITS.defaultTimeoutMs,
     maxTimeoutMs: options.maxTimeoutMs ?? TIME_LIMITS.maxTimeoutMs,
   };
-  return new HostIsolation({ instance, backends, mounts, view, timeLimits, parts });
+  return new HostIsolation({ instance, backends, mounts, view, kernelWatch, timeLimits, parts });
+}
+
+/** Until the very last of it is closed: pipes to helpers keep nothing alive by themselves. */
+function holdProcess(): Disposable {
+  const timer = setInterval(() => {}, 2 ** 31 - 1);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+function startMounts(
+  { engines, holdsProcess }: IsolationOptions,
+  log: NonNullable<IsolationOptions["log"]>,
+): Promise<MountHost> {
+  const starting = MountHost.start({
+    log,
+    ...(engines === undefined ? {} : { engines }),
+    ...(holdsProcess === undefined ? {} : { holdsProcess }),
+  });
+  starting.catch(() => {}); // awaited when the backends are there
+  return starting;
 }
 
 /** Backends load when they are wanted: a command line that runs bwrap needs no client of the Docker engine. */
@@ -121,6 +153,7 @@ interface HostParts {
   readonly backends: ReadonlyMap<BackendName, Backend>;
   readonly mounts: MountHost | undefined;
   readonly view: ViewThread;
+  readonly kernelWatch: KernelWatch;
   readonly timeLimits: TimeLimits;
   /** Everything that was opened, in the order in which it must be closed. */
   readonly parts: AsyncDisposableStack;
@@ -176,7 +209,7 @@ class HostIsolation implements Isolation {
   }
 
   async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
-    const { instance, mounts, view, timeLimits } = this.#host;
+    const { instance, mounts, view, kernelWatch, timeLimits } = this.#host;
     const real = backend.name !== "mock";
     const mountPoints = await instance.makeMountPoints(id, spec.workspaces.length);
     try {
@@ -190,6 +223,7 @@ class HostIsolation implements Isolation {
         mountPoints,
         mounts: real ? mounts : undefined,
         view,
+        kernelWatch,
         instance,
         timeLimits,
         onDestroyed: () => {

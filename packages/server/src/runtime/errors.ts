@@ -7,6 +7,8 @@ export type RuntimeErrorCode =
   | "ROLE_FORBIDS"
   | "CODEBASE_NOT_FOUND"
   | "CODEBASE_IN_USE"
+  /** It is a directory of the host: it has no versions and takes no uploads. */
+  | "CODEBASE_IS_LOCAL"
   | "FILE_NOT_FOUND"
   | "VERSION_NOT_FOUND"
   /** The codebase is not at the version the caller built on. */

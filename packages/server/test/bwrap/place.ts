@@ -71,6 +71,7 @@ export async function openPlace(
     return created;
   };
   const box = await anotherBox(options.spec);
+  const hold = setInterval(() => {}, 1000); // a backend keeps no process alive
   return {
     backend,
     box,
@@ -80,6 +81,7 @@ export async function openPlace(
     sh: (line, more) => shell(box, line, more),
     [Symbol.asyncDispose]: async () => {
       await backend.close();
+      clearInterval(hold);
       await rm(directory, { recursive: true, force: true });
     },
   };

@@ -176,6 +176,16 @@ describe("applyChanges", () => {
     expect(report.changes).toHaveLength(10);
   });
 
+  test("tells how far it is, change by change", async () => {
+    const place = arrange({ a: "1", b: "1" });
+    await place.inMount((at) => {
+      for (const path of ["/a", "/b", "/c"]) writeFileSync(at(path), "2");
+    });
+    const told: number[] = [];
+    await place.apply({ onProgress: (done) => told.push(done) });
+    expect(told).toEqual([1, 2, 3]);
+  });
+
   test("SYNC-06, 08: a symlink is recreated as it is, and replaced, never followed", async () => {
     const place = arrange({});
     const host = join(place.root, "host-file");

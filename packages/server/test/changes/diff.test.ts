@@ -86,10 +86,16 @@ describe("diffChanges", () => {
       { a: "" },
       {
         tree: {
+          ".agentfense.yaml": "version: 1\n",
           ".github": { workflows: { "ci.yml": "" } },
           ".vscode": { "tasks.json": "" },
           Makefile: "",
-          deep: { ".git": { hooks: { "pre-commit": "" } }, in: link("../a"), out: link("../../a") },
+          deep: {
+            ".agentfense.yaml": "version: 1\n",
+            ".git": { hooks: { "pre-commit": "" } },
+            in: link("../a"),
+            out: link("../../a"),
+          },
           "main.c": "",
           "package.json": "{}",
           passwd: link("/etc/passwd"),
@@ -98,9 +104,11 @@ describe("diffChanges", () => {
     );
     const diffs = (await diffOf(place)).filter(({ type }) => type !== "directory");
     expect(diffs.filter(({ sensitive }) => sensitive).map(({ path }) => path)).toEqual([
+      "/.agentfense.yaml",
       "/.github/workflows/ci.yml",
       "/.vscode/tasks.json",
       "/Makefile",
+      "/deep/.agentfense.yaml",
       "/deep/.git/hooks/pre-commit",
       "/deep/out",
       "/package.json",

@@ -15,6 +15,7 @@ test("every route is an operation, and every method without a route is named", (
   expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
   expect(document.tags.flatMap((tag) => tag["x-grpc-only"].map((each) => each.method))).toEqual([
     "sandbox.v1.SandboxService/OpenTerminal",
+    "sandbox.v1.SandboxService/ExecInteractive",
   ]);
 });
 
@@ -49,6 +50,9 @@ test("an operation says what goes in, what comes out and what it is for", () => 
     description: "Those that have all of these.",
   });
   expect(document.paths["/v1/events/watch"]?.get?.responses["200"]).toMatchObject({
+    content: { "text/event-stream": {}, "application/x-ndjson": {} },
+  });
+  expect(document.paths["/v1/sandboxes/{sandbox_id}/watch/{path}"]?.get?.responses["200"]).toMatchObject({
     content: { "text/event-stream": {}, "application/x-ndjson": {} },
   });
   expect(document.components.schemas.ResourceLimits?.properties?.cpuQuota).toEqual({

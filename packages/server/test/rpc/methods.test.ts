@@ -30,7 +30,8 @@ async function readable(value: unknown): Promise<unknown> {
     return items.map((item) => (item instanceof Uint8Array ? Buffer.from(item).toString() : item));
   }
   if (typeof value === "object" && value !== null && "signal" in value && value.signal instanceof AbortSignal) {
-    return { ...value, signal: "signal" };
+    const members = Object.entries(value).map(async ([name, member]) => [name, await readable(member)] as const);
+    return Object.fromEntries(await Promise.all(members));
   }
   return value;
 }

@@ -525,6 +525,25 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     answer: () => streamOf(PARTS),
     responses: OUTPUTS_JSON,
   },
+  ExecInteractive: {
+    requests: [
+      { input: { case: "start", value: { sandboxId, command: "cat", env: { A: "b" }, timeout: { seconds: 2n } } } },
+      { input: { case: "stdin", value: bytes("he") } },
+      {},
+      { input: { case: "stdin", value: bytes("") } },
+      { input: { case: "end", value: false } },
+      { input: { case: "stdin", value: bytes("llo") } },
+      { input: { case: "end", value: true } },
+      { input: { case: "stdin", value: bytes("never read") } },
+    ],
+    asks: [
+      "sandboxes.execStream",
+      sandboxId,
+      { command: "cat", stdin: ["he", "llo"], env: { A: "b" }, workdir: "", timeoutMs: 2000, signal: "signal" },
+    ],
+    answer: () => streamOf(PARTS),
+    responses: OUTPUTS_JSON,
+  },
   CreateSession: {
     requests: [{ sandboxId, shell: "/bin/sh", env: { A: "b" }, workdir: "/w", idleTimeout: { seconds: 9n } }],
     asks: [
@@ -681,6 +700,16 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     asks: ["sandboxes.move", sandboxId, "b", "src/a.ts"],
     answer: VIEW,
     responses: [VIEW_JSON],
+  },
+  WatchFiles: {
+    requests: [{ sandboxId, path: "src", recursive: true }],
+    asks: ["sandboxes.watch", sandboxId, "src", { recursive: true, signal: "signal" }],
+    answer: () =>
+      streamOf([
+        { kind: "rename", path: "a.ts" },
+        { kind: "change", path: "" },
+      ]),
+    responses: [{}, { kind: "FILE_EVENT_KIND_RENAME", path: "a.ts" }, { kind: "FILE_EVENT_KIND_CHANGE" }],
   },
   OpenTerminal: {
     requests: [

@@ -26,9 +26,16 @@ const EMPTY_IDS: Row[] = [
   ...["ListSessions", "UpdatePermissions", "ExplainPath", "ListChanges", "DiffChanges", "ApplyChanges"].map(
     (method): Row => [method, [{}], "sandbox_id is required"],
   ),
-  ...["DiscardChanges", "ReadFile", "ListDirectory", "StatFile", "MakeDirectory", "RemoveFile", "MoveFile"].map(
-    (method): Row => [method, [{}], "sandbox_id is required"],
-  ),
+  ...[
+    "DiscardChanges",
+    "ReadFile",
+    "ListDirectory",
+    "StatFile",
+    "MakeDirectory",
+    "RemoveFile",
+    "MoveFile",
+    "WatchFiles",
+  ].map((method): Row => [method, [{}], "sandbox_id is required"]),
   ...["GetSession", "DestroySession", "SessionExec", "SessionExecStream"].map(
     (method): Row => [method, [{}], "session_id is required"],
   ),
@@ -70,6 +77,19 @@ const STREAM_PROTOCOL: Row[] = [
   ["BatchUpload", [], "no begin received"],
   ["BatchUpload", [{ items: [{ entry: { path: "a" } }] }], "begin must be sent first"],
   ["BatchUpload", [{ begin: {} }], "codebase_id is required in begin"],
+  ["ExecInteractive", [], "no start received"],
+  ["ExecInteractive", [{}], "start must be sent first"],
+  ["ExecInteractive", [{ input: { case: "stdin", value: new Uint8Array([1]) } }], "start must be sent first"],
+  ["ExecInteractive", [{ input: { case: "end", value: true } }], "start must be sent first"],
+  ["ExecInteractive", [{ input: { case: "start", value: {} } }], "sandbox_id is required in start"],
+  ["ExecInteractive", [{ input: { case: "start", value: { sandboxId } } }], "command is required"],
+  ...[{ stdin: "x" }, { stdinBytes: new Uint8Array([1]) }].map(
+    (stdin): Row => [
+      "ExecInteractive",
+      [{ input: { case: "start", value: { sandboxId, command: "cat", ...stdin } } }],
+      "start takes neither stdin nor stdin_bytes: send the input in messages of its own",
+    ],
+  ),
   ["OpenTerminal", [], "no open received"],
   ["OpenTerminal", [{ input: { case: "data", value: new Uint8Array([1]) } }], "open must be sent first"],
   ["OpenTerminal", [{}], "open must be sent first"],

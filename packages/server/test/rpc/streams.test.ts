@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { CodebaseService } from "@agentfense/protocol/codebase";
-import { SandboxService, type TerminalOutput } from "@agentfense/protocol/sandbox";
+import { type ExecOutput, SandboxService, type TerminalOutput } from "@agentfense/protocol/sandbox";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { RuntimeError } from "../../src/runtime/errors.ts";
-import type { TerminalHandle } from "../../src/runtime/sandboxes/api.ts";
+import type { ExecCall, ExecPart, TerminalHandle } from "../../src/runtime/sandboxes/api.ts";
 import { bench, call, callJson, failureOf, type RuntimeParts, refusalOf, streamOf } from "./fixture.ts";
 import { END, EXAMPLES } from "./methods.ts";
 
@@ -36,6 +36,8 @@ describe("a caller that goes away", () => {
     DownloadFile: (waits) => ({ codebases: { download: (_caller, _id, _path, options) => waits(options?.signal) } }),
     DownloadArchive: (waits) => ({ codebases: { downloadArchive: (_caller, _id, { signal }) => waits(signal) } }),
     ExecStream: (waits) => ({ sandboxes: { execStream: (_caller, _id, { signal }) => never(waits(signal)) } }),
+    ExecInteractive: (waits) => ({ sandboxes: { execStream: (_caller, _id, { signal }) => never(waits(signal)) } }),
+    WatchFiles: (waits) => ({ sandboxes: { watch: (_caller, _id, _path, { signal }) => waits(signal) } }),
     SessionExecStream: (waits) => ({
       sandboxes: { sessionExecStream: (_caller, _id, { signal }) => never(waits(signal)) },
     }),
@@ -321,6 +323,74 @@ describe("a terminal", () => {
     })();
     expect((await failureOf(working)).code).toBe(Code.Canceled);
     await expect.poll(() => seen).toContain("close");
+  });
+});
+
+describe("a command that is talked to", () => {
+  const start = { input: { case: "start", value: { sandboxId, command: "cat" } } };
+  const said = (text: string) => ({ input: { case: "stdin", value: bytes(text) } });
+
+  /** A command that says what it hears, and ends with its input or when it hears "q". */
+  async function* echo({ stdin, signal }: ExecCall): AsyncGenerator<ExecPart> {
+    if (stdin === undefined || stdin instanceof Uint8Array) throw new Error("there is no stream of input");
+    for await (const data of stdin) {
+      yield { kind: "stdout", data: Buffer.from(data) };
+      if (Buffer.from(data).toString() === "q") break;
+    }
+    if (signal?.aborted) throw new RuntimeError("CANCELLED", "cancelled");
+    yield { kind: "exit", end: END };
+  }
+  const open = () => bench({ sandboxes: { execStream: (_caller, _id, request) => echo(request) } });
+
+  /** Sends what `requests` gives, and gives the answers as they come. */
+  async function* talk(requests: AsyncIterable<object>, signal?: AbortSignal): AsyncGenerator<ExecOutput> {
+    const { transport } = open();
+    const method = SandboxService.method.execInteractive;
+    yield* (await transport.stream(method, signal, undefined, undefined, requests as never)).message;
+  }
+
+  test("hears the next word after its answer to the last, in one process too", async () => {
+    const turns = ["one", "two", "three"].map((word) => ({ word, answered: Promise.withResolvers<void>() }));
+    async function* requests() {
+      yield start;
+      for (const { word, answered } of turns) {
+        yield said(word);
+        await answered.promise;
+      }
+    }
+    const heard: string[] = [];
+    for await (const { data, exitCode } of talk(requests())) {
+      heard.push(exitCode === undefined ? Buffer.from(data).toString() : `exit ${exitCode}`);
+      turns.find(({ word }) => word === heard.at(-1))?.answered.resolve();
+    }
+    expect(heard).toEqual(["one", "two", "three", "exit 3"]);
+  });
+
+  test("ends without its client's leave", async () => {
+    async function* requests() {
+      yield start;
+      yield said("q");
+      await new Promise<never>(() => {});
+    }
+    const outputs = await Array.fromAsync(talk(requests()));
+    expect(outputs.at(-1)?.exitCode).toBe(3);
+  });
+
+  test("does not take the failure of its client for the end of its input", async () => {
+    async function* requests() {
+      yield start;
+      yield said("half a wo");
+      throw new ConnectError("gone", Code.Canceled);
+    }
+    expect((await failureOf(Array.fromAsync(talk(requests())))).code).toBe(Code.Canceled);
+  });
+
+  test("is ended for a second start", async () => {
+    const { transport } = open();
+    expect(await refusalOf(call(transport, "ExecInteractive", [start, said("a"), start]))).toMatchObject({
+      code: "InvalidArgument",
+      message: "start already received",
+    });
   });
 });
 

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
 import { MountHost, type WorkspaceMount } from "../../src/isolation/mount/host.ts";
 import { MountedFiles, noFiles } from "../../src/isolation/view/files.ts";
+import { KernelWatch } from "../../src/isolation/view/kernel-watch.ts";
 import { ViewThread } from "../../src/isolation/view/thread.ts";
 
 const RULES: readonly Rule[] = [
@@ -59,7 +60,7 @@ beforeAll(async () => {
     owner,
   });
   thread = new ViewThread();
-  files = new MountedFiles({ thread, mountPoint: () => mount.mountPoint, target: "/workspace" });
+  files = filesOf(thread, () => mount.mountPoint);
 });
 
 afterAll(async () => {
@@ -68,6 +69,16 @@ afterAll(async () => {
   await host.close();
   rmSync(root, { recursive: true, force: true });
 });
+
+function filesOf(view: ViewThread, mountPoint: () => string): MountedFiles {
+  return new MountedFiles({
+    thread: view,
+    mountPoint,
+    target: "/workspace",
+    kernelWatch: new KernelWatch(),
+    rules: () => RULES,
+  });
+}
 
 async function text(path: string): Promise<string> {
   return Buffer.concat(await Array.fromAsync(await files.read(path))).toString();
@@ -218,8 +229,7 @@ test("a mount that never answers holds up nobody else", async () => {
   const privileged = process.geteuid?.() === 0;
   const device = await mountFuse({ mountPoint: stuckPoint, name: "agentfense", allowOther: privileged, privileged });
   const impatient = new ViewThread({ stuckAfterMs: 400 });
-  const at = (mountPoint: string): MountedFiles =>
-    new MountedFiles({ thread: impatient, mountPoint: () => mountPoint, target: "/workspace" });
+  const at = (mountPoint: string): MountedFiles => filesOf(impatient, () => mountPoint);
   try {
     const stuck = errno(at(stuckPoint).stat("x"));
     const fine = at(mount.mountPoint).stat("src/a.ts");
@@ -236,7 +246,7 @@ test("a mount that never answers holds up nobody else", async () => {
 test("a mount point without its mount is not looked into", async () => {
   const empty = join(root, "empty");
   mkdirSync(empty);
-  const nowhere = new MountedFiles({ thread, mountPoint: () => empty, target: "/workspace" });
+  const nowhere = filesOf(thread, () => empty);
   expect(await errno(nowhere.write("planted", bytes("x")))).toBe("ENOTCONN");
 });
 

@@ -118,6 +118,7 @@ describe("API-16 what is wrong in a message", () => {
       "WriteFile",
       [{ metadata: { sandbox_id, path: "b" } }, { metadata: { sandbox_id, path: "c" } }],
     ],
+    "input for a command that was not started": () => ["SandboxService", "ExecInteractive", [{ stdin: data }]],
     "a terminal that is typed into before it is open": () => ["SandboxService", "OpenTerminal", [{ data }]],
     "a terminal of absurd size": () => [
       "SandboxService",

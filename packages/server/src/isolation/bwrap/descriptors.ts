@@ -67,7 +67,8 @@ export function writeTo(fd: number): Socket {
   return quiet(new Socket({ fd, readable: false, writable: true }));
 }
 
+// A command that nobody waits for does not keep the process alive; see IsolationOptions.holdsProcess.
 function quiet(socket: Socket): Socket {
   socket.on("error", () => {});
-  return socket;
+  return socket.unref();
 }

@@ -91,6 +91,8 @@ export class PrivateNetworks {
     const become = [`--reuid=${owner.uid}`, `--regid=${owner.gid}`, "--clear-groups", "--inh-caps=-all", "--"];
     const [program = "", ...parameters] = this.#setpriv === undefined ? argv : [this.#setpriv, ...become, ...argv];
     const child = spawn(program, parameters, { cwd: "/", env: {}, stdio: ["pipe", "ignore", "pipe", ...namespaces] });
+    child.unref(); // see IsolationOptions.holdsProcess
+    for (const stream of [child.stdin, child.stderr]) (stream as unknown as { unref?(): void } | null)?.unref?.();
     let text = "";
     child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
       text = (text + chunk).slice(-4096);

@@ -24,6 +24,8 @@ export const HOLDS_PROTECTED = "the directory holds what the rules protect";
 export interface ApplicationOptions {
   readonly destination: Destination;
   readonly signal: AbortSignal | undefined;
+  /** Told how many changes were dealt with, after each. */
+  readonly onProgress?: ((done: number) => void) | undefined;
 }
 
 /** Carries a delta into a codebase, directory by directory, and writes down what became of each entry. */
@@ -31,10 +33,12 @@ export class Application {
   readonly changes: ChangeReport[] = [];
   readonly #destination: Destination;
   readonly #signal: AbortSignal | undefined;
+  readonly #onProgress: ((done: number) => void) | undefined;
 
-  constructor({ destination, signal }: ApplicationOptions) {
+  constructor({ destination, signal, onProgress }: ApplicationOptions) {
     this.#destination = destination;
     this.#signal = signal;
+    this.#onProgress = onProgress;
   }
 
   async directory(pair: Pair): Promise<void> {
@@ -194,6 +198,7 @@ export class Application {
 
   #note(report: ChangeReport, candidate?: Candidate): void {
     this.changes.push(report);
+    this.#onProgress?.(this.changes.length);
     if (report.outcome !== "applied") this.#destination.kept?.(report, candidate);
   }
 

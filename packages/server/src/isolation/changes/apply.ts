@@ -1,7 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
 import { Application } from "./application.ts";
-import { CodebaseWriter, Rehearsal } from "./destination.ts";
+import { CodebaseMover, Rehearsal } from "./destination.ts";
 import { requireChanges } from "./diff.ts";
 import { LockedCodebase, LockedDelta, OpenLayers } from "./places.ts";
 import type { ApplyReport } from "./report.ts";
@@ -18,6 +18,8 @@ export interface ApplySpec {
   readonly signal?: AbortSignal;
   /** Report what would happen and touch nothing. */
   readonly dryRun?: boolean;
+  /** Told how many changes were dealt with, after each. */
+  readonly onProgress?: (done: number) => void;
 }
 
 /**
@@ -36,8 +38,8 @@ export async function applyChanges(spec: ApplySpec): Promise<ApplyReport> {
     await requireChanges(layers, selection);
   }
   const { signal } = spec;
-  const destination = dryRun ? new Rehearsal() : new CodebaseWriter({ delta: locked.delta, signal });
-  const application = new Application({ destination, signal });
+  const destination = dryRun ? new Rehearsal() : new CodebaseMover({ delta: locked.delta, signal });
+  const application = new Application({ destination, signal, onProgress: spec.onProgress });
   // The descriptor that holds the lock is not the one that is read from: reading moves its position.
   const lower = syscalls.openat(codebase.root, ".", syscalls.Open.RDONLY | syscalls.Open.DIRECTORY);
   try {

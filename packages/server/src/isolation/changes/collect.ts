@@ -7,7 +7,7 @@ import { Application, HOLDS_PROTECTED } from "./application.ts";
 import type { Candidate, Pair } from "./candidate.ts";
 import { MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
 import type { Departure } from "./departure.ts";
-import { type Destination, Rehearsal } from "./destination.ts";
+import { type CodebaseWriter, type Destination, Rehearsal } from "./destination.ts";
 import { requireChanges, typeOf } from "./diff.ts";
 import type { Change } from "./list.ts";
 import { OpenLayers } from "./places.ts";
@@ -84,7 +84,7 @@ export async function collectChanges(spec: CollectSpec): Promise<Collection> {
     spec.staging === undefined
       ? undefined
       : new StagingArea(spec.staging, { maxBytes: spec.maxBytes ?? DEFAULT_MAX_BYTES, signal });
-  const collecting = new Collecting(area);
+  const collecting = new Collecting({ area });
   const application = new Application({ destination: collecting, signal });
   const lower = layers.lowers[0] ?? -1;
   await application.directory({
@@ -99,24 +99,29 @@ export async function collectChanges(spec: CollectSpec): Promise<Collection> {
   return { changes: collecting.changes, settled: collecting.settled };
 }
 
-/** Writes down what would be done to the codebase, and stages the content. */
-class Collecting extends Rehearsal implements Destination {
+/** Writes down what is done to the codebase: nothing yet when the content is staged, or not wanted at all. */
+export class Collecting extends Rehearsal implements Destination {
   readonly changes: CollectedChange[] = [];
   readonly settled: SettledEntry[] = [];
+  override readonly writesCodebase: boolean;
   readonly #area: StagingArea | undefined;
+  readonly #codebase: CodebaseWriter | undefined;
   /** Of the files that were staged: what they were at that moment. */
   readonly #stamps = new Map<string, DeltaStamp>();
   /** Directories with a change of their own, or with nothing in them; others leave by themselves when they are empty. */
   readonly #directories = new Set<string>();
 
-  constructor(area: StagingArea | undefined) {
+  /** `area`: where the content waits. `codebase`: carries everything out at once. */
+  constructor({ area, codebase }: { area?: StagingArea | undefined; codebase?: CodebaseWriter | undefined }) {
     super();
     this.#area = area;
+    this.#codebase = codebase;
+    this.writesCodebase = codebase !== undefined;
   }
 
   override begin(pair: Pair, read: DeltaDirectory): number {
     if (read.names.size === 0 && read.whiteouts.size === 0) this.#directories.add(pathText(pair.names));
-    return 0;
+    return this.#codebase?.begin(pair, read) ?? 0;
   }
 
   override async file(candidate: Candidate): Promise<number> {
@@ -124,6 +129,8 @@ class Collecting extends Rehearsal implements Destination {
     if (!isText(path)) return Errno.EILSEQ;
     const { now } = candidate;
     if (this.#area === undefined) {
+      const errno = (await this.#codebase?.file(candidate)) ?? 0;
+      if (errno !== 0) return errno;
       this.#add(candidate, { kind: "file", mode: now.mode & MODE_BITS, size: now.size }, stampOf(now));
       return 0;
     }
@@ -141,22 +148,30 @@ class Collecting extends Rehearsal implements Destination {
     const text = Buffer.from(target, "latin1").toString("utf8");
     const isUtf8 = Buffer.from(text, "utf8").toString("latin1") === target;
     if (!isUtf8 || !isText(pathText(candidate.names))) return Errno.EILSEQ;
+    const errno = this.#codebase?.link(candidate) ?? 0;
+    if (errno !== 0) return errno;
     this.#add(candidate, { kind: "symlink", mode: 0o777, target: text }, stampOf(candidate.now));
     return 0;
   }
 
   override makeDirectory(candidate: Candidate): number {
-    return this.#directory(candidate);
+    return this.#directory(candidate, () => this.#codebase?.makeDirectory(candidate));
   }
 
-  override setMode(candidate: Candidate): number {
-    return this.#directory(candidate);
+  override finishDirectory(candidate: Candidate): void {
+    this.#codebase?.finishDirectory(candidate);
+  }
+
+  override setMode(candidate: Candidate, mode: number): number {
+    return this.#directory(candidate, () => this.#codebase?.setMode(candidate, mode));
   }
 
   override remove(place: Place, names: readonly string[], type: number, candidate: Candidate): number {
     const path = pathText(names);
     if (!isText(path)) return Errno.EILSEQ;
     const old = statOf(place);
+    const errno = this.#codebase?.remove(place, names, type) ?? 0;
+    if (errno !== 0) return errno;
     this.#push({
       change: {
         kind: "deleted",
@@ -173,6 +188,8 @@ class Collecting extends Rehearsal implements Destination {
   }
 
   override settle(pair: Pair, departures: readonly Departure[]): number {
+    const errno = this.#codebase?.settle(pair, departures) ?? 0;
+    if (errno !== 0) return errno;
     for (const { name, isDirectory, entry } of departures) {
       const path = pathText([...pair.names, name]);
       if (!isText(path) || (isDirectory && !this.#directories.has(path))) continue;
@@ -191,9 +208,11 @@ class Collecting extends Rehearsal implements Destination {
     this.#push({ change: { kind, path, type, size }, ready: false, reason: told, sensitive, ...hidden });
   }
 
-  #directory(candidate: Candidate): number {
+  #directory(candidate: Candidate, carryOut: () => number | undefined): number {
     const path = pathText(candidate.names);
     if (!isText(path)) return Errno.EILSEQ;
+    const errno = carryOut() ?? 0;
+    if (errno !== 0) return errno;
     this.#directories.add(path);
     this.#add(candidate, { kind: "directory", mode: candidate.now.mode & MODE_BITS }, stampOf(candidate.now));
     return 0;

@@ -56,20 +56,18 @@ export class Rehearsal implements Destination {
   }
 }
 
-/** Writes the codebase, and takes what is there out of the delta. */
+/** Writes the codebase and leaves the delta alone, which may be in use. */
 export class CodebaseWriter implements Destination {
   readonly writesCodebase = true;
-  readonly #delta: Delta;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(options: { delta: Delta; signal: AbortSignal | undefined }) {
-    this.#delta = options.delta;
-    this.#signal = options.signal;
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
   }
 
-  begin(pair: Pair, read: DeltaDirectory): number {
+  begin(pair: Pair, _read: DeltaDirectory): number {
     removeUnfinished(pair.lower);
-    return read.opaque ? -dissolveOpaque(this.#delta, pair.delta, [pair.lower], read.names) : 0;
+    return 0;
   }
 
   file({ source, target }: Candidate): Promise<number> {
@@ -99,8 +97,27 @@ export class CodebaseWriter implements Destination {
   }
 
   // Only what is safely on the disk leaves the delta.
-  settle(pair: Pair, departures: readonly Departure[]): number {
-    const synced = syscalls.fsync(pair.lower);
-    return synced < 0 ? -synced : leaveDelta(pair.delta, departures);
+  settle(pair: Pair, _departures: readonly Departure[]): number {
+    return -syscalls.fsync(pair.lower);
+  }
+}
+
+/** Writes the codebase, and takes what is there out of the delta, which nobody else has open. */
+export class CodebaseMover extends CodebaseWriter {
+  readonly #delta: Delta;
+
+  constructor(options: { delta: Delta; signal: AbortSignal | undefined }) {
+    super(options.signal);
+    this.#delta = options.delta;
+  }
+
+  override begin(pair: Pair, read: DeltaDirectory): number {
+    const errno = super.begin(pair, read);
+    if (errno !== 0 || !read.opaque) return errno;
+    return -dissolveOpaque(this.#delta, pair.delta, [pair.lower], read.names);
+  }
+
+  override settle(pair: Pair, departures: readonly Departure[]): number {
+    return super.settle(pair, departures) || leaveDelta(pair.delta, departures);
   }
 }

@@ -29,7 +29,15 @@ export class Selection {
   static of(paths: readonly string[] | undefined): Selection {
     if (paths === undefined) return Selection.#everything;
     const root = new Selection(false);
-    for (const path of paths) root.#add(parsePath(path), path);
+    for (const path of paths) {
+      let selection = root;
+      for (const name of parsePath(path)) {
+        const child = selection.#children.get(name) ?? new Selection(false);
+        selection.#children.set(name, child);
+        selection = child;
+      }
+      selection.#select(path);
+    }
     return root;
   }
 
@@ -74,15 +82,8 @@ export class Selection {
     return [...own, ...below];
   }
 
-  #add(names: readonly string[], given: string): void {
-    const [first, ...rest] = names;
-    if (first === undefined) {
-      this.#named = given;
-      this.#whole = true;
-      return;
-    }
-    const child = this.#children.get(first) ?? new Selection(false);
-    this.#children.set(first, child);
-    child.#add(rest, given);
+  #select(given: string): void {
+    this.#named = given;
+    this.#whole = true;
   }
 }

@@ -40,6 +40,9 @@ const PATTERNS = [
   "**/*.{code-workspace,sublime-project,iml}",
   "**/{.vimrc,.exrc,.nvimrc,.nvim.lua,.dir-locals.el,.editorconfig,.mcp.json,.cursorrules}",
   "**/{AGENTS.md,CLAUDE.md,GEMINI.md}",
+  // our own: what the next sandbox may see and do
+  "**/{.agentfense,agentfense}.{yml,yaml}",
+  "**/.agentfenseignore",
   // continuous integration
   "**/{.github,.gitlab,.circleci,.buildkite,.forgejo,.gitea,.woodpecker}/**",
   "**/{.gitlab-ci,.travis,azure-pipelines,bitbucket-pipelines,.drone,.woodpecker,appveyor,.appveyor,cloudbuild}.{yml,yaml}",

@@ -6,7 +6,8 @@ import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
 import { EgressGuard } from "./egress.ts";
 import { Engine, type EngineInfo } from "./engine.ts";
-import { checkImageName, findImage, type ImagePolicy } from "./image.ts";
+import { findImage, type ImagePolicy } from "./image.ts";
+import { checkImageName } from "./image-name.ts";
 import { LABEL } from "./plan.ts";
 
 export interface DockerOptions {

@@ -86,7 +86,8 @@ export class Engine {
   /** Turns the request's connection into a raw one, both ways, with half-close. */
   async hijack(request: EngineRequest): Promise<Socket> {
     // `isStream` makes the client read the text of a refusal; a success is an upgraded socket in any case.
-    return (await this.#dial(request, { hijack: true, openStdin: true, isStream: true })) as Socket;
+    const socket = (await this.#dial(request, { hijack: true, openStdin: true, isStream: true })) as Socket;
+    return socket.unref(); // see IsolationOptions.holdsProcess
   }
 
   #dial(request: EngineRequest, mode: Partial<DockerModem.DialOptions>): Promise<unknown> {

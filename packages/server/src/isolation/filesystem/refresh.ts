@@ -65,6 +65,11 @@ export class Refresh {
     this.#contentOfPending();
   }
 
+  /** Names came to a directory, or left it. */
+  listing(directory: Node): void {
+    this.#listings.add(directory.id);
+  }
+
   /** Drops the kernel's attributes and listings; what is left to drop is in the answer. */
   finish(): StaleReport {
     for (const id of this.#listings) this.#context.staleListing(id);

@@ -1,6 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Context } from "./context.ts";
 import type { Delta } from "./delta.ts";
+import { LookAgain } from "./look-again.ts";
 import type { Node } from "./node.ts";
 import { Refresh } from "./refresh.ts";
 import { Settling } from "./settling.ts";
@@ -11,9 +12,17 @@ const { FileType, Open, Stat } = syscalls;
 /** Changes of a live workspace that do not come through its mount: the codebase's, and those of the delta by its owner. */
 export class Upkeep {
   readonly #context: Context;
+  #lookedAtMs = Date.now();
 
   constructor(context: Context) {
     this.#context = context;
+  }
+
+  /** For codebases that change without a word: finds what may have since the last time, or since the mount. */
+  lookAgain(): LookAgain {
+    const sinceMs = this.#lookedAtMs;
+    this.#lookedAtMs = Date.now();
+    return new LookAgain(this.#context.tree, sinceMs);
   }
 
   /** Undefined when the workspace is read-only. */

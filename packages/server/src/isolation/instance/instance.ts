@@ -115,7 +115,7 @@ export class Instance {
  * (in the temporary directory where there is none). It must be ours: somebody else's directory could move under us.
  */
 async function openStateDirectory(given: string | undefined): Promise<string> {
-  const directory = given ?? defaultStateDirectory();
+  const directory = stateDirectory(given);
   await mkdir(directory, { recursive: true, mode: 0o711 });
   const entry = await lstat(directory);
   if (!entry.isDirectory() || entry.uid !== process.geteuid?.() || (entry.mode & 0o022) !== 0) {
@@ -126,7 +126,9 @@ async function openStateDirectory(given: string | undefined): Promise<string> {
   return directory;
 }
 
-function defaultStateDirectory(): string {
+/** Where they are, made or not. */
+export function stateDirectory(given: string | undefined): string {
+  if (given !== undefined) return given;
   const uid = process.geteuid?.() ?? 0;
   if (uid === 0) return "/run/agentfense";
   const runtime = process.env.XDG_RUNTIME_DIR;

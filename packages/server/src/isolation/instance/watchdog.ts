@@ -6,7 +6,8 @@ import { findProgram } from "../backend/find-program.ts";
 const SCRIPT = fileURLToPath(new URL("watchdog.sh", import.meta.url));
 
 /**
- * A small process beside the server that frees it, should it be killed at a moment at which it cannot die; see watchdog.sh.
+ * A small process beside the server that frees it, should it be killed at a moment at which it cannot die, and takes away
+ * the mounts that a killed one leaves; see watchdog.sh.
  * Without bash there is none.
  */
 export class Watchdog implements AsyncDisposable {
@@ -18,11 +19,12 @@ export class Watchdog implements AsyncDisposable {
 
   /** `directory`: the instance's, below which the mounts are. */
   static async start(directory: string): Promise<Watchdog> {
-    const [bash, umount] = await Promise.all([findProgram("bash"), findProgram("umount")]);
+    const [bash, umount, fusermount] = await Promise.all(["bash", "umount", "fusermount3"].map(findProgram));
     if (bash === undefined) return new Watchdog(undefined);
     // Only root may end a mount by force; others have the kernel's own control file, where it is mounted.
     const force = process.geteuid?.() === 0 && umount !== undefined ? umount : "-";
-    const child = spawn(bash, ["--norc", "--noprofile", SCRIPT, String(process.pid), directory, force], {
+    const programs = [force, fusermount ?? "-"];
+    const child = spawn(bash, ["--norc", "--noprofile", SCRIPT, String(process.pid), directory, ...programs], {
       cwd: "/",
       env: { PATH: "/usr/bin:/bin" },
       detached: true, // no signal of the server's terminal reaches it

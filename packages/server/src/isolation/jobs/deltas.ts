@@ -2,6 +2,7 @@ import { Errno, syscalls } from "@agentfense/fuse";
 import { type Collection, type CollectSpec, collectChanges as collect } from "../changes/collect.ts";
 import { type DiffSpec, diffChanges as diff, type FileDiff } from "../changes/diff.ts";
 import { type Change, type ListSpec, listChanges as list } from "../changes/list.ts";
+import { type WriteSpec, type WrittenChanges, writeChanges as write } from "../changes/write.ts";
 import { Quota } from "../filesystem/quota.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
 
@@ -12,6 +13,10 @@ interface Cancellable {
 
 export async function collectChanges(spec: Omit<CollectSpec, "signal">, { signal }: Cancellable): Promise<Collection> {
   return await collect({ ...spec, signal });
+}
+
+export async function writeChanges(spec: Omit<WriteSpec, "signal">, { signal }: Cancellable): Promise<WrittenChanges> {
+  return await write({ ...spec, signal });
 }
 
 export async function listChanges(spec: Omit<ListSpec, "signal">, { signal }: Cancellable): Promise<readonly Change[]> {

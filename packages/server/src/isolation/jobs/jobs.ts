@@ -6,7 +6,8 @@ import { receiveContent } from "../codebase/receiving.ts";
 import { cleanCodebases, releaseKept, removeDirectory } from "../codebase/removal.ts";
 import { inspectStaged } from "../codebase/staging.ts";
 import { runSteps } from "../codebase/steps.ts";
-import { collectChanges, diffChanges, listChanges, measureDelta, removeDelta } from "./deltas.ts";
+import { listTree } from "../codebase/tree.ts";
+import { collectChanges, diffChanges, listChanges, measureDelta, removeDelta, writeChanges } from "./deltas.ts";
 
 /** What a job gets beside its input. */
 export interface JobContext {
@@ -28,7 +29,9 @@ export const JOBS = {
   removeDirectory,
   releaseKept,
   cleanCodebases,
+  listTree,
   collectChanges,
+  writeChanges,
   listChanges,
   diffChanges,
   discardChanges,

@@ -40,17 +40,21 @@ export class JobThread implements Jobs, AsyncDisposable {
   readonly #members: Member[];
   #closed = false;
 
-  private constructor(members: Member[]) {
+  readonly #options: MemberOptions;
+
+  private constructor(members: Member[], options: MemberOptions) {
     this.#members = members;
+    this.#options = options;
   }
 
-  static async start(options: { readonly threads?: number } = {}): Promise<JobThread> {
+  static async start(options: { readonly threads?: number } & Partial<MemberOptions> = {}): Promise<JobThread> {
     const count = Math.max(1, options.threads ?? USUAL_THREADS);
-    const starting = Array.from({ length: count }, () => Member.start());
+    const memberOptions = { holdsProcess: options.holdsProcess ?? true };
+    const starting = Array.from({ length: count }, () => Member.start(memberOptions));
     const settled = await Promise.allSettled(starting);
     const members = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     const failed = settled.find((one) => one.status === "rejected");
-    if (failed === undefined) return new JobThread(members);
+    if (failed === undefined) return new JobThread(members, memberOptions);
     await Promise.all(members.map((member) => member.stop()));
     throw failed.reason;
   }
@@ -78,7 +82,7 @@ export class JobThread implements Jobs, AsyncDisposable {
 
   // It died of a defect that its jobs were told of; the others need not suffer.
   async #replace(place: number, dead: Member): Promise<Member> {
-    const fresh = await Member.start();
+    const fresh = await Member.start(this.#options);
     if (this.#closed) {
       await fresh.stop();
       throw new Error("the job threads are closed");
@@ -96,6 +100,41 @@ export class JobThread implements Jobs, AsyncDisposable {
   }
 }
 
+/** Threads that start with the first job, for who may never have one. They keep no process alive. */
+export class LazyJobs implements Jobs, AsyncDisposable {
+  readonly #threads: number;
+  #started: Promise<JobThread> | undefined;
+  #closed = false;
+
+  constructor(options: { readonly threads: number }) {
+    this.#threads = options.threads;
+  }
+
+  async run<Name extends JobName>(
+    name: Name,
+    input: JobInput<Name>,
+    options: JobOptions = {},
+  ): Promise<JobOutput<Name>> {
+    if (this.#closed) throw new Error("the job threads are closed");
+    this.#started ??= JobThread.start({ threads: this.#threads, holdsProcess: false }).catch((error: unknown) => {
+      this.#started = undefined;
+      throw error;
+    });
+    return await (await this.#started).run(name, input, options);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    const threads = await this.#started?.catch(() => undefined);
+    await threads?.[Symbol.asyncDispose]();
+  }
+}
+
+interface MemberOptions {
+  /** Default true. Otherwise the process ends although the threads are there, even with jobs under way. */
+  readonly holdsProcess: boolean;
+}
+
 /** One thread and the jobs it was given. */
 class Member {
   readonly #worker: Worker;
@@ -108,7 +147,7 @@ class Member {
     this.#worker = worker;
   }
 
-  static start(): Promise<Member> {
+  static start({ holdsProcess }: MemberOptions): Promise<Member> {
     const worker = new Worker(new URL("./main.ts", import.meta.url), { name: "agentfense-jobs" });
     const member = new Member(worker);
     return new Promise((resolve, reject) => {
@@ -125,6 +164,8 @@ class Member {
         if (message.kind === "started") resolve(member);
         else member.#answer(message);
       });
+      // After the listeners: adding one for messages takes hold of the process again.
+      if (!holdsProcess) worker.unref();
     });
   }
 

@@ -53,6 +53,8 @@ export class EngineCalls {
         return () => ({ stale: workspace.replaceRules(compileRules(request.rules)) });
       case "codebase":
         return codebaseChanged(workspace, request.paths);
+      case "lookAgain":
+        return lookAgain(workspace);
       case "settle":
         return settle(workspace, request.entries);
       case "discard":
@@ -73,6 +75,22 @@ function codebaseChanged({ upkeep }: Workspace, paths: readonly string[]): () =>
       if (upkeep.shadows(names)) shadowed.push(path);
     },
     () => ({ stale: refresh.finish(), shadowed }),
+  );
+}
+
+function lookAgain({ upkeep }: Workspace): () => EngineAnswer | undefined {
+  const look = upkeep.lookAgain();
+  let refresh: ReturnType<typeof upkeep.refresh> | undefined;
+  return inSlices(
+    look.nodes,
+    (node) => {
+      const paths = look.changedAt(node);
+      if (paths === undefined) return;
+      refresh ??= upkeep.refresh();
+      for (const names of paths) refresh.path(names, "replaced");
+      if (node.isDirectory) refresh.listing(node);
+    },
+    () => ({ stale: refresh?.finish() ?? NOTHING_STALE }),
   );
 }
 

@@ -21,6 +21,8 @@ export class EngineThread {
   static start(handlers: {
     onMessage: (message: FromEngine) => void;
     onLost: (reason: string) => void;
+    /** Whether the process lives for as long as the thread does. */
+    holdsProcess: boolean;
   }): Promise<EngineThread> {
     const { port1, port2 } = new MessageChannel();
     const counters = new EngineCounters();
@@ -46,6 +48,9 @@ export class EngineThread {
         engine.#hasStarted(message.doorbell);
         resolve(engine);
       });
+      if (handlers.holdsProcess) return;
+      worker.unref();
+      port1.unref();
     });
   }
 

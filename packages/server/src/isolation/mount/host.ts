@@ -59,11 +59,20 @@ export interface WorkspaceMount extends AsyncDisposable {
   updateRules(rules: readonly Rule[]): Promise<void>;
   /** Somebody changed these paths of the codebase; resolves when nothing old is shown. */
   codebaseChanged(paths: readonly string[]): Promise<readonly string[]>;
+  /** For a codebase that others change without telling: resolves when what it was at the time of the call, or later, is shown. */
+  lookAgain(): Promise<void>;
   /** Takes entries that the codebase has too out of the delta; gives the paths of those that stayed. */
   settle(entries: readonly SettledEntry[]): Promise<readonly string[]>;
   /** Takes changes out of the delta (all without paths); what is open for writing stays. */
   discard(paths: readonly string[] | undefined): Promise<DiscardReport>;
   unmount(): Promise<void>;
+}
+
+export interface MountHostOptions {
+  readonly engines?: number;
+  readonly log?: (line: LogLine) => void;
+  /** Default true: the process lives until the host is closed. Otherwise it may end, which takes the mounts away. */
+  readonly holdsProcess?: boolean;
 }
 
 const READY_TIMEOUT_MS = 10_000;
@@ -78,12 +87,14 @@ export class MountHost implements AsyncDisposable {
   readonly #engines: EngineThread[];
   readonly #mounts = new Map<number, ServedMount>();
   readonly #log: (line: LogLine) => void;
+  readonly #holdsProcess: boolean;
   #nextMount = 1;
   #closing = false;
 
-  private constructor(engines: EngineThread[], log: (line: LogLine) => void) {
+  private constructor(engines: EngineThread[], { log, holdsProcess }: MountHostOptions) {
     this.#engines = engines;
-    this.#log = log;
+    this.#log = log ?? (() => {});
+    this.#holdsProcess = holdsProcess ?? true;
     process.on("exit", this.#onExit);
   }
 
@@ -94,10 +105,10 @@ export class MountHost implements AsyncDisposable {
     for (const engine of this.#engines) engine.abandon();
   };
 
-  static async start(options: { engines?: number; log?: (line: LogLine) => void } = {}): Promise<MountHost> {
+  static async start(options: MountHostOptions = {}): Promise<MountHost> {
     const count = Math.max(1, Math.min(options.engines ?? 1, availableParallelism()));
     const engines: EngineThread[] = [];
-    const host = new MountHost(engines, options.log ?? (() => {}));
+    const host = new MountHost(engines, options);
     for (let i = 0; i < count; i++) engines.push(await host.#startEngine());
     return host;
   }
@@ -149,6 +160,7 @@ export class MountHost implements AsyncDisposable {
     const engine = await EngineThread.start({
       onMessage: (message) => this.#dispatch(message),
       onLost: (reason) => this.#engineLost(engine, reason),
+      holdsProcess: this.#holdsProcess,
     });
     return engine;
   }
@@ -259,6 +271,10 @@ class ServedMount implements WorkspaceMount {
     if (paths.length === 0) return [];
     const { shadowed } = await this.#call({ kind: "codebase", paths });
     return shadowed ?? [];
+  }
+
+  async lookAgain(): Promise<void> {
+    await this.#call({ kind: "lookAgain" });
   }
 
   async settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {

@@ -55,6 +55,8 @@ export type EngineRequest =
   | { readonly kind: "rules"; readonly rules: readonly Rule[] }
   /** These paths of the codebase were changed. */
   | { readonly kind: "codebase"; readonly paths: readonly string[] }
+  /** Others may have changed any. */
+  | { readonly kind: "lookAgain" }
   | { readonly kind: "settle"; readonly entries: readonly SettledEntry[] }
   | { readonly kind: "discard"; readonly paths: readonly string[] | undefined };
 

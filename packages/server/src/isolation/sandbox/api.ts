@@ -74,6 +74,8 @@ export interface Sandbox extends AsyncDisposable {
    * Gives those that the sandbox shows its own version of, as far as it runs.
    */
   codebaseChanged(paths: readonly string[], target?: string): Promise<readonly string[]>;
+  /** Others change the codebase without telling: resolves when what it is now shows. Costs a stat for all that was looked at. */
+  lookAgain(target?: string): Promise<void>;
   /**
    * These delta entries are in the codebase now: lets go of each that is still what it was, so that the codebase shows
    * through. What changed meanwhile, or is open for writing, stays. Gives the paths that stayed. Works on a stopped
@@ -204,6 +206,17 @@ export interface ViewStat {
   readonly modifiedAtMs: number;
 }
 
+/** What happened to an entry at a path relative to what is watched ("a.ts", "src/a.ts"). */
+export interface ViewChange {
+  /** `rename`: a name came or went; `change`: content or attributes did. */
+  readonly kind: "rename" | "change";
+  /**
+   * "" is what is watched itself. As a `change` it also stands for more than could be told: whatever is of interest there is
+   * to be looked at anew.
+   */
+  readonly path: string;
+}
+
 /**
  * The first workspace through its mount. Paths are relative to it, with or without a leading slash or `/workspace`.
  * Symbolic links are followed as inside, and never out of the workspace. A refusal is a SandboxError FILE_FAILED whose
@@ -225,4 +238,13 @@ export interface ViewFiles {
   makeDirectory(path: string, options?: { readonly recursive?: boolean }): Promise<ViewStat>;
   remove(path: string, options?: { readonly recursive?: boolean }): Promise<void>;
   move(from: string, to: string): Promise<ViewStat>;
+  /**
+   * What happens in a directory (with `recursive` all the way down), or to a file; resolves when the watch is on. A link at
+   * the end is followed. A file is watched by its name, whatever level it has that shows it: it may go and come again. Ends
+   * when the sandbox stops, and, after a `rename` of "", when the directory (the file's, for a file) is gone, moved or hidden
+   * by new rules.
+   */
+  watch(path: string, options?: Cancellable & { readonly recursive?: boolean }): Promise<AsyncIterable<ViewChange>>;
+  /** Others changed what these paths ("/src/a.ts") show, not through the mount: tells the watches of those that can be seen. */
+  changedOutside(paths: readonly string[]): void;
 }

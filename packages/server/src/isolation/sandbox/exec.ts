@@ -51,7 +51,7 @@ class RunningCommand implements AsyncDisposable {
     this.#timer = setTimeout(() => {
       this.#timedOut = true;
       process.kill();
-    }, plan.timeoutMs);
+    }, plan.timeoutMs).unref(); // see IsolationOptions.holdsProcess
     signal?.addEventListener("abort", this.#onAbort);
     if (signal?.aborted) process.kill();
     if (process.stdin !== undefined) void feed(process.stdin, plan.stdin, this.#feeding.signal);

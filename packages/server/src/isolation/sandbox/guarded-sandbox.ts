@@ -9,6 +9,7 @@ import type { Instance } from "../instance/instance.ts";
 import type { MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
 import { ShellSession } from "../session/session.ts";
 import { MountedFiles, noFiles } from "../view/files.ts";
+import type { KernelWatch } from "../view/kernel-watch.ts";
 import type { ViewThread } from "../view/thread.ts";
 import type {
   Cancellable,
@@ -43,6 +44,7 @@ export interface SandboxParts {
   readonly mountPoints: readonly string[];
   readonly mounts: MountHost | undefined;
   readonly view: ViewThread;
+  readonly kernelWatch: KernelWatch;
   readonly instance: Instance;
   readonly timeLimits: TimeLimits;
   readonly onDestroyed: () => void;
@@ -79,7 +81,13 @@ export class GuardedSandbox implements Sandbox {
     for (const workspace of parts.spec.workspaces) this.#rules.set(targetOf(workspace), workspace.rules);
     if (parts.mounts !== undefined) {
       const target = this.#workspace;
-      this.#mountedFiles = new MountedFiles({ thread: parts.view, mountPoint: () => this.#mountPoint(target), target });
+      this.#mountedFiles = new MountedFiles({
+        thread: parts.view,
+        mountPoint: () => this.#mountPoint(target),
+        target,
+        kernelWatch: parts.kernelWatch,
+        rules: () => this.#rules.get(target)!,
+      });
     }
     this.files = this.#mountedFiles ?? noFiles(() => this.#requireRunning());
   }
@@ -191,12 +199,17 @@ export class GuardedSandbox implements Sandbox {
     await this.#ofWorkspace(target, async (_workspace, mount) => {
       await mount?.updateRules(rules);
       this.#rules.set(target, rules);
+      if (target === this.#workspace) this.#mountedFiles?.rulesChanged();
     });
   }
 
   async codebaseChanged(paths: readonly string[], target: string = this.#workspace): Promise<readonly string[]> {
     // Without a mount nothing is remembered.
     return await this.#ofWorkspace(target, async (_workspace, mount) => (await mount?.codebaseChanged(paths)) ?? []);
+  }
+
+  async lookAgain(target: string = this.#workspace): Promise<void> {
+    await this.#ofWorkspace(target, async (_workspace, mount) => mount?.lookAgain());
   }
 
   settle(entries: readonly SettledEntry[], target: string = this.#workspace): Promise<readonly string[]> {
@@ -209,7 +222,11 @@ export class GuardedSandbox implements Sandbox {
   discard(paths: readonly string[] | undefined, target: string = this.#workspace): Promise<DiscardReport> {
     return this.#ofWorkspace(target, async ({ delta }, mount) => {
       if (delta === undefined) return { discarded: [], failed: [] };
-      if (mount !== undefined) return await mount.discard(paths);
+      if (mount !== undefined) {
+        const report = await mount.discard(paths);
+        if (target === this.#workspace) this.files.changedOutside(report.discarded);
+        return report;
+      }
       return await discardChanges({ delta, ...(paths && { paths }) });
     });
   }

@@ -76,7 +76,7 @@ export async function untilInterrupted(
 ): Promise<"timeout" | "cancel" | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<"timeout" | "cancel" | undefined>();
   const abort = () => resolve("cancel");
-  const timer = setTimeout(() => resolve("timeout"), timeoutMs);
+  const timer = setTimeout(() => resolve("timeout"), timeoutMs).unref(); // see IsolationOptions.holdsProcess
   ended.then(() => resolve(undefined), reject);
   if (signal?.aborted) abort();
   signal?.addEventListener("abort", abort);

@@ -1,8 +1,11 @@
+import type { Rule } from "@agentfense/permission";
 import { SandboxError } from "../backend/errors.ts";
-import type { Cancellable, ViewFiles, ViewStat } from "../sandbox/api.ts";
+import type { Cancellable, ViewChange, ViewFiles, ViewStat } from "../sandbox/api.ts";
 import { throwIfCancelled } from "../sandbox/exec.ts";
+import type { KernelWatch } from "./kernel-watch.ts";
 import { fileFailed, parseViewPath } from "./path.ts";
 import { ViewFailure, type ViewThread } from "./thread.ts";
+import { ViewWatches } from "./watches.ts";
 
 /** What one message carries: enough to keep the copying cheap, little enough to wait with. */
 const CHUNK = 256 * 1024;
@@ -12,6 +15,9 @@ export interface MountedFilesOptions {
   /** Where the workspace is on the host; throws while the sandbox does not run. */
   readonly mountPoint: () => string;
   readonly target: string;
+  readonly kernelWatch: KernelWatch;
+  /** Those in force. */
+  readonly rules: () => readonly Rule[];
 }
 
 /** The files of a mounted workspace, through the mount: the engine decides, as it does for processes inside. */
@@ -21,11 +27,14 @@ export class MountedFiles implements ViewFiles {
   readonly #target: string;
   /** Descriptors that readers and writers have open. */
   readonly #open = new Set<number>();
+  readonly #watches: ViewWatches;
 
-  constructor({ thread, mountPoint, target }: MountedFilesOptions) {
+  constructor({ thread, mountPoint, target, kernelWatch, rules }: MountedFilesOptions) {
     this.#thread = thread;
     this.#mountPoint = mountPoint;
     this.#target = target;
+    const view = () => ({ mountPoint: mountPoint(), target });
+    this.#watches = new ViewWatches({ thread, kernel: kernelWatch, view, rules });
   }
 
   async read(path: string, options: Cancellable = {}): Promise<AsyncIterable<Buffer>> {
@@ -97,8 +106,26 @@ export class MountedFiles implements ViewFiles {
     return (await this.#told(from, this.#thread.request("move", request))) as ViewStat;
   }
 
-  /** Before the workspace is unmounted: nobody's open file holds it up. */
+  async watch(
+    path: string,
+    options: Cancellable & { readonly recursive?: boolean } = {},
+  ): Promise<AsyncIterable<ViewChange>> {
+    const { names } = this.#at(path);
+    return await this.#told(path, this.#watches.watch(names, options));
+  }
+
+  changedOutside(paths: readonly string[]): void {
+    this.#watches.changedOutside(paths);
+  }
+
+  /** New rules are in force. */
+  rulesChanged(): void {
+    this.#watches.rulesChanged();
+  }
+
+  /** Before the workspace is unmounted: nobody's open file or watch holds it up. */
   async close(): Promise<void> {
+    this.#watches.close();
     await Promise.all([...this.#open].map((fd) => this.#close(fd)));
   }
 
@@ -151,5 +178,7 @@ export function noFiles(check: () => void): ViewFiles {
     makeDirectory: refuse,
     remove: refuse,
     move: refuse,
+    watch: refuse,
+    changedOutside: () => {},
   };
 }

@@ -1,8 +1,10 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import type { ViewStat } from "../sandbox/api.ts";
+import { markTree } from "./marking.ts";
 import { viewPath } from "./path.ts";
 import { atPath, type MountedView, type ViewPlace } from "./resolution.ts";
+import { nameText } from "./text.ts";
 
 const { AT_REMOVEDIR, FileType, Open, Stat } = syscalls;
 
@@ -125,6 +127,14 @@ export const OPERATIONS = {
     );
     return code < 0 ? code : OPERATIONS.stat({ ...at, names: at.to });
   },
+
+  mark: markTree,
+
+  /** Marks that the kernel took away itself are no error. */
+  unmark: ({ inotify, marks }: { readonly inotify: number; readonly marks: readonly number[] }): number => {
+    for (const mark of marks) syscalls.inotifyRemoveWatch(inotify, mark);
+    return 0;
+  },
 } as const;
 
 export type OperationName = keyof typeof OPERATIONS;
@@ -164,9 +174,8 @@ function entriesOf(at: At, names: readonly string[], options: { followLast: bool
       if (code < 0) return code;
       const entries: Walked[] = [];
       for (const name of found) {
-        const text = Buffer.from(name, "latin1").toString("utf8");
-        // A path that cannot be said as text cannot be asked for either.
-        if (Buffer.from(text, "utf8").toString("latin1") !== name) continue;
+        const text = nameText(name);
+        if (text === undefined) continue;
         const stat = new Stat();
         if (syscalls.statat(directory, name, stat) < 0) continue;
         const path = [...names, text];
@@ -185,7 +194,7 @@ const KINDS: Readonly<Record<number, ViewStat["kind"]>> = {
   [FileType.SYMLINK]: "symlink",
 };
 
-function describe({ directory, name, stat = new Stat() }: ViewPlace, names: readonly string[]): ViewStat {
+function describe({ directory, name, stat = new Stat() }: Omit<ViewPlace, "way">, names: readonly string[]): ViewStat {
   const kind = KINDS[stat.type] ?? "other";
   return {
     path: viewPath(names),

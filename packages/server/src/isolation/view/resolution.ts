@@ -1,4 +1,5 @@
 import { Errno, syscalls } from "@agentfense/fuse";
+import { nameBytes } from "./text.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -15,6 +16,8 @@ export interface MountedView {
 export interface ViewPlace {
   readonly directory: number;
   readonly name: string;
+  /** The names from the root to the directory, links resolved. */
+  readonly way: readonly string[];
   /** What stands there; undefined when nothing does. */
   readonly stat: syscalls.Stat | undefined;
 }
@@ -42,7 +45,7 @@ export function atPath<T>(
 
 /** The mount's root. A mount point that nothing is mounted on is the host's directory, and is refused. */
 function openRoot(mountPoint: string): number {
-  const path = Buffer.from(mountPoint, "utf8").toString("latin1");
+  const path = nameBytes(mountPoint);
   const root = syscalls.open(path, Open.PATH | Open.DIRECTORY);
   if (root < 0) return root;
   const [inside, outside] = [new Stat(), new Stat()];
@@ -58,6 +61,8 @@ function openRoot(mountPoint: string): number {
 class Walk {
   /** The directories from the root to where the walk is. */
   readonly #directories: number[];
+  /** The names of those below the root. */
+  readonly #way: string[] = [];
   readonly #target: string;
 
   constructor(root: number, target: string) {
@@ -66,13 +71,13 @@ class Walk {
   }
 
   to(names: readonly string[], followLast: boolean): ViewPlace | number {
-    const left = names.map((name) => Buffer.from(name, "utf8").toString("latin1"));
+    const left = names.map(nameBytes);
     for (let links = 0; ; ) {
       const name = left.shift();
       if (name === undefined) return this.#here(".");
       if (name === "..") {
         if (this.#directories.length === 1) return -Errno.EXDEV;
-        syscalls.close(this.#directories.pop()!);
+        this.#leave();
         continue;
       }
       const isLast = left.length === 0;
@@ -92,11 +97,17 @@ class Walk {
       const next = syscalls.openat(this.#last, name, Open.PATH | Open.DIRECTORY);
       if (next < 0) return next;
       this.#directories.push(next);
+      this.#way.push(name);
     }
   }
 
   close(): void {
     for (const fd of this.#directories) syscalls.close(fd);
+  }
+
+  #leave(): void {
+    syscalls.close(this.#directories.pop()!);
+    this.#way.pop();
   }
 
   get #last(): number {
@@ -107,7 +118,7 @@ class Walk {
     const stat = new Stat();
     const code = syscalls.statat(this.#last, name, stat);
     if (code < 0 && -code !== Errno.ENOENT) return code;
-    return { directory: this.#last, name, stat: code < 0 ? undefined : stat };
+    return { directory: this.#last, name, way: [...this.#way], stat: code < 0 ? undefined : stat };
   }
 
   /** The names a link leads along, from here; an absolute one from the root, if it leads into the workspace. */
@@ -117,10 +128,10 @@ class Walk {
     if (length < 0) return length;
     let way = bytes.toString("latin1", 0, length);
     if (way.startsWith("/")) {
-      const target = Buffer.from(this.#target, "utf8").toString("latin1");
+      const target = nameBytes(this.#target);
       if (way !== target && !way.startsWith(`${target}/`)) return -Errno.EXDEV;
       way = way.slice(target.length);
-      while (this.#directories.length > 1) syscalls.close(this.#directories.pop()!);
+      while (this.#directories.length > 1) this.#leave();
     }
     return way.split("/").filter((part) => part !== "" && part !== ".");
   }

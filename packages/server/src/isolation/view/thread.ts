@@ -81,8 +81,8 @@ export class ViewThread implements AsyncDisposable {
       name: "agentfense-view",
       workerData: { progress: this.#progress },
     });
-    worker.unref();
     worker.on("message", (message: FromViewThread) => this.#answered(message));
+    worker.unref(); // after the listener, which takes hold of the process
     worker.on("error", () => {}); // its end says enough
     worker.on("exit", () => {
       if (this.#worker === worker) this.#replace(Errno.EIO);

@@ -146,8 +146,19 @@ export interface SyncResult {
   readonly superseded: readonly string[];
 }
 
+/** A codebase that is a directory of the host: it has no versions, and what sandboxes change goes straight into it. */
+export interface DirectCodebase {
+  /**
+   * One sync: `write` changes the directory and gives the paths ("src/a.ts") that it changed there; no other sandbox writes
+   * meanwhile. Resolves when those that show the directory have taken note.
+   */
+  write(sandboxId: string, write: (directory: string) => Promise<readonly string[]>): Promise<void>;
+}
+
 /** What the sandbox manager needs of the codebases beyond what clients do. */
 export interface CodebaseLayers {
+  /** Undefined: it has versions, see `sync`. */
+  direct(codebaseId: string): DirectCodebase | undefined;
   /** The directory to mount, and how to let go of it. A pinned version is put together when it is first asked for. */
   open(codebaseId: string, version: number): Promise<{ readonly directory: string; release(): Promise<void> }>;
   /**

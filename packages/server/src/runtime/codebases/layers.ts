@@ -27,7 +27,7 @@ const STAGED_NAME = /^[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}$/;
 const LONGEST_TARGET = 4095;
 
 /** What sandboxes have of codebases: a directory to look at, and a way to write back. */
-export class Layers implements CodebaseLayers {
+export class Layers implements Omit<CodebaseLayers, "direct"> {
   readonly #parts: LayerParts;
   readonly #pins = new Map<string, { readonly directory: string; users: number }>();
   readonly #pinning = new KeyedLocks();

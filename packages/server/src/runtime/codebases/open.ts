@@ -18,7 +18,7 @@ import { Snapshots } from "./snapshots.ts";
 export async function openCodebases(options: CodebasesOptions): Promise<Codebases & CodebaseLayers & AsyncDisposable> {
   const { store, directory, jobs, audit } = options;
   const log = options.log ?? (() => {});
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const isNew = (await mkdir(directory, { recursive: true, mode: 0o700 })) !== undefined;
   await using undo = new AsyncDisposableStack();
   const disk = undo.use(CodebaseDisk.open(directory, jobs));
   const heads = new Heads();
@@ -33,7 +33,7 @@ export async function openCodebases(options: CodebasesOptions): Promise<Codebase
   const parts: Parts = { store, disk, heads, changer, snapshots, quotas, clock, log, record };
 
   const unfinished = await changer.rollForward();
-  await cleanUp({ store, disk, retention, log }, unfinished);
+  await cleanUp({ store, disk, retention, log }, { unfinished, isNew });
 
   const registry = new Registry(parts);
   const reading = new Reading(parts);
@@ -58,6 +58,7 @@ export async function openCodebases(options: CodebasesOptions): Promise<Codebase
     listVersions: (...given) => reading.listVersions(...given),
     getVersion: (...given) => reading.getVersion(...given),
     rollback: (...given) => changing.rollback(...given),
+    direct: () => undefined,
     open: (...given) => layers.open(...given),
     sync: (...given) => layers.sync(...given),
     onChange: (listener) => layers.onChange(listener),
@@ -70,7 +71,7 @@ const PAGE = 1000;
 /** The retention may be another than it was, and a change may have been the last thing the server did. */
 async function cleanUp(
   { store, disk, retention, log }: Pick<ChangerParts, "store" | "disk" | "retention" | "log">,
-  unfinished: readonly string[],
+  { unfinished, isNew }: { readonly unfinished: readonly string[]; readonly isNew: boolean },
 ): Promise<void> {
   const known: KnownCodebase[] = [];
   for (let after: readonly [number, string] | undefined; ; ) {
@@ -80,6 +81,7 @@ async function cleanUp(
     if (page.length < PAGE || last === undefined) break;
     after = [last.createdAtMs, last.id];
   }
+  if (isNew && known.length === 0) return;
   for (const codebaseId of await disk.clean(known, unfinished)) {
     log({ level: "error", message: "the directory of a codebase is gone", codebaseId });
   }

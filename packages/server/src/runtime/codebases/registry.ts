@@ -8,7 +8,8 @@ import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import { type Parts, visibleCodebase, witness } from "./parts.ts";
 import { checkLabel } from "./paths.ts";
 
-type CodebaseKey = readonly [createdAtMs: number, id: string];
+/** Where a page of codebases ends. */
+export type CodebaseKey = readonly [createdAtMs: number, id: string];
 
 /** The codebases as such: made, found, removed. */
 export class Registry implements Pick<Codebases, "create" | "get" | "list" | "delete"> {
@@ -93,6 +94,6 @@ function ownerFor(caller: Caller, requested: string): string {
   throw new RuntimeError("INVALID_ARGUMENT", "owner_id is not the owner of the key");
 }
 
-function isCodebaseKey(value: unknown): value is CodebaseKey {
+export function isCodebaseKey(value: unknown): value is CodebaseKey {
   return Array.isArray(value) && value.length === 2 && typeof value[0] === "number" && typeof value[1] === "string";
 }

@@ -35,7 +35,8 @@ export interface CreateSandboxRequest {
 export interface ExecCall {
   /** A line for the shell, or a program and its arguments. */
   readonly command: string | readonly string[];
-  readonly stdin?: Uint8Array;
+  /** All of it, or as it comes: no faster than the command reads. */
+  readonly stdin?: Uint8Array | AsyncIterable<Uint8Array>;
   readonly env: Readonly<Record<string, string>>;
   readonly workdir: string;
   readonly timeoutMs?: number;
@@ -104,6 +105,12 @@ export interface ViewEntry {
   readonly target: string;
   readonly modifiedAtMs: number;
   readonly permission: "view" | "read" | "write";
+}
+
+/** What happened at a path relative to what is watched, as `WatchFiles` of the contract has it. */
+export interface WatchedChange {
+  readonly kind: "rename" | "change";
+  readonly path: string;
 }
 
 export interface Explanation {
@@ -216,4 +223,11 @@ export interface Sandboxes {
   makeDirectory(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<ViewEntry>;
   remove(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<void>;
   move(caller: Caller, id: string, from: string, to: string): Promise<ViewEntry>;
+  /** Resolves when the watch is on; it ends when the sandbox stops or what is watched is gone. */
+  watch(
+    caller: Caller,
+    id: string,
+    path: string,
+    options: { readonly recursive: boolean; readonly signal?: AbortSignal },
+  ): Promise<AsyncIterable<WatchedChange>>;
 }

@@ -59,17 +59,16 @@ export class Changes {
   ): Promise<{ readonly version: number; readonly outcomes: readonly ApplyOutcome[] }> {
     const selected = workspacePaths(request.paths);
     refuseSync(resident);
-    const { deltas, sync } = this.#parts;
+    const { sync } = this.#parts;
     return await resident.turns.take(() =>
       this.#inPlace(
         resident,
         selected,
         async (place) => {
-          if (request.dryRun) {
-            const collection = await deltas.collect(place, request.signal);
-            return answerOf(resident, { version: 0, collection, conflicts: [] });
-          }
-          return answerOf(resident, await sync.apply(resident, caller, place, request.signal));
+          const written = request.dryRun
+            ? await sync.rehearse(resident, place, request.signal)
+            : await sync.apply(resident, caller, place, request.signal);
+          return answerOf(resident, written);
         },
         { version: 0, outcomes: [] },
       ),

@@ -17,8 +17,13 @@ export async function spreadNews(
     if (resident.record.codebaseVersion !== 0) return;
     for (const path of paths) resident.missed?.add(path);
     try {
-      const shadowed = (await resident.running?.sandbox.codebaseChanged(paths)) ?? [];
-      if (change.sandboxId !== resident.id) resident.overtaken(shadowed, change.createdAtMs);
+      const { sandbox } = resident.running ?? {};
+      const shadowed = (await sandbox?.codebaseChanged(paths)) ?? [];
+      // What it changed itself went through its mount, and was told there.
+      if (change.sandboxId === resident.id) return;
+      resident.overtaken(shadowed, change.createdAtMs);
+      const own = new Set(shadowed);
+      sandbox?.files.changedOutside(paths.filter((path) => !own.has(path)));
     } catch (error) {
       log({ level: "warn", message: "a sandbox could not be told of a change", sandboxId: resident.id, error });
     }

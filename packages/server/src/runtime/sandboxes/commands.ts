@@ -35,7 +35,8 @@ export class Commands {
 
   async exec(caller: Caller, resident: Resident, call: ExecCall): Promise<ExecAnswer> {
     const request = execRequest(call);
-    const { sandbox } = resident.requireRunning();
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
     const commission = { resident, caller, command: call.command };
     const { stdout, stderr, ...outcome } = await this.supervise(commission, sandbox.exec(request, signalOf(call)));
     return { ...outcome, stdout, stderr };
@@ -43,7 +44,8 @@ export class Commands {
 
   async *execStream(caller: Caller, resident: Resident, call: ExecCall): AsyncGenerator<ExecPart> {
     const request = execRequest(call);
-    const { sandbox } = resident.requireRunning();
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
     yield* this.superviseStream(
       { resident, caller, command: call.command },
       sandbox.execStream(request, signalOf(call)),
@@ -66,7 +68,8 @@ export class Commands {
     if (argv.length > 0) checkCommand(argv);
     checkEnvironment(request.env);
     checkWorkdir(request.workdir);
-    const { sandbox } = resident.requireRunning();
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
     const { env, workdir, size } = request;
     const terminal = await translating(
       sandbox.terminal(

@@ -1,4 +1,4 @@
-import { checkImageName } from "../../isolation/docker/image.ts";
+import { checkImageName } from "../../isolation/docker/image-name.ts";
 import { validateLimits } from "../../isolation/limits/validate.ts";
 import { RuntimeError } from "../errors.ts";
 import type {

@@ -1,7 +1,9 @@
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { compileRules, LEVEL, type Policy } from "@agentfense/permission";
+import type { CollectedChange as RawCollectedChange } from "../../isolation/changes/collect.ts";
 import type { Change } from "../../isolation/changes/list.ts";
+import { removeTree } from "../../isolation/filesystem/remove-tree.ts";
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import { RuntimeError } from "../errors.ts";
 import type { FileDiff, SandboxChange } from "./api.ts";
@@ -33,16 +35,15 @@ export function deltaWork(jobs: Jobs): DeltaWork {
       );
       const isReady = new Set(changes.filter(({ ready }) => ready).map(({ change }) => change.path));
       return {
-        changes: changes.map(
-          ({ change, ready, entry, reason, sensitive }): CollectedChange => ({
-            change: shownChange(change),
-            reason,
-            sensitive,
-            ...(ready && entry !== undefined ? { staged: { ...entry, path: change.path.slice(1) } } : {}),
-          }),
-        ),
+        changes: changes.map(collectedChange),
         settled: staging === undefined ? settled.filter(({ path }) => !isReady.has(path)) : settled,
       };
+    },
+
+    async write(place) {
+      if (place.paths !== undefined) await list(place);
+      const { changes, settled, overwritten } = await translating(jobs.run("writeChanges", place));
+      return { changes: changes.map(collectedChange), settled, overwritten };
     },
 
     async *diff(place, signal) {
@@ -75,17 +76,30 @@ export function deltaWork(jobs: Jobs): DeltaWork {
       return failed.map(({ path }) => path);
     },
 
-    async isEmpty(delta) {
-      try {
-        await using directory = await opendir(join(delta, "tree"), { bufferSize: 1 });
-        return (await directory.read()) === null;
-      } catch (error) {
-        return (error as NodeJS.ErrnoException).code === "ENOENT";
-      }
-    },
+    isEmpty,
 
     measure: (delta) => jobs.run("measureDelta", { delta }),
-    remove: (delta) => jobs.run("removeDelta", { delta }),
+    // Most sandboxes change nothing: what they leave is not worth a way to another thread.
+    remove: async (delta) =>
+      (await isEmpty(delta)) ? await removeTree(delta) : await jobs.run("removeDelta", { delta }),
+  };
+}
+
+async function isEmpty(delta: string): Promise<boolean> {
+  try {
+    await using directory = await opendir(join(delta, "tree"), { bufferSize: 1 });
+    return (await directory.read()) === null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
+}
+
+function collectedChange({ change, ready, entry, reason, sensitive }: RawCollectedChange): CollectedChange {
+  return {
+    change: shownChange(change),
+    reason,
+    sensitive,
+    ...(ready && entry !== undefined ? { staged: { ...entry, path: change.path.slice(1) } } : {}),
   };
 }
 

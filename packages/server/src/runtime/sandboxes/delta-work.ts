@@ -30,6 +30,11 @@ export interface Collection {
   readonly settled: readonly SettledEntry[];
 }
 
+export interface DirectCollection extends Collection {
+  /** "/src/a.ts": there the codebase's file had changed after the sandbox made its own version. */
+  readonly overwritten: readonly string[];
+}
+
 /** What is done with deltas beside their mounts. It takes as long as they are large, so none of it is done on the API thread. */
 export interface DeltaWork {
   /**
@@ -37,6 +42,8 @@ export interface DeltaWork {
    * what changes nothing.
    */
   collect(place: DeltaPlace & { readonly staging?: string }, signal?: AbortSignal): Promise<Collection>;
+  /** Writes what may be written straight to the codebase, a directory of the host. Not to be cut short, so without a signal. */
+  write(place: DeltaPlace & { readonly dryRun: boolean }): Promise<DirectCollection>;
   list(place: DeltaPlace, signal?: AbortSignal): Promise<readonly SandboxChange[]>;
   diff(place: DeltaPlace, signal?: AbortSignal): AsyncIterable<FileDiff>;
   /** Of a sandbox that does not run; one that does settles and discards itself. */

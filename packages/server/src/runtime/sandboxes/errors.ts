@@ -45,7 +45,7 @@ const CHANGES_ERRORS: Readonly<Record<ChangesErrorCode, Translation>> = {
   DELTA_UNUSABLE: { code: "INTERNAL", message: "what the sandbox changed cannot be read" },
   DELTA_IN_USE: { code: "INTERNAL", message: "what the sandbox changed is in use" },
   CODEBASE_UNUSABLE: { code: "INTERNAL", message: "the codebase cannot be read" },
-  CODEBASE_IN_USE: { code: "INTERNAL", message: "the codebase is in use" },
+  CODEBASE_IN_USE: { code: "CODEBASE_IN_USE", message: "another process applies changes to the codebase" },
   INVALID_PATH: { code: "INVALID_ARGUMENT" },
   NO_CHANGE: { code: "FILE_NOT_FOUND" },
   PART_OF_REPLACED_DIRECTORY: { code: "FILE_WRONG_KIND" },

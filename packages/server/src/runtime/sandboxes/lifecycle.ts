@@ -151,7 +151,14 @@ export class Lifecycle {
     await sandbox.start({ signal });
     if (missed.size > 0) await sandbox.codebaseChanged([...missed]);
     undo.move();
-    return { sandbox, lower: layer.directory, release: () => layer.release() };
+    const isDirect = codebases.direct(record.codebaseId) !== undefined;
+    return {
+      sandbox,
+      lower: layer.directory,
+      release: () => layer.release(),
+      // What goes wrong there the next command meets, and tells in its own words.
+      lookAgain: isDirect ? () => sandbox.lookAgain().catch(() => {}) : undefined,
+    };
   }
 
   /** Ends what runs, all of it, whatever fails on the way; then writes what is left to the codebase. */

@@ -16,6 +16,7 @@ import type {
   Sandboxes,
   TerminalHandle,
   ViewEntry,
+  WatchedChange,
 } from "./api.ts";
 import type { Changes } from "./changes.ts";
 import type { Commands } from "./commands.ts";
@@ -72,7 +73,10 @@ export class SandboxManager implements Sandboxes {
     if (request.codebaseId === "") throw invalid("codebase_id is required");
     return await this.#codebaseTurns.take(request.codebaseId, async () => {
       const codebase = await codebases.get(caller, request.codebaseId);
-      const record = newSandbox(request, codebase, { ...this.#parts, nowMs: clock() });
+      // Files of the person who runs us are written when that person says so.
+      const sync = codebases.direct(codebase.id) === undefined ? this.#parts.defaults.sync : "manual";
+      const defaults = { ...this.#parts.defaults, sync };
+      const record = newSandbox(request, codebase, { ...this.#parts, defaults, nowMs: clock() });
       if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
       if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
       const maxPerOwner = limitOf(this.#parts.defaults.maxPerOwner);
@@ -150,11 +154,11 @@ export class SandboxManager implements Sandboxes {
   }
 
   async exec(caller: Caller, id: string, call: ExecCall): Promise<ExecAnswer> {
-    return await this.#ending(this.#parts.commands.exec(caller, this.#find(caller, id), call));
+    return await this.#ending(this.#parts.commands.exec(caller, await this.#findReturned(caller, id), call));
   }
 
   async *execStream(caller: Caller, id: string, call: ExecCall): AsyncGenerator<ExecPart> {
-    yield* this.#parts.commands.execStream(caller, this.#find(caller, id), call);
+    yield* this.#parts.commands.execStream(caller, await this.#findReturned(caller, id), call);
   }
 
   async openTerminal(
@@ -162,7 +166,7 @@ export class SandboxManager implements Sandboxes {
     id: string,
     request: Parameters<Sandboxes["openTerminal"]>[2],
   ): Promise<TerminalHandle> {
-    return await this.#parts.commands.openTerminal(caller, this.#find(caller, id), request);
+    return await this.#parts.commands.openTerminal(caller, await this.#findReturned(caller, id), request);
   }
 
   async createSession(
@@ -171,7 +175,7 @@ export class SandboxManager implements Sandboxes {
     request: CreateSessionRequest,
     signal?: AbortSignal,
   ): Promise<SessionRecord> {
-    return await this.#parts.sessions.create(caller, this.#find(caller, id), request, signal);
+    return await this.#parts.sessions.create(caller, await this.#findReturned(caller, id), request, signal);
   }
 
   async getSession(caller: Caller, sessionId: string): Promise<SessionRecord> {
@@ -258,7 +262,7 @@ export class SandboxManager implements Sandboxes {
   }
 
   async readFile(caller: Caller, id: string, path: string, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
-    return await this.#parts.files.read(this.#find(caller, id), path, signal);
+    return await this.#parts.files.read(await this.#findReturned(caller, id), path, signal);
   }
 
   async writeFile(
@@ -268,7 +272,7 @@ export class SandboxManager implements Sandboxes {
     content: AsyncIterable<Uint8Array>,
     options: { readonly mode: number; readonly append: boolean; readonly signal?: AbortSignal },
   ): Promise<ViewEntry> {
-    return await this.#parts.files.write(caller, this.#find(caller, id), path, content, options);
+    return await this.#parts.files.write(caller, await this.#findReturned(caller, id), path, content, options);
   }
 
   async listDirectory(
@@ -277,11 +281,11 @@ export class SandboxManager implements Sandboxes {
     path: string,
     options: { readonly recursive: boolean },
   ): Promise<readonly ViewEntry[]> {
-    return await this.#parts.files.list(this.#find(caller, id), path, options);
+    return await this.#parts.files.list(await this.#findReturned(caller, id), path, options);
   }
 
   async stat(caller: Caller, id: string, path: string): Promise<ViewEntry> {
-    return await this.#parts.files.stat(this.#find(caller, id), path);
+    return await this.#parts.files.stat(await this.#findReturned(caller, id), path);
   }
 
   async makeDirectory(
@@ -290,20 +294,36 @@ export class SandboxManager implements Sandboxes {
     path: string,
     options: { readonly recursive: boolean },
   ): Promise<ViewEntry> {
-    return await this.#parts.files.makeDirectory(caller, this.#find(caller, id), path, options);
+    return await this.#parts.files.makeDirectory(caller, await this.#findReturned(caller, id), path, options);
   }
 
   async remove(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<void> {
-    await this.#parts.files.remove(caller, this.#find(caller, id), path, options);
+    await this.#parts.files.remove(caller, await this.#findReturned(caller, id), path, options);
   }
 
   async move(caller: Caller, id: string, from: string, to: string): Promise<ViewEntry> {
-    return await this.#parts.files.move(caller, this.#find(caller, id), from, to);
+    return await this.#parts.files.move(caller, await this.#findReturned(caller, id), from, to);
+  }
+
+  async watch(
+    caller: Caller,
+    id: string,
+    path: string,
+    options: { readonly recursive: boolean; readonly signal?: AbortSignal },
+  ): Promise<AsyncIterable<WatchedChange>> {
+    return await this.#parts.files.watch(await this.#findReturned(caller, id), path, options);
   }
 
   #find(caller: Caller, id: string): Resident {
     this.#requireOpen();
     return this.#parts.residents.find(caller, id);
+  }
+
+  /** For what needs a running sandbox: one that ran when the last server ended is about to run again. */
+  async #findReturned(caller: Caller, id: string): Promise<Resident> {
+    const resident = this.#find(caller, id);
+    await resident.returning;
+    return resident;
   }
 
   /** What ended because the server does is told as that. */

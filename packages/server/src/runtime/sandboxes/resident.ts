@@ -12,6 +12,8 @@ export interface Running {
   readonly lower: string;
   /** Lets go of that directory. */
   release(): Promise<void>;
+  /** Takes note of what others did to the codebase; absent where whoever does something there says so. */
+  readonly lookAgain?: (() => Promise<void>) | undefined;
 }
 
 /** One sandbox of the store, with what is alive of it. The manager alone changes sandboxes, so the record is the newest. */
@@ -26,6 +28,8 @@ export class Resident {
   toldRefusals: ReadonlySet<string> = new Set();
   /** From before the box starts until its processes are dead. */
   running: Running | undefined;
+  /** After a restart of the server, until it runs again or cannot. */
+  returning: Promise<void> | undefined;
   /** Ends a start that somebody no longer waits for. */
   starting: AbortController | undefined;
   /** Paths that changed in the codebase while the file system was being mounted. */

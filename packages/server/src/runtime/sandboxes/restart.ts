@@ -64,10 +64,20 @@ export async function settleInterrupted(
 
 /** Starts those again that ran when the server ended. */
 export async function bringBack(residents: Residents, lifecycle: Lifecycle): Promise<void> {
-  const waiting = [...residents].filter(({ record }) => record.status === "RUNNING");
+  const waiting = [...residents]
+    .filter(({ record }) => record.status === "RUNNING")
+    .map((resident) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      resident.returning = promise;
+      return { resident, resolve };
+    });
   const workers = Array.from({ length: Math.min(AT_ONCE, waiting.length) }, async () => {
-    for (let resident = waiting.shift(); resident !== undefined; resident = waiting.shift()) {
-      await lifecycle.bringBack(resident);
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { resident, resolve } = next;
+      await lifecycle.bringBack(resident).finally(() => {
+        resident.returning = undefined;
+        resolve();
+      });
     }
   });
   await Promise.all(workers);

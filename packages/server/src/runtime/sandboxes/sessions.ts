@@ -134,6 +134,7 @@ export class Sessions {
   async exec(caller: Caller, sessionId: string, call: SessionCall): Promise<ExecAnswer> {
     checkCommand(call.command);
     const { session, resident } = await this.#require(caller, sessionId);
+    await resident.running?.lookAgain?.();
     const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
     const commission = { resident, caller, command: call.command, sessionId };
     const { stdout, stderr, ...end } = await this.#parts.commands
@@ -147,6 +148,7 @@ export class Sessions {
   async *execStream(caller: Caller, sessionId: string, call: SessionCall): AsyncGenerator<ExecPart> {
     checkCommand(call.command);
     const { session, resident } = await this.#require(caller, sessionId);
+    await resident.running?.lookAgain?.();
     const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
     const commission = { resident, caller, command: call.command, sessionId };
     try {

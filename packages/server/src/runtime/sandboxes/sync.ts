@@ -2,10 +2,10 @@ import { LEVEL } from "@agentfense/permission";
 import { HOLDS_PROTECTED } from "../../isolation/changes/application.ts";
 import type { SettledEntry } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
-import type { SyncResult } from "../codebases/api.ts";
+import type { DirectCodebase, SyncResult } from "../codebases/api.ts";
 import { RuntimeError } from "../errors.ts";
 import type { ConflictRecord } from "../store/store.ts";
-import type { CollectedChange, Collection, DeltaPlace } from "./delta-work.ts";
+import type { CollectedChange, Collection, DeltaPlace, DirectCollection } from "./delta-work.ts";
 import { toRuntimeError } from "./errors.ts";
 import type { LogLine, SandboxesOptions } from "./options.ts";
 import type { Resident } from "./resident.ts";
@@ -31,10 +31,17 @@ export interface Written {
   readonly version: number;
   readonly collection: Collection;
   readonly conflicts: readonly ConflictRecord[];
+  /** The codebase has something new; one that is a directory of the host has no version to tell it by. */
+  readonly wrote: boolean;
 }
 
 const NOTHING_SYNCED: SyncReport = { version: 0, problems: [] };
-const NOTHING_WRITTEN: Written = { version: 0, collection: { changes: [], settled: [] }, conflicts: [] };
+const NOTHING_WRITTEN: Written = {
+  version: 0,
+  collection: { changes: [], settled: [] },
+  conflicts: [],
+  wrote: false,
+};
 
 /** A report is read by people and travels with every answer. */
 const MOST_PROBLEMS = 100;
@@ -84,6 +91,16 @@ export class Sync {
     });
   }
 
+  /** What `apply` would do. */
+  async rehearse(resident: Resident, place: DeltaPlace, signal: AbortSignal | undefined): Promise<Written> {
+    const { codebases, deltas } = this.#parts;
+    if (codebases.direct(resident.record.codebaseId) === undefined) {
+      return { ...NOTHING_WRITTEN, collection: await deltas.collect(place, signal) };
+    }
+    const collection = await deltas.write({ ...place, dryRun: true });
+    return { ...NOTHING_WRITTEN, collection, conflicts: overwrittenIn(collection) };
+  }
+
   /** After a crash: what the codebase has already leaves the delta, before anybody can write something newer there. */
   async recover(resident: Resident): Promise<void> {
     const { codebases, deltas, unsettled } = this.#parts;
@@ -122,8 +139,13 @@ export class Sync {
     const { codebases, deltas, unsettled } = this.#parts;
     const delta = this.#parts.deltaOf(resident);
     if (place.paths === undefined && (await deltas.isEmpty(delta))) return NOTHING_WRITTEN;
-    let { collection } = NOTHING_WRITTEN;
     const { codebaseId, id } = resident.record;
+    const direct = codebases.direct(codebaseId);
+    if (direct !== undefined) {
+      signal?.throwIfAborted();
+      return await this.#writeDirectly(resident, direct, { ...place, delta, rules: resident.record.rules });
+    }
+    let { collection } = NOTHING_WRITTEN;
     const synced = await codebases.sync(codebaseId, id, async (staging) => {
       collection = await deltas.collect({ ...place, delta, rules: resident.record.rules, staging }, signal);
       const entries = collection.changes.flatMap(({ staged, change }) =>
@@ -133,11 +155,28 @@ export class Sync {
       return entries;
     });
     if (synced !== undefined) collection = withoutLeft(collection, synced);
-    await this.#settle(resident, delta, place.lower, collection.settled);
-    const settled = new Set(collection.settled.map(({ path }) => path));
-    resident.caughtUp((path) => settled.has(path));
+    await this.#letGo(resident, delta, place.lower, collection.settled);
     await unsettled.clear(id);
-    return { version: synced?.version ?? 0, collection, conflicts: synced?.conflicts ?? [] };
+    const { version, conflicts } = synced ?? NOTHING_WRITTEN;
+    return { version, collection, conflicts, wrote: version > 0 };
+  }
+
+  /** A delta that was cut short on its way out of here goes with the process: there is nothing to mark. */
+  async #writeDirectly(resident: Resident, direct: DirectCodebase, place: DeltaPlace): Promise<Written> {
+    let collection: DirectCollection = { ...NOTHING_WRITTEN.collection, overwritten: [] };
+    const written = (): readonly string[] => collection.changes.flatMap(({ staged }) => staged?.path ?? []);
+    await direct.write(resident.id, async (lower) => {
+      collection = await this.#parts.deltas.write({ ...place, lower, dryRun: false });
+      return written();
+    });
+    await this.#letGo(resident, place.delta, place.lower, collection.settled);
+    return { version: 0, collection, conflicts: overwrittenIn(collection), wrote: written().length > 0 };
+  }
+
+  async #letGo(resident: Resident, delta: string, lower: string, entries: Collection["settled"]): Promise<void> {
+    await this.#settle(resident, delta, lower, entries);
+    const settled = new Set(entries.map(({ path }) => path));
+    resident.caughtUp((path) => settled.has(path));
   }
 
   async #settle(resident: Resident, delta: string, lower: string, entries: readonly SettledEntry[]): Promise<void> {
@@ -148,11 +187,11 @@ export class Sync {
 
   #tell(resident: Resident, caller: Caller, type: "sync_completed" | "changes_applied", written: Written): void {
     const { witness, observe } = this.#parts;
-    const { version, collection, conflicts } = written;
+    const { version, collection, conflicts, wrote } = written;
     const refused = collection.changes.filter(isRefused);
     const writtenCount = collection.changes.filter(({ staged }) => staged !== undefined).length;
-    observe?.sync?.(version === 0 ? "nothing" : "written", { conflicts: conflicts.length, refused: refused.length });
-    if (version > 0) {
+    observe?.sync?.(wrote ? "written" : "nothing", { conflicts: conflicts.length, refused: refused.length });
+    if (wrote) {
       const counts = { changes: writtenCount, refused: refused.length };
       witness.tell(type, resident, caller, { data: { version, ...counts, conflicts: conflicts.length } });
     }
@@ -208,6 +247,10 @@ function withoutLeft({ changes, settled }: Collection, left: Pick<SyncResult, "s
     }),
     settled: settled.filter(({ path }) => !skipped.has(path)),
   };
+}
+
+function overwrittenIn({ overwritten }: DirectCollection): readonly ConflictRecord[] {
+  return overwritten.map((path) => ({ path: path.slice(1), replacedVersion: 0, replacedSandboxId: "" }));
 }
 
 function isRefused({ staged, superseded }: CollectedChange): boolean {

@@ -1,15 +1,13 @@
 import { levelName } from "@agentfense/permission";
 import type { ViewStat } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
-import type { ViewEntry } from "./api.ts";
+import type { ViewEntry, WatchedChange } from "./api.ts";
 import { signalOf } from "./commands.ts";
 import { invalid, translating } from "./errors.ts";
 import { viewPath, workspacePath } from "./paths.ts";
 import type { Resident } from "./resident.ts";
 import type { Sync } from "./sync.ts";
 import { inside, type Witness } from "./witness.ts";
-
-const DEFAULT_MODE = 0o644;
 
 /** Files as a process inside sees them. What is written here is synced as what a command writes. */
 export class SandboxFiles {
@@ -23,8 +21,9 @@ export class SandboxFiles {
 
   async read(resident: Resident, path: string, signal?: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const at = viewPath(workspacePath(path));
-    const { files } = resident.requireRunning().sandbox;
-    return translatingEach(await translating(files.read(at, { signal })));
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
+    return translatingEach(await translating(sandbox.files.read(at, { signal })));
   }
 
   async write(
@@ -38,10 +37,12 @@ export class SandboxFiles {
     const { mode, append } = options;
     if (!Number.isInteger(mode) || mode < 0 || mode > 0o777)
       throw invalid("mode is a number of permission bits, at most 0777");
-    const { files } = resident.requireRunning().sandbox;
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
     // A failure in the middle leaves what was written so far, as it would inside.
-    const written = files.write(viewPath(at), content, {
-      mode: mode === 0 ? DEFAULT_MODE : mode,
+    const written = sandbox.files.write(viewPath(at), content, {
+      // Without a mode a file that is there keeps its own.
+      ...(mode === 0 ? {} : { mode }),
       append,
       ...signalOf(options),
     });
@@ -54,15 +55,17 @@ export class SandboxFiles {
     options: { readonly recursive: boolean },
   ): Promise<readonly ViewEntry[]> {
     const at = viewPath(path === "" ? "/" : workspacePath(path));
-    const { files } = resident.requireRunning().sandbox;
-    const stats = await translating(files.list(at, options));
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
+    const stats = await translating(sandbox.files.list(at, options));
     return stats.map((stat) => entryOf(resident, stat));
   }
 
   async stat(resident: Resident, path: string): Promise<ViewEntry> {
     const at = viewPath(workspacePath(path));
-    const { files } = resident.requireRunning().sandbox;
-    return entryOf(resident, await translating(files.stat(at)));
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
+    return entryOf(resident, await translating(sandbox.files.stat(at)));
   }
 
   async makeDirectory(
@@ -72,8 +75,9 @@ export class SandboxFiles {
     options: { readonly recursive: boolean },
   ): Promise<ViewEntry> {
     const at = entryPath(path);
-    const { files } = resident.requireRunning().sandbox;
-    const made = files.makeDirectory(viewPath(at), options);
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
+    const made = sandbox.files.makeDirectory(viewPath(at), options);
     return await this.#changed(caller, resident, "directory_created", { path: inside(at) }, made);
   }
 
@@ -84,17 +88,30 @@ export class SandboxFiles {
     options: { readonly recursive: boolean },
   ): Promise<void> {
     const at = entryPath(path);
-    const { files } = resident.requireRunning().sandbox;
-    await this.#synced(caller, resident, files.remove(viewPath(at), options));
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
+    await this.#synced(caller, resident, sandbox.files.remove(viewPath(at), options));
     this.#witness.tell("file_removed", resident, caller, { data: { path: inside(at) } });
   }
 
   async move(caller: Caller, resident: Resident, from: string, to: string): Promise<ViewEntry> {
     const [source, target] = [entryPath(from, "from_path"), entryPath(to, "to_path")];
-    const { files } = resident.requireRunning().sandbox;
-    const moved = files.move(viewPath(source), viewPath(target));
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
+    const moved = sandbox.files.move(viewPath(source), viewPath(target));
     const data = { path: inside(source), to_path: inside(target) };
     return await this.#changed(caller, resident, "file_moved", data, moved);
+  }
+
+  async watch(
+    resident: Resident,
+    path: string,
+    options: { readonly recursive: boolean; readonly signal?: AbortSignal },
+  ): Promise<AsyncIterable<WatchedChange>> {
+    const at = viewPath(path === "" ? "/" : workspacePath(path));
+    const { sandbox, lookAgain } = resident.requireRunning();
+    if (lookAgain !== undefined) await lookAgain();
+    return translatingEach(await translating(sandbox.files.watch(at, options)));
   }
 
   async #changed(
@@ -132,8 +149,8 @@ function entryOf(resident: Resident, stat: ViewStat): ViewEntry {
   return { ...stat, permission: level === "none" ? "view" : level };
 }
 
-async function* translatingEach(chunks: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
-  const iterator = chunks[Symbol.asyncIterator]();
+async function* translatingEach<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+  const iterator = items[Symbol.asyncIterator]();
   try {
     while (true) {
       const { done, value } = await translating(iterator.next());

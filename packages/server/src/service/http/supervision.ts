@@ -16,7 +16,11 @@ export interface SupervisionOptions {
 }
 
 /** Watches end with the caller or the server, never by themselves: a server that wants to stop does not wait for them. */
-const ENDLESS = new Set(["sandbox.v1.EventService.WatchEvents", "grpc.health.v1.Health.Watch"]);
+const ENDLESS = new Set([
+  "sandbox.v1.EventService.WatchEvents",
+  "sandbox.v1.SandboxService.WatchFiles",
+  "grpc.health.v1.Health.Watch",
+]);
 
 /** Stands around every call: counts it, can end it, and gives its errors their form. */
 export function createSupervision(options: SupervisionOptions): Interceptor {

@@ -3,13 +3,17 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { ExecAnswer, ExecPart, Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { pieces } from "./chunks.ts";
+import { CommandInput, readStart } from "./command-input.ts";
 import { fromRuntimeError } from "./errors.ts";
 import type { Call } from "./handlers.ts";
 import { execCallOf, execResultMessage, type OutputRoom, outputMessage, streamEndMessage } from "./messages/exec.ts";
 import { required } from "./messages/fields.ts";
 import type { MessageLimits, SandboxHandlers } from "./sandbox-parts.ts";
 
-export function execHandlers(sandboxes: Sandboxes, limits: MessageLimits): SandboxHandlers<"exec" | "execStream"> {
+export function execHandlers(
+  sandboxes: Sandboxes,
+  limits: MessageLimits,
+): SandboxHandlers<"exec" | "execStream" | "execInteractive"> {
   return {
     async exec(request, call) {
       const id = required(request.sandboxId, "sandbox_id");
@@ -19,6 +23,19 @@ export function execHandlers(sandboxes: Sandboxes, limits: MessageLimits): Sandb
     async *execStream(request, { caller, signal }) {
       const id = required(request.sandboxId, "sandbox_id");
       yield* execOutputs(sandboxes.execStream(caller, id, execCallOf(request, signal)), limits);
+    },
+
+    async *execInteractive(requests, { caller, signal }) {
+      const inputs = requests[Symbol.asyncIterator]();
+      const start = await readStart(inputs);
+      const input = new CommandInput(inputs, signal);
+      const call = { ...execCallOf(start, AbortSignal.any([signal, input.signal])), stdin: input.data() };
+      try {
+        yield* execOutputs(sandboxes.execStream(caller, start.sandboxId, call), limits);
+      } catch (error) {
+        // What the client did wrong is the answer, however the command took its end.
+        throw input.fault === undefined ? error : input.fault.error;
+      }
     },
   };
 }

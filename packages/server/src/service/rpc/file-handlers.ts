@@ -1,5 +1,6 @@
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { chunked } from "./chunks.ts";
+import { FILE_EVENT_KINDS } from "./messages/enums.ts";
 import { permissionBits, required } from "./messages/fields.ts";
 import { pathForm, viewInfo } from "./messages/file-info.ts";
 import type { SandboxHandlers } from "./sandbox-parts.ts";
@@ -9,7 +10,7 @@ import { receiveUpload } from "./upload-stream.ts";
 export function fileHandlers(
   sandboxes: Sandboxes,
 ): SandboxHandlers<
-  "readFile" | "writeFile" | "listDirectory" | "statFile" | "makeDirectory" | "removeFile" | "moveFile"
+  "readFile" | "writeFile" | "listDirectory" | "statFile" | "makeDirectory" | "removeFile" | "moveFile" | "watchFiles"
 > {
   return {
     async *readFile({ sandboxId, path }, { caller, signal }) {
@@ -61,6 +62,13 @@ export function fileHandlers(
       required(fromPath, "from_path");
       required(toPath, "to_path");
       return viewInfo(await sandboxes.move(caller, sandboxId, fromPath, toPath), pathForm(toPath));
+    },
+
+    async *watchFiles({ sandboxId, path, recursive }, { caller, signal }) {
+      required(sandboxId, "sandbox_id");
+      const changes = await sandboxes.watch(caller, sandboxId, orRoot(path), { recursive, signal });
+      yield {}; // the watch is on
+      for await (const change of changes) yield { kind: FILE_EVENT_KINDS[change.kind], path: change.path };
     },
   };
 }

@@ -1504,6 +1504,96 @@ export declare type TerminalOutput = Message<"sandbox.v1.TerminalOutput"> & {
 export declare const TerminalOutputSchema: GenMessage<TerminalOutput>;
 
 /**
+ * @generated from message sandbox.v1.ExecInput
+ */
+export declare type ExecInput = Message<"sandbox.v1.ExecInput"> & {
+  /**
+   * @generated from oneof sandbox.v1.ExecInput.input
+   */
+  input: {
+    /**
+     * Without stdin and stdin_bytes.
+     *
+     * @generated from field: sandbox.v1.ExecRequest start = 1;
+     */
+    value: ExecRequest;
+    case: "start";
+  } | {
+    /**
+     * @generated from field: bytes stdin = 2;
+     */
+    value: Uint8Array;
+    case: "stdin";
+  } | {
+    /**
+     * The command reads the end of its input; true.
+     *
+     * @generated from field: bool end = 3;
+     */
+    value: boolean;
+    case: "end";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message sandbox.v1.ExecInput.
+ * Use `create(ExecInputSchema)` to create a new message.
+ */
+export declare const ExecInputSchema: GenMessage<ExecInput>;
+
+/**
+ * @generated from message sandbox.v1.WatchFilesRequest
+ */
+export declare type WatchFilesRequest = Message<"sandbox.v1.WatchFilesRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * All below a directory too, as it comes and goes.
+   *
+   * @generated from field: bool recursive = 3;
+   */
+  recursive: boolean;
+};
+
+/**
+ * Describes the message sandbox.v1.WatchFilesRequest.
+ * Use `create(WatchFilesRequestSchema)` to create a new message.
+ */
+export declare const WatchFilesRequestSchema: GenMessage<WatchFilesRequest>;
+
+/**
+ * @generated from message sandbox.v1.FileEvent
+ */
+export declare type FileEvent = Message<"sandbox.v1.FileEvent"> & {
+  /**
+   * @generated from field: sandbox.v1.FileEventKind kind = 1;
+   */
+  kind: FileEventKind;
+
+  /**
+   * Relative to what is watched: "a.ts", "src/a.ts". Empty for what is watched itself; a CHANGE of that may also mean that more
+   * happened than can be told: look again.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message sandbox.v1.FileEvent.
+ * Use `create(FileEventSchema)` to create a new message.
+ */
+export declare const FileEventSchema: GenMessage<FileEvent>;
+
+/**
  * @generated from enum sandbox.v1.RuntimeType
  */
 export enum RuntimeType {
@@ -1608,6 +1698,37 @@ export enum SyncMode {
  * Describes the enum sandbox.v1.SyncMode.
  */
 export declare const SyncModeSchema: GenEnum<SyncMode>;
+
+/**
+ * @generated from enum sandbox.v1.FileEventKind
+ */
+export enum FileEventKind {
+  /**
+   * The first message of a watch.
+   *
+   * @generated from enum value: FILE_EVENT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A name came or went.
+   *
+   * @generated from enum value: FILE_EVENT_KIND_RENAME = 1;
+   */
+  RENAME = 1,
+
+  /**
+   * Content or attributes changed.
+   *
+   * @generated from enum value: FILE_EVENT_KIND_CHANGE = 2;
+   */
+  CHANGE = 2,
+}
+
+/**
+ * Describes the enum sandbox.v1.FileEventKind.
+ */
+export declare const FileEventKindSchema: GenEnum<FileEventKind>;
 
 /**
  * Guarded environments in which an agent's commands run.
@@ -1855,6 +1976,28 @@ export declare const SandboxService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof TerminalInputSchema;
     output: typeof TerminalOutputSchema;
+  },
+  /**
+   * A command whose input comes while it runs. The first input starts it; its last output is the one with the exit code.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.ExecInteractive
+   */
+  execInteractive: {
+    methodKind: "bidi_streaming";
+    input: typeof ExecInputSchema;
+    output: typeof ExecOutputSchema;
+  },
+  /**
+   * What changes in the sandbox's view of a directory or a file, as a process inside would be told, and what others change in
+   * the codebase there; nothing that the rules hide. The first message is empty and says that the watch has begun. It ends
+   * when the sandbox stops, and, after a RENAME with an empty path, when the directory is gone, moved or hidden by new rules.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.WatchFiles
+   */
+  watchFiles: {
+    methodKind: "server_streaming";
+    input: typeof WatchFilesRequestSchema;
+    output: typeof FileEventSchema;
   },
 }>;
 

@@ -22,6 +22,13 @@ export class Database {
     this.#connection = connection;
   }
 
+  /** Gone when it is closed. */
+  static inMemory(): Database {
+    const connection = new DatabaseSync(":memory:", { enableForeignKeyConstraints: true });
+    migrate(connection);
+    return new Database(connection);
+  }
+
   static open(path: string): Database {
     makeFile(path);
     const connection = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });

@@ -1,16 +1,8 @@
 import assert from "node:assert/strict";
 import { parentPort, workerData } from "node:worker_threads";
-import { changeMethods } from "./changes.ts";
-import { codebaseMethods } from "./codebases.ts";
 import { Database } from "./database.ts";
-import { entryMethods } from "./entries.ts";
-import { eventMethods } from "./events.ts";
-import { keyMethods } from "./keys.ts";
-import type { FromStoreThread, Immediate, StoreCalls, ToStoreThread } from "./protocol.ts";
-import { retentionMethods } from "./retention.ts";
-import { sandboxMethods } from "./sandboxes.ts";
-import { sessionMethods } from "./sessions.ts";
-import { versionMethods } from "./versions.ts";
+import { storeMethods } from "./methods.ts";
+import type { FromStoreThread, ToStoreThread } from "./protocol.ts";
 
 // The thread that owns the connection: SQLite blocks, and here it blocks nobody else.
 
@@ -26,17 +18,7 @@ try {
 }
 
 function serve(database: Database): void {
-  const methods: Immediate<StoreCalls> = {
-    ...codebaseMethods(database),
-    ...entryMethods(database),
-    ...changeMethods(database),
-    ...versionMethods(database),
-    ...retentionMethods(database),
-    ...sandboxMethods(database),
-    ...sessionMethods(database),
-    ...eventMethods(database),
-    ...keyMethods(database),
-  };
+  const methods = storeMethods(database);
   port.on("message", (message: ToStoreThread) => {
     if (message.kind === "close") {
       database.close();

@@ -1,10 +1,10 @@
 import { ChangeKind, EntryKind, VersionOrigin } from "@agentfense/protocol/codebase";
 import { PatternType, Permission, SandboxStatus, SessionStatus } from "@agentfense/protocol/common";
-import { NetworkMode, RuntimeType, SyncMode } from "@agentfense/protocol/sandbox";
+import { FileEventKind, NetworkMode, RuntimeType, SyncMode } from "@agentfense/protocol/sandbox";
 import { Role } from "@agentfense/protocol/system";
 import type * as callers from "../../../runtime/caller.ts";
 import type { ManifestEntry } from "../../../runtime/codebases/api.ts";
-import type { SandboxChange } from "../../../runtime/sandboxes/api.ts";
+import type { SandboxChange, WatchedChange } from "../../../runtime/sandboxes/api.ts";
 import type * as store from "../../../runtime/store/store.ts";
 import { invalid } from "./fields.ts";
 
@@ -84,6 +84,11 @@ export const CHANGE_TYPES = {
   symlink: EntryKind.SYMLINK,
   other: EntryKind.UNSPECIFIED,
 } as const satisfies Record<SandboxChange["type"], EntryKind>;
+
+export const FILE_EVENT_KINDS = {
+  rename: FileEventKind.RENAME,
+  change: FileEventKind.CHANGE,
+} as const satisfies Record<WatchedChange["kind"], FileEventKind>;
 
 export const ROLES = {
   admin: Role.ADMIN,

@@ -1,0 +1,127 @@
+import { join } from "node:path";
+import { createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
+import { stateDirectory } from "./isolation/instance/instance.ts";
+import { TemporaryHome } from "./isolation/instance/temporary-home.ts";
+import type { IsolationOptions } from "./isolation/isolation.ts";
+import { LazyJobs } from "./isolation/jobs/thread.ts";
+import { openRuntime } from "./open-runtime.ts";
+import type { Caller } from "./runtime/caller.ts";
+import { LocalDirectories } from "./runtime/codebases/local/directories.ts";
+import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
+import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
+import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
+import type { ServiceLog } from "./service/http/log.ts";
+import { callerKey } from "./service/rpc/caller-context.ts";
+import { toConnectError } from "./service/rpc/errors.ts";
+import { registerServices } from "./service/rpc/register.ts";
+
+export interface EmbeddedOptions {
+  /** Where a directory for deltas and codebases is made, which goes with the server; default: the system's place for such. */
+  readonly stateDirectory?: string | undefined;
+  /** The default one first. */
+  readonly runtimes: readonly [RuntimeName, ...RuntimeName[]];
+  readonly docker?: IsolationOptions["docker"] | undefined;
+  /** Those that a sandbox may ask for, beside none. */
+  readonly networks: readonly NetworkName[];
+  readonly defaultTimeoutMs?: number | undefined;
+  readonly maxTimeoutMs?: number | undefined;
+  readonly log: ServiceLog;
+}
+
+/** A server without a door: the program around it is its only client. */
+export interface EmbeddedServer {
+  /** All services of the contract, as an administrator of a server without keys has them. */
+  readonly transport: Transport;
+  /**
+   * Makes a directory a codebase as it is, and gives the id. Sandboxes show what is there and keep what they write for
+   * themselves, until it is applied. What others change there shows from the next command on.
+   */
+  openDirectory(directory: string, options?: { readonly name?: string }): Promise<string>;
+  /** Ends everything that runs. */
+  shutDown(): Promise<void>;
+}
+
+const PROGRAM: Caller = { ownerId: undefined, role: "admin" };
+/** Nobody reads further back in a log that ends with the process. */
+const MOST_EVENTS = 10_000;
+/** Nothing is cut in the process: it is far above what the isolation keeps of a command's output. */
+const MESSAGE_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Puts a server together in this process. It keeps no process alive: whoever waits for an answer has to. What fails here is
+ * told as failed calls are.
+ */
+export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
+  const { log } = options;
+  try {
+    return await open(options);
+  } catch (error) {
+    throw toConnectError(toRuntimeError(error), { log });
+  }
+}
+
+async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): Promise<EmbeddedServer> {
+  await using undo = new AsyncDisposableStack();
+  const { path: directory } = undo.use(
+    await TemporaryHome.create({ prefix: "agentfense-engine-", parent: options.stateDirectory }),
+  );
+  const store = undo.use(openMemoryStore());
+  const jobs = undo.use(new LazyJobs({ threads: 1 }));
+  const local = new LocalDirectories({ reserved: [directory, stateDirectory(undefined)] });
+  const runtime = undo.use(
+    await openRuntime({
+      store,
+      jobs,
+      log: (entry) => log(entry as Parameters<ServiceLog>[0]),
+      local,
+      audit: { retention: { maxAgeMs: 0, maxEvents: MOST_EVENTS }, alerts: {}, log: () => {} },
+      codebases: { directory: join(directory, "codebases") },
+      isolation: {
+        ...(options.docker === undefined ? {} : { docker: options.docker }),
+        ...(options.defaultTimeoutMs === undefined ? {} : { defaultTimeoutMs: options.defaultTimeoutMs }),
+        ...(options.maxTimeoutMs === undefined ? {} : { maxTimeoutMs: options.maxTimeoutMs }),
+        watchdog: true,
+        holdsProcess: false,
+      },
+      sandboxes: {
+        runtimes,
+        deltaDirectory: join(directory, "deltas"),
+        defaults: {
+          expirationMs: 0,
+          maxExpirationMs: Number.POSITIVE_INFINITY,
+          maxPerOwner: 0,
+          maxSessionsPerSandbox: 0,
+          networks,
+          docker: { networks, network: "none" },
+        },
+      },
+      keysRequired: false,
+    }),
+  );
+  const limits = { readMaxBytes: MESSAGE_BYTES, writeMaxBytes: MESSAGE_BYTES };
+  const transport = createRouterTransport(
+    (router) => registerServices(router, runtime.service, { log, maxMessageBytes: MESSAGE_BYTES }),
+    { transport: limits, router: { ...limits, interceptors: [asProgram] } },
+  );
+  const parts = undo.move();
+  let ending: Promise<void> | undefined;
+  return {
+    transport,
+    async openDirectory(path, given = {}) {
+      try {
+        return (await local.open(path, given)).id;
+      } catch (error) {
+        throw toConnectError(error, { log });
+      }
+    },
+    shutDown() {
+      ending ??= parts.disposeAsync();
+      return ending;
+    },
+  };
+}
+
+const asProgram: Interceptor = (next) => (request) => {
+  request.contextValues.set(callerKey, PROGRAM);
+  return next(request);
+};

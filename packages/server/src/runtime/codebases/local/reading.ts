@@ -1,0 +1,87 @@
+import { OpenContent } from "../../../isolation/codebase/reading.ts";
+import { openTreeFile, type TreeEntry } from "../../../isolation/codebase/tree.ts";
+import type { Jobs } from "../../../isolation/jobs/thread.ts";
+import { RuntimeError } from "../../errors.ts";
+import { decodePageToken, encodePageToken, type Page, type PageRequest, pageLimit } from "../../page.ts";
+import type { EntryRecord } from "../../store/store.ts";
+import { packArchive } from "../archive-out.ts";
+import { toRuntimeError } from "../errors.ts";
+import { checkDirectory, checkPath, comparePaths, fileNotFound, shown } from "../paths.ts";
+import type { LocalDirectory } from "./directories.ts";
+
+/** A directory read as a codebase is. Nobody keeps a manifest of it: it is looked at anew every time, and has no hashes. */
+export class LocalReading {
+  readonly #jobs: Jobs;
+
+  constructor(jobs: Jobs) {
+    this.#jobs = jobs;
+  }
+
+  async listFiles(
+    directory: LocalDirectory,
+    query: PageRequest & { readonly path: string; readonly recursive: boolean },
+  ): Promise<Page<EntryRecord>> {
+    const path = checkDirectory(query.path);
+    const after = decodePageToken(query.pageToken, isPathKey)?.[0];
+    const found = await this.#list(directory, path, query.recursive);
+    if (found === "absent" && !query.recursive) return { items: [], nextPageToken: "" };
+    const entries = required(found, path).filter((entry) => after === undefined || comparePaths(entry.path, after) > 0);
+    const limit = query.pageSize > 0 ? pageLimit(query.pageSize) : entries.length;
+    const items = entries.slice(0, limit);
+    const last = items.at(-1);
+    return { items, nextPageToken: entries.length > limit && last ? encodePageToken([last.path]) : "" };
+  }
+
+  download(
+    directory: LocalDirectory,
+    path: string,
+    signal: AbortSignal | undefined,
+  ): { readonly entry: EntryRecord; readonly content: AsyncIterable<Uint8Array> } {
+    const { fd, entry } = openFile(directory, checkPath(path));
+    return { entry: recordOf(entry), content: new OpenContent(fd, entry.size, signal) };
+  }
+
+  async downloadArchive(
+    directory: LocalDirectory,
+    query: { readonly path: string; readonly signal?: AbortSignal },
+  ): Promise<AsyncIterable<Uint8Array>> {
+    const path = checkDirectory(query.path);
+    const entries = required(await this.#list(directory, path, true), path);
+    const open = async (name: string): Promise<number> => openFile(directory, name).fd;
+    return packArchive(entries, path, open, query.signal);
+  }
+
+  async #list(
+    { path: directory }: LocalDirectory,
+    path: string,
+    recursive: boolean,
+  ): Promise<readonly EntryRecord[] | "absent" | "other"> {
+    try {
+      const found = await this.#jobs.run("listTree", { directory, path, recursive });
+      if (typeof found === "string") return found;
+      return found.map(recordOf).sort((a, b) => comparePaths(a.path, b.path));
+    } catch (error) {
+      throw toRuntimeError(error);
+    }
+  }
+}
+
+function openFile({ path: directory }: LocalDirectory, path: string): { fd: number; entry: TreeEntry } {
+  const opened = openTreeFile(directory, path);
+  if (opened === undefined) throw fileNotFound(path);
+  return opened;
+}
+
+function required(found: readonly EntryRecord[] | "absent" | "other", path: string): readonly EntryRecord[] {
+  if (found === "absent") throw fileNotFound(path);
+  if (found !== "other") return found;
+  throw new RuntimeError("FILE_WRONG_KIND", `${shown(path)} is not a directory`, { details: { path } });
+}
+
+function recordOf(entry: TreeEntry): EntryRecord {
+  return { ...entry, sha256: "", version: 0 };
+}
+
+function isPathKey(value: unknown): value is readonly [string] {
+  return Array.isArray(value) && value.length === 1 && typeof value[0] === "string";
+}

@@ -1,0 +1,69 @@
+import { setImmediate } from "node:timers/promises";
+import type { ExecInput, ExecRequest } from "@agentfense/protocol/sandbox";
+import { invalid, required } from "./messages/fields.ts";
+import { unread } from "./upload-stream.ts";
+
+/** The request of a command whose input follows. */
+export async function readStart(inputs: AsyncIterator<ExecInput>): Promise<ExecRequest> {
+  const first = await inputs.next();
+  if (first.done === true) throw invalid("no start received");
+  const { input } = first.value;
+  if (input.case !== "start") throw invalid("start must be sent first");
+  const start = input.value;
+  required(start.sandboxId, "sandbox_id", "in start");
+  if (start.stdin !== "" || start.stdinBytes.length > 0) {
+    throw invalid("start takes neither stdin nor stdin_bytes: send the input in messages of its own");
+  }
+  return start;
+}
+
+/**
+ * What a client types into a command, message by message as the command reads it. `end` and the end of the client's stream
+ * are the end of the input; what follows an `end` is not read.
+ */
+export class CommandInput {
+  readonly #inputs: AsyncIterable<ExecInput>;
+  readonly #caller: AbortSignal;
+  readonly #broken = new AbortController();
+  #fault: { readonly error: unknown } | undefined;
+
+  /** `caller` aborts when the client is gone. */
+  constructor(inputs: AsyncIterator<ExecInput>, caller: AbortSignal) {
+    this.#inputs = unread(inputs);
+    this.#caller = caller;
+  }
+
+  /** Aborts when the stream goes wrong: the command is not to take that for the end of its input. */
+  get signal(): AbortSignal {
+    return this.#broken.signal;
+  }
+
+  /** What the client did wrong, which is then the call's error. */
+  get fault(): { readonly error: unknown } | undefined {
+    return this.#fault;
+  }
+
+  async *data(): AsyncGenerator<Uint8Array> {
+    // What the reader throws in here, because the command takes no more, is no fault of the client's.
+    for (let data = await this.#next(); data !== undefined; data = await this.#next()) yield data;
+  }
+
+  /** Undefined at the end of the input. */
+  async #next(): Promise<Uint8Array | undefined> {
+    try {
+      for await (const { input } of this.#inputs) {
+        if (input.case === "start") throw invalid("start already received");
+        if (input.case === "end" && input.value) return undefined;
+        if (input.case === "stdin" && input.value.length > 0) return input.value;
+      }
+      // A stream that breaks off looks like one that ends, until its signal says so a moment later.
+      await setImmediate();
+      this.#caller.throwIfAborted();
+      return undefined;
+    } catch (error) {
+      this.#fault = { error };
+      this.#broken.abort(error);
+      throw error;
+    }
+  }
+}

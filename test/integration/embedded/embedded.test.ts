@@ -1,0 +1,389 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { Permission } from "@agentfense/protocol/common";
+import { SyncMode } from "@agentfense/protocol/sandbox";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { failureOf, Workshop, WRITE_ALL } from "./workshop.ts";
+
+let workshop: Workshop;
+beforeAll(async () => {
+  workshop = await Workshop.open();
+});
+afterAll(async () => {
+  await workshop?.[Symbol.asyncDispose]();
+});
+
+const text = (...path: string[]): string => readFileSync(join(...path), "utf8");
+
+describe("a sandbox on a directory", () => {
+  test("shows what is there without a copy, and hidden files not at all", async () => {
+    const directory = workshop.project({ "src/a.ts": "a\n", ".env": "SECRET=1\n" });
+    const sandboxId = await workshop.on(directory, {
+      permissions: [...WRITE_ALL, { pattern: "**/.env", permission: Permission.NONE, priority: 100 }],
+    });
+    expect(await workshop.run(sandboxId, "ls -A; cat src/a.ts")).toBe("src\na\n");
+    expect(await workshop.run(sandboxId, "cat .env")).toContain("No such file or directory");
+  });
+
+  test("keeps what it writes out of the directory until it is applied", async () => {
+    const directory = workshop.project({ a: "old\n", gone: "x\n", "sub/b": "b\n" });
+    const sandboxId = await workshop.on(directory);
+    await workshop.run(sandboxId, "echo new > a; rm gone; mkdir made; echo c > made/c; ln -s a link");
+    expect(readdirSync(directory).sort()).toEqual(["a", "gone", "sub"]);
+    expect(text(directory, "a")).toBe("old\n");
+
+    const rehearsed = await workshop.sandboxes.applyChanges({ sandboxId, dryRun: true });
+    expect(rehearsed.outcomes.map(({ change, applied }) => [change?.path, applied])).toEqual([
+      ["/a", true],
+      ["/gone", true],
+      ["/link", true],
+      ["/made", true],
+      ["/made/c", true],
+    ]);
+    expect(readdirSync(directory).sort()).toEqual(["a", "gone", "sub"]);
+
+    const { version, outcomes } = await workshop.sandboxes.applyChanges({ sandboxId });
+    expect(version).toBe(0n);
+    expect(outcomes.every(({ applied, conflict }) => applied && !conflict)).toBe(true);
+    expect(readdirSync(directory).sort()).toEqual(["a", "link", "made", "sub"]);
+    expect(text(directory, "a") + text(directory, "made/c")).toBe("new\nc\n");
+    expect(await workshop.changes(sandboxId)).toEqual([]);
+    expect(await workshop.run(sandboxId, "cat a made/c; readlink link; ls")).toBe("new\nc\na\na\nlink\nmade\nsub\n");
+  });
+
+  test("applies only named paths, and only what its rules let it write now", async () => {
+    const directory = workshop.project({ a: "1\n", b: "1\n", c: "1\n" });
+    const sandboxId = await workshop.on(directory);
+    await workshop.run(sandboxId, "echo 2 > a; echo 2 > b; echo 2 > c");
+    await workshop.sandboxes.applyChanges({ sandboxId, paths: ["/a"] });
+    expect([text(directory, "a"), text(directory, "b")]).toEqual(["2\n", "1\n"]);
+    await workshop.sandboxes.updatePermissions({
+      sandboxId,
+      permissions: [...WRITE_ALL, { pattern: "/b", permission: Permission.READ, priority: 1 }],
+    });
+    const { outcomes } = await workshop.sandboxes.applyChanges({ sandboxId });
+    expect(outcomes.map(({ change, applied, reason }) => [change?.path, applied, reason])).toEqual([
+      ["/b", false, "level read"],
+      ["/c", true, ""],
+    ]);
+    expect([text(directory, "b"), text(directory, "c")]).toEqual(["1\n", "2\n"]);
+    expect(await failureOf(workshop.sandboxes.applyChanges({ sandboxId, paths: ["/a"] }))).toBe("FILE_NOT_FOUND");
+  });
+
+  test("tells when it overwrites what somebody else wrote meanwhile", async () => {
+    const directory = workshop.project({ a: "1\n", b: "1\n" });
+    const sandboxId = await workshop.on(directory);
+    await workshop.run(sandboxId, "echo 2 > a; echo 2 > b");
+    await delay(20); // the times of some file systems have ticks of several milliseconds
+    appendFileSync(join(directory, "a"), "more\n");
+    const conflicts = async (dryRun: boolean) =>
+      (await workshop.sandboxes.applyChanges({ sandboxId, dryRun })).outcomes.map(({ change, conflict }) => [
+        change?.path,
+        conflict,
+      ]);
+    const expected = [
+      ["/a", true],
+      ["/b", false],
+    ];
+    expect(await conflicts(true)).toEqual(expected);
+    expect(await conflicts(false)).toEqual(expected);
+    expect(text(directory, "a")).toBe("2\n");
+  });
+
+  test("discards what it changed", async () => {
+    const directory = workshop.project({ a: "1\n" });
+    const sandboxId = await workshop.on(directory);
+    await workshop.run(sandboxId, "echo 2 > a; echo new > b");
+    const { discarded } = await workshop.sandboxes.discardChanges({ sandboxId });
+    expect(discarded.map(({ path }) => path)).toEqual(["/a", "/b"]);
+    expect(await workshop.run(sandboxId, "cat a; ls")).toBe("1\na\n");
+    expect(text(directory, "a")).toBe("1\n");
+  });
+
+  test("writes after each command when it was asked to", async () => {
+    const directory = workshop.project({ a: "1\n" });
+    const sandboxId = await workshop.on(directory, { sync: SyncMode.ON_EXEC });
+    await workshop.run(sandboxId, "echo 2 > a");
+    expect(text(directory, "a")).toBe("2\n");
+    expect(await workshop.changes(sandboxId)).toEqual([]);
+  });
+
+  test("applies what it changed also when it is stopped", async () => {
+    const directory = workshop.project({ a: "1\n" });
+    const sandboxId = await workshop.on(directory);
+    await workshop.run(sandboxId, "echo 2 > a");
+    await workshop.sandboxes.stopSandbox({ sandboxId });
+    expect(text(directory, "a")).toBe("1\n");
+    await workshop.sandboxes.applyChanges({ sandboxId });
+    expect(text(directory, "a")).toBe("2\n");
+    expect(await workshop.changes(sandboxId)).toEqual([]);
+  });
+
+  test("shows what somebody else does in the directory, from the next command on", async () => {
+    const directory = workshop.project({
+      appended: "1\n",
+      replaced: "1\n",
+      gone: "1\n",
+      "sub/deep": "1\n",
+      own: "1\n",
+    });
+    const sandboxId = await workshop.on(directory);
+    const look = "cat appended replaced own sub/deep; ls . sub; cat new sub/new 2>/dev/null; stat -c %s appended";
+    expect(await workshop.run(sandboxId, `echo mine > own; ${look}`)).toBe(
+      "1\n1\nmine\n1\n.:\nappended\ngone\nown\nreplaced\nsub\n\nsub:\ndeep\n2\n",
+    );
+    appendFileSync(join(directory, "appended"), "2\n");
+    writeFileSync(join(directory, "sub/deep"), "2\n"); // of the same size
+    writeFileSync(join(directory, "other"), "2\n");
+    renameSync(join(directory, "other"), join(directory, "replaced"));
+    rmSync(join(directory, "gone"));
+    writeFileSync(join(directory, "own"), "theirs\n");
+    writeFileSync(join(directory, "new"), "n\n");
+    writeFileSync(join(directory, "sub/new"), "n\n");
+    expect(await workshop.run(sandboxId, look)).toBe(
+      "1\n2\n2\nmine\n2\n.:\nappended\nnew\nown\nreplaced\nsub\n\nsub:\ndeep\nnew\nn\nn\n4\n",
+    );
+    renameSync(join(directory, "sub"), join(directory, "moved"));
+    expect(await workshop.run(sandboxId, "cat moved/deep; ls sub moved")).toBe(
+      "2\nmoved:\ndeep\nnew\nls: cannot access 'sub': No such file or directory\n",
+    );
+    const { id: sessionId } = await workshop.sandboxes.createSession({ sandboxId });
+    rmSync(join(directory, "moved"), { recursive: true });
+    const { stdout } = await workshop.sandboxes.sessionExec({ sessionId, command: "ls; cat moved/deep" });
+    expect(stdout).toBe("appended\nnew\nown\nreplaced\n");
+    writeFileSync(join(directory, "appended"), "all new\n");
+    let content = "";
+    for await (const { data } of workshop.sandboxes.readFile({ sandboxId, path: "appended" })) {
+      content += Buffer.from(data).toString();
+    }
+    expect(content).toBe("all new\n");
+  });
+
+  test("never writes through a link that came into the directory", async () => {
+    const directory = workshop.project({ "d/f": "1\n" });
+    const outside = workshop.project({ f: "theirs\n" });
+    const sandboxId = await workshop.on(directory);
+    await workshop.run(sandboxId, "echo 2 > d/f");
+    rmSync(join(directory, "d"), { recursive: true });
+    symlinkSync(outside, join(directory, "d"));
+    await workshop.sandboxes.applyChanges({ sandboxId });
+    expect(text(outside, "f")).toBe("theirs\n");
+  });
+});
+
+describe("several sandboxes on one directory", () => {
+  test("see what one of them applies, whether they share the codebase or not", async () => {
+    const directory = workshop.project({ "sub/a": "1\n", keep: "k\n" });
+    const writer = await workshop.on(directory);
+    const { codebaseId } = await workshop.sandboxes.getSandbox({ sandboxId: writer });
+    const sameCodebase = (await workshop.sandboxes.createSandbox({ codebaseId, permissions: WRITE_ALL })).id;
+    await workshop.sandboxes.startSandbox({ sandboxId: sameCodebase });
+    const sameDirectory = await workshop.on(directory);
+    const below = await workshop.on(join(directory, "sub"));
+    const others = [sameCodebase, sameDirectory, below];
+    const look = (): Promise<string[]> =>
+      Promise.all(others.map((id) => workshop.run(id, "cat a sub/a 2>/dev/null; test -e new && echo new")));
+    expect(await look()).toEqual(["1\n", "1\n", "1\n"]);
+    await workshop.run(writer, "echo 2 > sub/a; echo > sub/new; echo > new");
+    expect(await look()).toEqual(["1\n", "1\n", "1\n"]);
+    await workshop.sandboxes.applyChanges({ sandboxId: writer });
+    expect(await look()).toEqual(["2\nnew\n", "2\nnew\n", "2\nnew\n"]);
+  });
+
+  test("keep their own version of a file that another one applied, and say so when they apply it", async () => {
+    const directory = workshop.project({ a: "1\n" });
+    const [first, second] = [await workshop.on(directory), await workshop.on(directory)];
+    await workshop.run(first, "echo first > a");
+    await workshop.run(second, "echo second > a");
+    await delay(20);
+    await workshop.sandboxes.applyChanges({ sandboxId: first });
+    expect(await workshop.run(second, "cat a")).toBe("second\n");
+    const { outcomes } = await workshop.sandboxes.applyChanges({ sandboxId: second });
+    expect(outcomes).toMatchObject([{ applied: true, conflict: true }]);
+    expect(text(directory, "a")).toBe("second\n");
+    expect(await workshop.run(first, "cat a")).toBe("second\n");
+  });
+
+  test("apply at the same time without getting in one another's way", async () => {
+    const directory = workshop.project();
+    const ids = await Promise.all(Array.from({ length: 4 }, () => workshop.on(directory)));
+    await Promise.all(ids.map((id, n) => workshop.run(id, `for i in 1 2 3 4 5; do echo ${n} > f${n}-$i; done`)));
+    await Promise.all(ids.map((sandboxId) => workshop.sandboxes.applyChanges({ sandboxId })));
+    expect(readdirSync(directory)).toHaveLength(20);
+  });
+});
+
+describe("a directory as a codebase", () => {
+  test("is found, listed, and forgotten without harm", async () => {
+    const directory = workshop.project({ a: "1\n" });
+    const id = await workshop.engine.openDirectory(directory, { name: "mine" });
+    expect(await workshop.codebases.getCodebase({ codebaseId: id })).toMatchObject({ id, name: "mine", version: 0n });
+    const { codebases } = await workshop.codebases.listCodebases({ pageSize: 1000 });
+    expect(codebases.map((each) => each.id)).toContain(id);
+    await workshop.codebases.deleteCodebase({ codebaseId: id });
+    expect(await failureOf(workshop.codebases.getCodebase({ codebaseId: id }))).toBe("CODEBASE_NOT_FOUND");
+    expect(text(directory, "a")).toBe("1\n");
+  });
+
+  test("is listed page by page together with stored ones", async () => {
+    const made: string[] = [];
+    for (let n = 0; n < 3; n++) {
+      made.push((await workshop.codebases.createCodebase({ name: `stored ${n}`, ownerId: "local" })).id);
+      made.push(await workshop.engine.openDirectory(workshop.project()));
+    }
+    const found: string[] = [];
+    for (let pageToken = ""; ; ) {
+      const page = await workshop.codebases.listCodebases({ ownerId: "local", pageSize: 2, pageToken });
+      expect(page.codebases.length).toBeLessThanOrEqual(2);
+      found.push(...page.codebases.map(({ id }) => id));
+      pageToken = page.nextPageToken;
+      if (pageToken === "") break;
+    }
+    expect(found.filter((id) => made.includes(id)).sort()).toEqual([...made].sort());
+    expect(new Set(found).size).toBe(found.length);
+  });
+
+  test("can be read, but nothing in it is followed", async () => {
+    const directory = workshop.project({ "src/a.ts": "content\n", "src/b/c": "c" });
+    const outside = workshop.project({ secret: "theirs" });
+    symlinkSync(outside, join(directory, "out"));
+    symlinkSync(join(outside, "secret"), join(directory, "file"));
+    const codebaseId = await workshop.engine.openDirectory(directory);
+    const files = async (path: string, recursive: boolean, pageSize = 0) =>
+      (await workshop.codebases.listFiles({ codebaseId, path, recursive, pageSize })).files.map((file) => file.path);
+    expect(await files("", false)).toEqual(["file", "out", "src"]);
+    expect(await files("", true)).toEqual(["file", "out", "src", "src/a.ts", "src/b", "src/b/c"]);
+    expect(await files("src", true, 2)).toEqual(["src/a.ts", "src/b"]);
+    expect(await failureOf(files("out", true))).toBe("FILE_WRONG_KIND");
+    expect(await failureOf(files("nothing", true))).toBe("FILE_NOT_FOUND");
+    const content = async (filePath: string): Promise<string> => {
+      let found = "";
+      for await (const { data } of workshop.codebases.downloadFile({ codebaseId, filePath })) {
+        found += Buffer.from(data).toString();
+      }
+      return found;
+    };
+    expect(await content("src/a.ts")).toBe("content\n");
+    for (const path of ["file", "out/secret", "nothing", "src"]) {
+      expect(await failureOf(content(path)), path).toBe("FILE_NOT_FOUND");
+    }
+    let archive = 0;
+    for await (const { data } of workshop.codebases.downloadArchive({ codebaseId })) archive += data.length;
+    expect(archive % 512).toBe(0);
+    expect(archive).toBeGreaterThan(0);
+  });
+
+  test("has no versions and takes no uploads", async () => {
+    const codebaseId = await workshop.engine.openDirectory(workshop.project({ a: "1" }));
+    const { codebases, sandboxes } = workshop;
+    const refused = [
+      codebases.listVersions({ codebaseId }),
+      codebases.getVersion({ codebaseId, version: 1n }),
+      codebases.rollback({ codebaseId, version: 1n }),
+      codebases.deleteFile({ codebaseId, filePath: "a" }),
+      codebases.renameFile({ codebaseId, fromPath: "a", toPath: "b" }),
+      codebases.compareManifest({ codebaseId, entries: [] }),
+      codebases.listFiles({ codebaseId, version: 1n }),
+      sandboxes.createSandbox({ codebaseId, permissions: WRITE_ALL, codebaseVersion: 1n }),
+    ];
+    for (const call of refused) expect(await failureOf(call)).toBe("CODEBASE_IS_LOCAL");
+  });
+
+  test("must be there, be a directory, and hold none of our own files", async () => {
+    const directory = workshop.project({ file: "x" });
+    await expect(workshop.engine.openDirectory(join(directory, "nothing"))).rejects.toMatchObject({
+      code: "FILE_NOT_FOUND",
+    });
+    await expect(workshop.engine.openDirectory(join(directory, "file"))).rejects.toMatchObject({
+      code: "FILE_WRONG_KIND",
+    });
+    for (const ours of ["/", tmpdir()]) {
+      await expect(workshop.engine.openDirectory(ours)).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    }
+  });
+
+  test("that goes away is told as such", async () => {
+    const directory = mkdtempSync(join(dirname(workshop.project()), "short-"));
+    const codebaseId = await workshop.engine.openDirectory(directory);
+    const { id: sandboxId } = await workshop.sandboxes.createSandbox({ codebaseId, permissions: WRITE_ALL });
+    rmSync(directory, { recursive: true });
+    expect(await failureOf(workshop.sandboxes.startSandbox({ sandboxId }))).toBe("FILE_NOT_FOUND");
+  });
+});
+
+describe("the engine", () => {
+  test("gives a command's whole output, as far as the isolation keeps it", async () => {
+    const sandboxId = await workshop.on(workshop.project());
+    const { stdout } = await workshop.sandboxes.exec({ sandboxId, command: "head -c 9000000 /dev/zero | tr '\\0' x" });
+    expect(stdout.length).toBe(9_000_000);
+  });
+
+  test("keeps stored codebases beside directories", async () => {
+    const { id: codebaseId } = await workshop.codebases.createCodebase({ name: "stored", ownerId: "me" });
+    const { id: sandboxId } = await workshop.sandboxes.createSandbox({ codebaseId, permissions: WRITE_ALL });
+    await workshop.sandboxes.startSandbox({ sandboxId });
+    await workshop.run(sandboxId, "echo 1 > a");
+    const { files } = await workshop.codebases.listFiles({ codebaseId });
+    expect(files.map(({ path }) => path)).toEqual(["a"]);
+    const { versions } = await workshop.codebases.listVersions({ codebaseId });
+    expect(versions).toHaveLength(1);
+  });
+
+  test("writes down what happens, and tells those who listen", async () => {
+    const directory = workshop.project({ a: "1\n" });
+    const sandboxId = await workshop.on(directory);
+    const stop = new AbortController();
+    const heard: string[] = [];
+    const listening = (async () => {
+      for await (const { type } of workshop.events.watchEvents(
+        { sandboxId, afterSequence: 0n },
+        { signal: stop.signal },
+      )) {
+        heard.push(type);
+        if (type === "sandbox_destroyed") return;
+      }
+    })();
+    await workshop.run(sandboxId, "echo 2 > a");
+    await workshop.sandboxes.applyChanges({ sandboxId });
+    await workshop.sandboxes.destroySandbox({ sandboxId });
+    await listening;
+    const { events } = await workshop.events.listEvents({ sandboxId });
+    expect(events.map(({ type }) => type)).toEqual(heard);
+    expect(heard).toEqual([
+      "sandbox_created",
+      "sandbox_started",
+      "command_executed",
+      "changes_applied",
+      "sandbox_destroyed",
+    ]);
+    expect(events[3]?.data).toMatchObject({ version: 0, changes: 1, refused: 0, conflicts: 0 });
+  });
+
+  test("leaves nothing when it is closed, and takes no more calls", async () => {
+    const stateDirectory = workshop.project();
+    const other = await Workshop.open({ stateDirectory });
+    const directory = other.project({ a: "1\n" });
+    const sandboxId = await other.on(directory);
+    await other.run(sandboxId, "echo 2 > a");
+    expect(readdirSync(stateDirectory)).toHaveLength(1);
+    await other.engine.close();
+    expect(readdirSync(stateDirectory)).toEqual([]);
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(sandboxId);
+    await expect(other.run(sandboxId, "true")).rejects.toThrow("the engine is closed");
+    expect(text(directory, "a")).toBe("1\n");
+    await other[Symbol.asyncDispose]();
+    expect(existsSync(directory)).toBe(false);
+  });
+});

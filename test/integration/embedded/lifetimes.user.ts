@@ -1,0 +1,2 @@
+// The same as an ordinary user: see as-user.test.ts.
+import "./lifetimes.test.ts";
