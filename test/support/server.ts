@@ -55,7 +55,7 @@ export class TestServer implements AsyncDisposable {
     const configFile = writeConfiguration(directory, options.settings ?? {});
     const child = spawn(process.execPath, [CLI, "serve", "--config", configFile], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", ...options.env },
+      env: { ...passedOn("PATH", "HOME", "NODE_COMPILE_CACHE"), ...options.env },
     });
     const output: string[] = [];
     const addresses = await listening(child, output).catch((error: unknown) => {
@@ -107,6 +107,12 @@ export class TestServer implements AsyncDisposable {
     await this.stop();
     if (this.#temporary) rmSync(this.directory, { recursive: true, force: true });
   }
+}
+
+function passedOn(...names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  );
 }
 
 function writeConfiguration(directory: string, settings: Settings): string {

@@ -1,0 +1,62 @@
+interface MapOptions<U> {
+  /** Nothing comes after such an item. */
+  readonly isLast?: (item: U) => boolean;
+  /** Makes the error for an end that is not the last item. */
+  readonly early?: () => Error;
+}
+
+/**
+ * What comes of a call, item by item. The call begins with the first read, and leaving the stream ends it at once: unlike a
+ * generator's, its `return` does not wait for an item that may never come.
+ */
+export class CallStream<T> implements AsyncGenerator<T, void, undefined> {
+  readonly #items: AsyncGenerator<T, void, undefined>;
+  readonly #left: AbortController;
+
+  /** Aborting `left` ends the call, and lets the items end. */
+  constructor(items: AsyncGenerator<T, void, undefined>, left: AbortController) {
+    this.#items = items;
+    this.#left = left;
+  }
+
+  /** The same stream with each item converted. */
+  map<U>(convert: (item: T) => U, options: MapOptions<U> = {}): CallStream<U> {
+    return new CallStream(converted(this, convert, options, this.#left.signal), this.#left);
+  }
+
+  next(): Promise<IteratorResult<T, void>> {
+    return this.#items.next();
+  }
+
+  async return(): Promise<IteratorResult<T, void>> {
+    this.#left.abort();
+    return await this.#items.return();
+  }
+
+  async throw(error: unknown): Promise<IteratorResult<T, void>> {
+    await this.return();
+    throw error;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+}
+
+async function* converted<T, U>(
+  items: CallStream<T>,
+  convert: (item: T) => U,
+  { isLast, early }: MapOptions<U>,
+  left: AbortSignal,
+): AsyncGenerator<U, void, undefined> {
+  for await (const item of items) {
+    const result = convert(item);
+    yield result;
+    if (isLast?.(result) === true) return;
+  }
+  if (early !== undefined && !left.aborted) throw early();
+}

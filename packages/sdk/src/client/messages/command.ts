@@ -1,0 +1,72 @@
+import type { ExecOutput, ExecRequestSchema, ExecResult } from "@agentfense/protocol/sandbox";
+import { ExecOutput_OutputType as OutputType } from "@agentfense/protocol/sandbox";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Command, CommandOptions } from "../../model/options.ts";
+import type { CommandEnd, CommandEvent, RunResult } from "../../model/records.ts";
+import { numberOf } from "./numbers.ts";
+import { durationOf, msOf } from "./time.ts";
+
+export function execMessage(
+  sandboxId: string,
+  command: Command,
+  { env, workdir = "", timeoutMs, stdin }: Omit<CommandOptions, "signal">,
+): MessageInitShape<typeof ExecRequestSchema> {
+  return {
+    sandboxId,
+    ...(typeof command === "string" ? { command } : { argv: [...command] }),
+    env: { ...env },
+    workdir,
+    ...(timeoutMs === undefined ? {} : { timeout: durationOf(timeoutMs, "timeoutMs") }),
+    ...(stdin === undefined ? {} : typeof stdin === "string" ? { stdin } : { stdinBytes: stdin }),
+  };
+}
+
+/** A command as somebody would type it. */
+export function commandText(command: Command): string {
+  return typeof command === "string" ? command : command.map(quoted).join(" ");
+}
+
+function quoted(word: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+export function runResultOf(message: ExecResult, command: Command): RunResult {
+  const end = endOf(message);
+  const encoder = new TextEncoder();
+  return {
+    command: commandText(command),
+    success: end.exitCode === 0 && !end.timedOut,
+    ...end,
+    stdout: message.stdout,
+    stderr: message.stderr,
+    // Sent only where the text is not all of it.
+    stdoutBytes: message.stdoutBytes.length > 0 ? message.stdoutBytes : encoder.encode(message.stdout),
+    stderrBytes: message.stderrBytes.length > 0 ? message.stderrBytes : encoder.encode(message.stderr),
+    truncated: message.truncated,
+  };
+}
+
+/** Output, or the end, which is the one with an exit code. */
+export function commandEventOf(message: ExecOutput): CommandEvent {
+  const { exitCode, type, data } = message;
+  if (exitCode !== undefined) return { kind: "exit", end: endOf({ ...message, exitCode }) };
+  return { kind: type === OutputType.STDERR ? "stderr" : "stdout", data };
+}
+
+type EndMembers = Pick<
+  ExecResult,
+  "exitCode" | "signal" | "timedOut" | "outOfMemory" | "duration" | "sessionClosed" | "syncedVersion" | "syncProblems"
+>;
+
+function endOf(message: EndMembers): CommandEnd {
+  return {
+    exitCode: message.exitCode,
+    signal: message.signal === "" ? undefined : message.signal,
+    timedOut: message.timedOut,
+    outOfMemory: message.outOfMemory,
+    durationMs: msOf(message.duration),
+    sessionClosed: message.sessionClosed,
+    syncedVersion: numberOf(message.syncedVersion),
+    syncProblems: [...message.syncProblems],
+  };
+}

@@ -1,0 +1,124 @@
+import type {
+  CreateSandboxRequestSchema,
+  ExplainPathResponse,
+  ExplainPathResponse_Candidate,
+  ResourceLimits as ResourceLimitsMessage,
+  ResourceLimitsSchema,
+  Sandbox,
+  Session,
+} from "@agentfense/protocol/sandbox";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { SandboxError } from "../../errors.ts";
+import type { ResourceLimits } from "../../model/options.ts";
+import type { PathExplanation, RuleCandidate, SandboxInfo, SessionInfo } from "../../model/records.ts";
+import type { CreateSandboxRequest } from "../../model/requests.ts";
+import { bigintOf, invalid, numberOf } from "./numbers.ts";
+import { ruleOf, rulesFor } from "./rules.ts";
+import { dateOf, datesOf, durationOf } from "./time.ts";
+import {
+  NETWORKS,
+  numberFor,
+  PERMISSIONS,
+  RUNTIMES,
+  SANDBOX_STATUSES,
+  SESSION_STATUSES,
+  SYNC_MODES,
+  wordOf,
+} from "./words.ts";
+
+export function createSandboxMessage(
+  request: CreateSandboxRequest,
+): MessageInitShape<typeof CreateSandboxRequestSchema> {
+  return {
+    codebaseId: request.codebaseId,
+    codebaseVersion: bigintOf(request.codebaseVersion, "codebaseVersion"),
+    permissions: rulesFor(request),
+    labels: { ...request.labels },
+    env: { ...request.env },
+    image: request.image ?? "",
+    revocable: request.revocable ?? false,
+    runtime: numberFor(RUNTIMES, request.runtime, "runtime"),
+    network: numberFor(NETWORKS, request.network, "network"),
+    sync: numberFor(SYNC_MODES, request.sync, "sync"),
+    ...(request.resources === undefined ? {} : { resources: resourcesMessage(request.resources) }),
+    ...(request.expiresInMs === undefined ? {} : { expiresIn: durationOf(request.expiresInMs, "expiresInMs") }),
+  };
+}
+
+const LIMITS = [
+  "memoryBytes",
+  "cpuQuota",
+  "cpuShares",
+  "pidsLimit",
+  "diskBytes",
+  "diskFiles",
+  "outputBytes",
+] as const satisfies readonly (keyof ResourceLimits)[];
+
+/** 0 would mean the server's default on the wire, and nothing of the kind to whoever wrote it. */
+function resourcesMessage(resources: ResourceLimits): MessageInitShape<typeof ResourceLimitsSchema> {
+  const message: { -readonly [Name in keyof ResourceLimits]?: bigint } = {};
+  for (const limit of LIMITS) {
+    const value = resources[limit];
+    if (value === 0) throw invalid(`resources.${limit} must be above 0; leave it out for the server's default`);
+    if (value !== undefined) message[limit] = bigintOf(value, `resources.${limit}`);
+  }
+  return message;
+}
+
+function resourcesOf(message: ResourceLimitsMessage | undefined): ResourceLimits {
+  const resources: { -readonly [Name in keyof ResourceLimits]: ResourceLimits[Name] } = {};
+  for (const limit of LIMITS) {
+    if (message !== undefined && message[limit] !== 0n) resources[limit] = numberOf(message[limit]);
+  }
+  return resources;
+}
+
+export function sandboxOf(message: Sandbox): SandboxInfo {
+  const { startedAt, stoppedAt, expiresAt } = message;
+  return {
+    id: message.id,
+    codebaseId: message.codebaseId,
+    ownerId: message.ownerId,
+    status: wordOf(SANDBOX_STATUSES, message.status, "status"),
+    statusReason: message.statusReason,
+    permissions: message.permissions.map(ruleOf),
+    labels: { ...message.labels },
+    runtime: wordOf(RUNTIMES, message.runtime, "runtime"),
+    image: message.image,
+    resources: resourcesOf(message.resources),
+    network: wordOf(NETWORKS, message.network, "network"),
+    sync: wordOf(SYNC_MODES, message.sync, "way to sync"),
+    codebaseVersion: numberOf(message.codebaseVersion),
+    revocable: message.revocable,
+    createdAt: dateOf(message.createdAt),
+    ...datesOf({ startedAt, stoppedAt, expiresAt }),
+  };
+}
+
+export function sessionOf(message: Session): SessionInfo {
+  return {
+    id: message.id,
+    sandboxId: message.sandboxId,
+    status: wordOf(SESSION_STATUSES, message.status, "status"),
+    shell: message.shell,
+    closeReason: message.closeReason,
+    createdAt: dateOf(message.createdAt),
+    ...datesOf({ closedAt: message.closedAt }),
+  };
+}
+
+export function explanationOf(message: ExplainPathResponse): PathExplanation {
+  return {
+    path: message.path,
+    permission: wordOf(PERMISSIONS, message.permission, "permission"),
+    deciding: message.deciding === undefined ? undefined : candidateOf(message.deciding),
+    losing: message.losing.map(candidateOf),
+    text: message.explanation,
+  };
+}
+
+function candidateOf({ index, rule, reason }: ExplainPathResponse_Candidate): RuleCandidate {
+  if (rule === undefined) throw new SandboxError("the server left out the rule that decides", { code: "UNKNOWN" });
+  return { index, rule: ruleOf(rule), reason };
+}

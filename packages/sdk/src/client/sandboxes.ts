@@ -1,0 +1,74 @@
+import type { Rule } from "@agentfense/permission";
+import { SandboxService } from "@agentfense/protocol/sandbox";
+import { type Listing, paged } from "../listing.ts";
+import type { CallOptions, RuleOptions } from "../model/options.ts";
+import type { PathExplanation, SandboxInfo } from "../model/records.ts";
+import type { CreateSandboxRequest, ListSandboxesOptions } from "../model/requests.ts";
+import { pageSizeOf } from "./messages/numbers.ts";
+import { rulesFor } from "./messages/rules.ts";
+import { createSandboxMessage, explanationOf, sandboxOf } from "./messages/sandbox.ts";
+import { numberFor, SANDBOX_STATUSES } from "./messages/words.ts";
+import type { Rpc } from "./rpc.ts";
+
+const { method } = SandboxService;
+
+export class SandboxCalls {
+  readonly #rpc: Rpc;
+
+  constructor(rpc: Rpc) {
+    this.#rpc = rpc;
+  }
+
+  async create(request: CreateSandboxRequest, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.createSandbox, createSandboxMessage(request), options));
+  }
+
+  async get(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.getSandbox, { sandboxId }, options));
+  }
+
+  list(options: ListSandboxesOptions = {}): Listing<SandboxInfo> {
+    const { codebaseId = "", ownerId = "", status, labels, pageSize, signal } = options;
+    return paged(async (pageToken) => {
+      const filter = {
+        codebaseId,
+        ownerId,
+        status: numberFor(SANDBOX_STATUSES, status, "status"),
+        labels: { ...labels },
+      };
+      const request = { ...filter, pageSize: pageSizeOf(pageSize), pageToken };
+      const page = await this.#rpc.unary(method.listSandboxes, request, { signal });
+      return { items: page.sandboxes.map(sandboxOf), nextPageToken: page.nextPageToken };
+    });
+  }
+
+  async start(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.startSandbox, { sandboxId }, options));
+  }
+
+  async stop(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.stopSandbox, { sandboxId }, options));
+  }
+
+  async destroy(sandboxId: string, options?: CallOptions): Promise<void> {
+    await this.#rpc.unary(method.destroySandbox, { sandboxId }, options);
+  }
+
+  async updatePermissions(
+    sandboxId: string,
+    rules: RuleOptions | readonly Rule[],
+    options?: CallOptions,
+  ): Promise<SandboxInfo> {
+    const permissions = rulesFor(isList(rules) ? { permissions: rules } : rules);
+    return sandboxOf(await this.#rpc.unary(method.updatePermissions, { sandboxId, permissions }, options));
+  }
+
+  async explainPath(sandboxId: string, path: string, options?: CallOptions): Promise<PathExplanation> {
+    return explanationOf(await this.#rpc.unary(method.explainPath, { sandboxId, path }, options));
+  }
+}
+
+/** Array.isArray knows nothing of lists that are read-only. */
+function isList(rules: RuleOptions | readonly Rule[]): rules is readonly Rule[] {
+  return Array.isArray(rules);
+}

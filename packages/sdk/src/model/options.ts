@@ -1,0 +1,132 @@
+import type { Rule } from "@agentfense/permission";
+
+/** Every call that waits takes a signal. Aborting throws its reason, and ends what the call had started. */
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How a server is reached. */
+export interface ConnectionOptions {
+  /** "https://host:9000", "http://…" or "host:port"; default: AGENTFENSE_ENDPOINT, else http://127.0.0.1:9000. */
+  readonly endpoint?: string | undefined;
+  /** Default: AGENTFENSE_API_KEY. */
+  readonly apiKey?: string | undefined;
+  readonly tls?: TlsOptions | undefined;
+  /** For every call that is not a stream and does not run a command; default 60 s. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** How often an idempotent call is tried again when the server cannot be reached or is busy; default 3, 0 is never. */
+  readonly retries?: number | undefined;
+}
+
+/** PEM texts. */
+export interface TlsOptions {
+  /** Trusted besides the usual ones. */
+  readonly ca?: string | undefined;
+  /** Of this client, for servers that ask for one. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+/**
+ * Which rules a sandbox gets.
+ *
+ * | preset | permissions | the rules                            |
+ * | ------ | ----------- | ------------------------------------ |
+ * | absent | absent      | those of the preset agent-safe       |
+ * | given  | absent      | the preset's                         |
+ * | absent | given       | exactly these; none at all hides all |
+ * | given  | given       | the preset's, then these             |
+ */
+export interface RuleOptions {
+  readonly preset?: string | undefined;
+  readonly permissions?: readonly Rule[] | undefined;
+}
+
+export type RuntimeName = "bwrap" | "docker";
+export type NetworkMode = "none" | "private" | "host";
+/** When changes reach the codebase: after each command, when `apply` or `sync` is called, or not at all. */
+export type SyncMode = "on-exec" | "manual" | "never";
+
+/** Absent: the server's default. */
+export interface ResourceLimits {
+  readonly memoryBytes?: number | undefined;
+  /** Microseconds of CPU time per 100,000: 50_000 is half a CPU. */
+  readonly cpuQuota?: number | undefined;
+  readonly cpuShares?: number | undefined;
+  readonly pidsLimit?: number | undefined;
+  /** Of what the sandbox changes. */
+  readonly diskBytes?: number | undefined;
+  readonly diskFiles?: number | undefined;
+  /** Kept of each stream of a command. */
+  readonly outputBytes?: number | undefined;
+}
+
+/** What a sandbox is made with, besides its codebase. */
+export interface SandboxOptions extends RuleOptions {
+  readonly runtime?: RuntimeName | undefined;
+  /** For docker. */
+  readonly image?: string | undefined;
+  readonly resources?: ResourceLimits | undefined;
+  /** Default none. */
+  readonly network?: NetworkMode | undefined;
+  readonly sync?: SyncMode | undefined;
+  /** For every command. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly expiresInMs?: number | undefined;
+  /** Rule changes reach files that are open already. */
+  readonly revocable?: boolean | undefined;
+}
+
+/** What a command is run with. */
+export interface CommandOptions extends CallOptions {
+  /** Default 60 s for `run`; otherwise the server's, usually 30 s. */
+  readonly timeoutMs?: number | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Absolute, or relative to the workspace; default /workspace. */
+  readonly workdir?: string | undefined;
+  readonly stdin?: string | Uint8Array | undefined;
+}
+
+/** Sees output as it comes, decoded as UTF-8 across pieces. A promise is waited for: a slow reader slows the command. */
+export interface OutputCallbacks {
+  readonly onStdout?: ((text: string) => void | Promise<void>) | undefined;
+  readonly onStderr?: ((text: string) => void | Promise<void>) | undefined;
+}
+
+export interface RunOptions extends CommandOptions, OutputCallbacks {
+  /** Throws CommandExecutionError on a non-zero exit code and CommandTimeoutError when the time was up. */
+  readonly check?: boolean | undefined;
+}
+
+/** A line for the shell, or a program and its arguments without a shell. */
+export type Command = string | readonly [program: string, ...args: string[]];
+
+export interface PageOptions extends CallOptions {
+  /** How many to fetch at a time. */
+  readonly pageSize?: number | undefined;
+}
+
+export interface UploadProgress {
+  readonly phase: "reading" | "uploading";
+  readonly doneBytes: number;
+  readonly totalBytes: number;
+  readonly files: number;
+}
+
+export interface UploadDirectoryOptions extends CallOptions {
+  /** Heed .gitignore and .agentfenseignore; default true. */
+  readonly ignoreFiles?: boolean | undefined;
+  /** More patterns, as in .gitignore. */
+  readonly ignore?: readonly string[] | undefined;
+  /** Default false. */
+  readonly includeGit?: boolean | undefined;
+  /** Leave out what cannot be read instead of failing; default false. */
+  readonly skipUnreadable?: boolean | undefined;
+  readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
+  /** Remove from the codebase what the directory does not have. */
+  readonly replaceAll?: boolean | undefined;
+  readonly message?: string | undefined;
+  /** Refused with VERSION_CONFLICT unless the codebase is at this version. */
+  readonly baseVersion?: number | undefined;
+}

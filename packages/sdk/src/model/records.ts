@@ -1,0 +1,252 @@
+import type { Level, Rule } from "@agentfense/permission";
+import type { NetworkMode, ResourceLimits, RuntimeName, SyncMode } from "./options.ts";
+
+export type SandboxStatus = "pending" | "running" | "stopped" | "error";
+
+export interface SandboxInfo {
+  readonly id: string;
+  readonly codebaseId: string;
+  readonly ownerId: string;
+  readonly status: SandboxStatus;
+  /** Why it is in error; else "". */
+  readonly statusReason: string;
+  readonly permissions: readonly Rule[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly runtime: RuntimeName | "mock";
+  readonly image: string;
+  readonly resources: ResourceLimits;
+  readonly network: NetworkMode;
+  readonly sync: SyncMode;
+  /** The version it is pinned to; 0 follows the newest. */
+  readonly codebaseVersion: number;
+  readonly revocable: boolean;
+  readonly createdAt: Date;
+  readonly startedAt?: Date;
+  readonly stoppedAt?: Date;
+  readonly expiresAt?: Date;
+}
+
+/** How a command ended. */
+export interface CommandEnd {
+  /** 128 + n after signal n. */
+  readonly exitCode: number;
+  /** "SIGKILL" …, when the exit code speaks of one. */
+  readonly signal: string | undefined;
+  readonly timedOut: boolean;
+  readonly outOfMemory: boolean;
+  readonly durationMs: number;
+  /** It ended the shell of its session. */
+  readonly sessionClosed: boolean;
+  /** The codebase's version that the sync after it made; 0 when there was nothing to write. */
+  readonly syncedVersion: number;
+  /** What the sync left out, each as a sentence. */
+  readonly syncProblems: readonly string[];
+}
+
+/** What a command printed, and how it ended. A non-zero exit code and a timeout are results. */
+export interface RunResult extends CommandEnd {
+  readonly command: string;
+  /** Exit code 0, in time. */
+  readonly success: boolean;
+  /** UTF-8; what is not, is replaced. */
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly stdoutBytes: Uint8Array;
+  readonly stderrBytes: Uint8Array;
+  /** Some output was beyond the limit and is lost. */
+  readonly truncated: boolean;
+}
+
+export type CommandEvent =
+  | { readonly kind: "stdout" | "stderr"; readonly data: Uint8Array }
+  | { readonly kind: "exit"; readonly end: CommandEnd };
+
+export interface SessionInfo {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly status: "active" | "closed";
+  readonly shell: string;
+  /** closed, exited, killed, idle, stopped or server_restarted; "" while it is active. */
+  readonly closeReason: string;
+  readonly createdAt: Date;
+  readonly closedAt?: Date;
+}
+
+export interface Codebase {
+  readonly id: string;
+  readonly name: string;
+  readonly ownerId: string;
+  /** Bytes in regular files. */
+  readonly size: number;
+  readonly fileCount: number;
+  /** Grows by one with every change. */
+  readonly version: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+export type EntryKind = "file" | "directory" | "symlink";
+
+/** A file of a codebase, or of a sandbox's view (then with `permission`). */
+export interface FileInfo {
+  readonly path: string;
+  readonly name: string;
+  readonly kind: EntryKind;
+  readonly size: number;
+  readonly mode: number;
+  readonly modifiedAt: Date;
+  /** Of a symbolic link, else "". */
+  readonly target: string;
+  /** SHA-256; "" in a view. */
+  readonly sha256: string;
+  readonly permission?: Exclude<Level, "none">;
+}
+
+export interface UploadResult {
+  readonly path: string;
+  readonly size: number;
+  readonly sha256: string;
+  readonly version: number;
+}
+
+export interface BatchResult {
+  readonly version: number;
+  readonly filesChanged: number;
+  readonly bytesReceived: number;
+}
+
+export interface DirectoryUploadResult extends BatchResult {
+  readonly files: number;
+  readonly bytes: number;
+  readonly filesSent: number;
+  readonly bytesSent: number;
+  /** What stayed behind and why, each as a sentence. */
+  readonly leftOut: readonly string[];
+}
+
+export type VersionOrigin = "upload" | "sync" | "rollback" | "delete" | "rename";
+
+export interface Version {
+  readonly codebaseId: string;
+  readonly version: number;
+  readonly origin: VersionOrigin;
+  readonly sandboxId: string;
+  readonly message: string;
+  readonly createdAt: Date;
+  readonly filesChanged: number;
+  readonly size: number;
+  readonly fileCount: number;
+  readonly changes: readonly { readonly kind: ChangeKind; readonly path: string; readonly size: number }[];
+  readonly conflicts: readonly {
+    readonly path: string;
+    readonly replacedVersion: number;
+    readonly replacedSandboxId: string;
+  }[];
+}
+
+export type ChangeKind = "added" | "modified" | "deleted" | "renamed";
+
+export interface Change {
+  readonly kind: ChangeKind;
+  /** "/src/a.ts": relative to the workspace. */
+  readonly path: string;
+  /** Where it was, when it was renamed; else "". */
+  readonly oldPath: string;
+  readonly type: EntryKind | "other";
+  readonly size: number;
+}
+
+export interface FileDiff {
+  readonly change: Change;
+  /** Empty for a binary file or one that is too large. */
+  readonly unified: string;
+  readonly binary: boolean;
+}
+
+export interface ApplyOutcome {
+  readonly change: Change;
+  readonly applied: boolean;
+  /** Why not, or what else there is to know; else "". */
+  readonly reason: string;
+  /** The host may run or trust it without being asked to, or it is a link out of the workspace. */
+  readonly sensitive: boolean;
+  /** It replaced newer work of somebody else. */
+  readonly conflict: boolean;
+}
+
+export interface ApplyResult {
+  /** 0 when nothing was written, and where the files have no versions. */
+  readonly version: number;
+  readonly outcomes: readonly ApplyOutcome[];
+}
+
+export interface RuleCandidate {
+  /** Index into the sandbox's rules. */
+  readonly index: number;
+  readonly rule: Rule;
+  readonly reason: string;
+}
+
+export interface PathExplanation {
+  readonly path: string;
+  readonly permission: Level;
+  /** Absent when no rule matches and the path is hidden by default. */
+  readonly deciding: RuleCandidate | undefined;
+  readonly losing: readonly RuleCandidate[];
+  /** The whole answer in words. */
+  readonly text: string;
+}
+
+export interface AuditEvent {
+  readonly sequence: number;
+  readonly time: Date;
+  /** sandbox_created, command_executed, permission_denied … */
+  readonly type: string;
+  readonly level: "info" | "warn" | "error";
+  readonly ownerId: string;
+  readonly keyId: string;
+  readonly sandboxId: string;
+  readonly codebaseId: string;
+  readonly sessionId: string;
+  readonly data: Readonly<Record<string, JsonValue>>;
+  readonly hash: string;
+}
+
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue };
+
+/** A change of a watched path, in the words of node:fs. */
+export interface FileChange {
+  /** `rename`: a name came or went; `change`: content or attributes did. */
+  readonly eventType: "rename" | "change";
+  /** Relative to what is watched. */
+  readonly filename: string;
+}
+
+export type Role = "admin" | "user" | "read-only";
+
+export interface ServerInfo {
+  readonly version: string;
+  /** The default one first. */
+  readonly runtimes: readonly (RuntimeName | "mock")[];
+  /** Limits that this server cannot enforce, each as a sentence. */
+  readonly degradations: readonly string[];
+  readonly keysRequired: boolean;
+  readonly ownerId: string;
+  readonly role: Role;
+}
+
+export interface ApiKey {
+  readonly id: string;
+  readonly ownerId: string;
+  readonly role: Role;
+  readonly name: string;
+  readonly createdAt: Date;
+  readonly revokedAt?: Date;
+  readonly lastUsedAt?: Date;
+}

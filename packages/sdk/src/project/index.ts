@@ -1,0 +1,8 @@
+// `@agentfense/sdk/project`: the policy file of a project, without anything that talks to a server.
+export { ProjectPolicyError, YamlError } from "./errors.ts";
+export { nearestName } from "./nearest.ts";
+export { bytesOf, cpuQuotaOf } from "./quantities.ts";
+export { POLICY_FILE, type ProjectPolicy, parseProjectPolicy, readProjectPolicy } from "./read.ts";
+export { DEFAULT_PRESET, protectPolicyFile, takenNetwork, takenRules, withProjectPolicy } from "./taking.ts";
+export { readFoundTextFile, readTextFile, TextFileError } from "./text-file.ts";
+export { parseYaml } from "./yaml.ts";

@@ -1,0 +1,183 @@
+import { getPreset, listPresets, PresetError, parseRules, type Rule, RuleError } from "@agentfense/permission";
+import type { NetworkMode, ResourceLimits, RuntimeName } from "../model/options.ts";
+import { nearestName } from "./nearest.ts";
+import { bytesOf, cpuQuotaOf } from "./quantities.ts";
+
+/** What `.agentfense.yaml` can say; absent is what it does not say. */
+export interface PolicyContent {
+  readonly preset?: string;
+  /** With a preset: after its rules. Without: exactly these. */
+  readonly permissions?: readonly Rule[];
+  readonly runtime?: RuntimeName;
+  readonly network?: NetworkMode;
+  readonly resources?: ResourceLimits;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Left out of uploads, as in .gitignore. */
+  readonly ignore?: readonly string[];
+}
+
+type Path = readonly (string | number)[];
+
+/** A mistake in the content: where, and what would be right. */
+export class ContentError extends Error {
+  override readonly name = "ContentError";
+  readonly at: Path;
+  /** It is the key that is wrong and not its value. */
+  readonly part: "key" | "value";
+
+  constructor(at: Path, message: string, part: "key" | "value" = "value") {
+    super(message);
+    this.at = at;
+    this.part = part;
+  }
+}
+
+type Reader<Value> = (value: unknown, at: Path) => Value;
+
+/** Every key of the file and how its value is read. */
+const KEYS = {
+  version: (value: unknown, at: Path): 1 => {
+    if (value !== 1) throw new ContentError(at, `version: expected 1, not ${shown(value)}`);
+    return 1;
+  },
+  preset: readPreset,
+  permissions: readRules,
+  runtime: oneOf<RuntimeName>("bwrap", "docker"),
+  network: oneOf<NetworkMode>("none", "private", "host"),
+  resources: readResources,
+  env: readEnvironment,
+  ignore: readIgnore,
+} satisfies Record<string, Reader<unknown>>;
+
+/** Checks everything; throws a `ContentError` for the first mistake. */
+export function readPolicyContent(value: unknown): PolicyContent {
+  const { version, ...content } = readMap(value, [], KEYS);
+  if (version === undefined) throw new ContentError([], "version is missing; the file begins with: version: 1");
+  return content;
+}
+
+type Read<Readers extends Record<string, Reader<unknown>>> = {
+  -readonly [Key in keyof Readers]?: ReturnType<Readers[Key]>;
+};
+
+/** A map that has no other keys than these. A key without a value is a mistake: it looks like "nothing", and is not. */
+function readMap<const Readers extends Record<string, Reader<unknown>>>(
+  value: unknown,
+  at: Path,
+  readers: Readers,
+): Read<Readers> {
+  const known = Object.keys(readers);
+  const name = at.length === 0 ? "the file" : at.join(".");
+  if (!isMap(value)) throw new ContentError(at, `${name}: expected keys (${known.join(", ")}), not ${shown(value)}`);
+  const read: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    const reader = Object.hasOwn(readers, key) ? readers[key] : undefined;
+    const here = [...at, key];
+    if (reader === undefined) {
+      const near = nearestName(key, known);
+      const help = near === undefined ? `allowed: ${known.join(", ")}` : `did you mean ${near}?`;
+      throw new ContentError(here, `unknown key ${shown(key)}; ${help}`, "key");
+    }
+    read[key] = reader(member, here);
+  }
+  return read as Read<Readers>;
+}
+
+function oneOf<const Word extends string>(...words: Word[]): Reader<Word> {
+  return (value, at) => {
+    const word = words.find((candidate) => candidate === value);
+    if (word !== undefined) return word;
+    throw new ContentError(at, `${at.join(".")}: expected one of ${words.join(", ")}, not ${shown(value)}`);
+  };
+}
+
+function readPreset(value: unknown, at: Path): string {
+  if (typeof value !== "string") {
+    const names = listPresets().map(({ name }) => name);
+    throw new ContentError(at, `preset: expected one of ${names.join(", ")}, not ${shown(value)}`);
+  }
+  try {
+    getPreset(value);
+  } catch (error) {
+    throw error instanceof PresetError ? new ContentError(at, error.message) : error;
+  }
+  return value;
+}
+
+function readRules(value: unknown, at: Path): readonly Rule[] {
+  try {
+    return parseRules(value);
+  } catch (error) {
+    if (!(error instanceof RuleError)) throw error;
+    const place = error.index < 0 ? at : [...at, error.index];
+    const help = error.reason.startsWith("unknown field") ? "; a rule has pattern, permission, type and priority" : "";
+    throw new ContentError(place, `${error.message}${help}`);
+  }
+}
+
+/** The default of the sandbox. Who cloned the project did not agree to more. */
+const MOST_PIDS = 1024;
+
+const RESOURCES = {
+  memory: quantity("a size such as 512m or 1g", bytesOf),
+  cpus: quantity("a number of CPUs such as 0.5 or 2", cpuQuotaOf),
+  pids: quantity(`a number from 1 to ${MOST_PIDS}`, (text) => {
+    const count = /^\d+$/.test(text) ? Number(text) : 0;
+    return count >= 1 && count <= MOST_PIDS ? count : undefined;
+  }),
+  disk: quantity("a size such as 512m or 1g", bytesOf),
+};
+
+function readResources(value: unknown, at: Path): ResourceLimits {
+  const { memory, cpus, pids, disk } = readMap(value, at, RESOURCES);
+  return {
+    ...(memory !== undefined && { memoryBytes: memory }),
+    ...(cpus !== undefined && { cpuQuota: cpus }),
+    ...(pids !== undefined && { pidsLimit: pids }),
+    ...(disk !== undefined && { diskBytes: disk }),
+  };
+}
+
+function quantity(expected: string, parse: (text: string) => number | undefined): Reader<number> {
+  return (value, at) => {
+    const amount = typeof value === "string" || typeof value === "number" ? parse(String(value)) : undefined;
+    // Zero would mean "no limit" further down.
+    if (amount !== undefined && amount > 0) return amount;
+    throw new ContentError(at, `${at.join(".")}: expected ${expected}, not ${shown(value)}`);
+  };
+}
+
+function readEnvironment(value: unknown, at: Path): Readonly<Record<string, string>> {
+  if (!isMap(value)) throw new ContentError(at, `env: expected NAME: value, not ${shown(value)}`);
+  for (const [name, text] of Object.entries(value)) {
+    const here = [...at, name];
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      throw new ContentError(here, `env: ${shown(name)} is no name of a variable (letters, digits and _)`, "key");
+    }
+    if (typeof text !== "string") {
+      throw new ContentError(here, `env.${name}: expected a text, not ${shown(text)}; put it in quotes`);
+    }
+    if (text.includes("\0")) throw new ContentError(here, `env.${name}: has a NUL character`);
+  }
+  return value as Readonly<Record<string, string>>;
+}
+
+function readIgnore(value: unknown, at: Path): readonly string[] {
+  if (!Array.isArray(value)) throw new ContentError(at, `ignore: expected a list of patterns, not ${shown(value)}`);
+  for (const [index, pattern] of value.entries()) {
+    if (typeof pattern === "string" && pattern !== "") continue;
+    throw new ContentError([...at, index], `ignore: expected a pattern as in .gitignore, not ${shown(pattern)}`);
+  }
+  return value as readonly string[];
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A value in a message: as JSON, and not without end. */
+function shown(value: unknown): string {
+  if (value === null || value === undefined) return "nothing";
+  const json = JSON.stringify(value) ?? String(value);
+  return json.length > 80 ? `${json.slice(0, 80)}…` : json;
+}

@@ -1,0 +1,103 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  visit,
+  type YAMLMap,
+} from "yaml";
+import { YamlError } from "./errors.ts";
+
+interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** The value of a YAML text, and where its parts stand. */
+export interface YamlText {
+  readonly value: unknown;
+  /** Where a part of the value stands (`["permissions", 2]`), or its key; for what is behind an alias, the alias. */
+  placeOf(path: readonly (string | number)[], part?: "key" | "value"): Place;
+}
+
+/**
+ * Reads YAML (and so JSON) of unknown origin: one document, no unknown tags, no key twice, and aliases that stand for no
+ * more than a bounded multiple of the text.
+ */
+export function parseYaml(text: string): YamlText {
+  const lines = new LineCounter();
+  const placeAt = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  // Its own search for keys that are there twice takes quadratic time.
+  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false, version: "1.2", merge: false });
+  const [problem] = [...document.errors, ...document.warnings];
+  if (problem !== undefined) throw new YamlError(sentenceOf(problem.message), placeAt(problem.pos[0]));
+
+  visit(document, {
+    Map: (_key, map) => {
+      const twice = repeatedKey(map);
+      if (twice !== undefined) throw new YamlError(`the key ${twice.value} is there twice`, placeAt(offsetOf(twice)));
+    },
+    Alias: (_key, alias) => {
+      // An alias inside what it stands for would make a value without an end.
+      const target = alias.resolve(document);
+      if (target === undefined || (target.range?.[2] ?? 0) > offsetOf(alias)) {
+        throw new YamlError(
+          `*${alias.source} stands for nothing; a text that begins with * needs quotes: "**/*"`,
+          placeAt(offsetOf(alias)),
+        );
+      }
+    },
+  });
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: 100 });
+  } catch (error) {
+    if (error instanceof ReferenceError) throw new YamlError("aliases that multiply", placeAt(0));
+    throw error;
+  }
+  return {
+    value,
+    placeOf(path, part = "value") {
+      let node = document.contents as Node | null;
+      let offset = node === null ? 0 : offsetOf(node);
+      for (const step of path) {
+        const pair = isMap(node)
+          ? (node.items.find(({ key }) => isScalar(key) && key.value === step) as Pair)
+          : undefined;
+        const item = isSeq(node) && typeof step === "number" ? (node.items[step] as Node) : undefined;
+        const next = (pair === undefined ? item : pair.value) as Node | null | undefined;
+        const shown = pair !== undefined && (part === "key" || !next) ? (pair.key as Node) : next;
+        if (!shown) break;
+        offset = offsetOf(shown);
+        if (!next || isAlias(next)) break;
+        node = next;
+      }
+      return placeAt(offset);
+    },
+  };
+}
+
+function offsetOf(node: Node): number {
+  return node.range?.[0] ?? 0;
+}
+
+function repeatedKey(map: YAMLMap) {
+  const seen = new Set<unknown>();
+  return map.items
+    .map(({ key }) => key)
+    .filter(isScalar)
+    .find((key) => seen.size === seen.add(key.value).size);
+}
+
+/** What the parser says, without the place that we tell ourselves and the excerpt below it. */
+function sentenceOf(message: string): string {
+  const [sentence = message] = message.split(/ at line \d+|:\n/);
+  return sentence.startsWith("Maximum call stack") ? "lists or maps in one another, too deep" : sentence;
+}

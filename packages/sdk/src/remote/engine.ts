@@ -1,0 +1,66 @@
+import { rootCertificates } from "node:tls";
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import type { Engine } from "../engine.ts";
+import type { ConnectionOptions, TlsOptions } from "../model/options.ts";
+import { Connection, type ConnectionPatience } from "./connection.ts";
+import { chooseEndpoint, type Endpoint, sendsKeyInTheClear } from "./endpoint.ts";
+
+/** A server somewhere, over one HTTP/2 connection. */
+export class RemoteEngine implements Engine {
+  readonly name: string;
+  readonly transport: Transport;
+  readonly #connection: Connection;
+
+  constructor({ url, apiKey, tls }: Endpoint, patience?: ConnectionPatience) {
+    this.name = url;
+    this.#connection = new Connection(url, tls === undefined ? {} : nodeTls(tls), patience);
+    this.transport = createGrpcTransport({
+      baseUrl: url,
+      sessionManager: this.#connection,
+      interceptors: apiKey === undefined ? [] : [showKey(apiKey)],
+    });
+  }
+
+  /** The engine that options and environment ask for. */
+  static connect(
+    options: Pick<ConnectionOptions, "endpoint" | "apiKey" | "tls">,
+    environment: Readonly<Record<string, string | undefined>>,
+  ): RemoteEngine {
+    const endpoint = chooseEndpoint(options, environment);
+    if (sendsKeyInTheClear(endpoint)) warnOnce(`the API key travels unencrypted to ${endpoint.url}; use https://`);
+    return new RemoteEngine(endpoint);
+  }
+
+  /** Calls that run fail. */
+  close(): void {
+    this.#connection.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+}
+
+function nodeTls({ ca, cert, key }: TlsOptions) {
+  return {
+    ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+  };
+}
+
+function showKey(apiKey: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${apiKey}`);
+    return next(request);
+  };
+}
+
+const warned = new Set<string>();
+
+function warnOnce(message: string): void {
+  if (warned.has(message)) return;
+  warned.add(message);
+  process.emitWarning(message, { type: "SecurityWarning", code: "AGENTFENSE_KEY_IN_THE_CLEAR" });
+}

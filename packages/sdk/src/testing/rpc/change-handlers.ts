@@ -1,0 +1,56 @@
+import type { ChangeSchema } from "@agentfense/protocol/sandbox";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Change, diffChanges, listChanges, selectedChanges, selectionOf } from "../sandboxes/changes.ts";
+import { applyChanges } from "../sandboxes/sync.ts";
+import type { World } from "../world.ts";
+import { pageOf } from "./fields.ts";
+import type { SandboxHandlers } from "./sandbox-parts.ts";
+import { CHANGE_KINDS, ENTRY_KINDS } from "./words.ts";
+
+export function changeHandlers(
+  world: World,
+): SandboxHandlers<"listChanges" | "diffChanges" | "applyChanges" | "discardChanges"> {
+  return {
+    async listChanges({ sandboxId, ...page }) {
+      const { items, nextPageToken } = pageOf(listChanges(world.sandbox(sandboxId)), page, { allByDefault: true });
+      return { changes: items.map(changeMessage), nextPageToken };
+    },
+
+    async *diffChanges({ sandboxId, paths }) {
+      for (const { change, unified, binary } of diffChanges(world.sandbox(sandboxId), selectionOf(paths))) {
+        yield { change: changeMessage(change), unified, binary };
+      }
+    },
+
+    async applyChanges({ sandboxId, paths, dryRun }) {
+      const { version, outcomes } = applyChanges(world.sandbox(sandboxId), selectionOf(paths), { dryRun });
+      return {
+        version: BigInt(version),
+        outcomes: outcomes.map((outcome) => ({ ...outcome, change: changeMessage(outcome.change) })),
+      };
+    },
+
+    async discardChanges({ sandboxId, paths }) {
+      const sandbox = world.sandbox(sandboxId);
+      const selection = selectionOf(paths);
+      const discarded = listChanges(sandbox, selection);
+      for (const { path, old, now } of selectedChanges(sandbox, selection)) {
+        sandbox.overlay.forget(path);
+        sandbox.announce(path, old === undefined || now === undefined ? "rename" : "change");
+      }
+      sandbox.overlay.tidy();
+      if (discarded.length > 0) sandbox.tell("changes_discarded", { data: { changes: discarded.length, kept: 0 } });
+      return { discarded: discarded.map(changeMessage) };
+    },
+  };
+}
+
+function changeMessage(change: Change): MessageInitShape<typeof ChangeSchema> {
+  return {
+    kind: CHANGE_KINDS[change.kind],
+    path: change.path,
+    oldPath: change.oldPath,
+    type: ENTRY_KINDS[change.type],
+    size: BigInt(change.size),
+  };
+}

@@ -1,0 +1,101 @@
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ErrorInfoSchema } from "@agentfense/protocol/error-details";
+import { SandboxService } from "@agentfense/protocol/sandbox";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { SandboxClient } from "../../src/client/client.ts";
+import { SandboxNotRunningError } from "../../src/errors.ts";
+import { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { MockEngine } from "../../src/testing/index.ts";
+import { codeOf, openMock } from "./support.ts";
+
+test("an agent's code runs against it as against the real thing", async () => {
+  const engine = MockEngine.withFiles({ "src/a.ts": "// TODO\n", "secrets/key": "s3cret", "output/x": "" });
+  engine.onCommand("npm test", { stdout: "1 failed\n", exitCode: 1 });
+  await using sandbox = await Sandbox.fromLocal(".", { engine, preset: "agent-safe", policy: false });
+  expect((await sandbox.run("grep -rn TODO src")).stdout).toBe("src/a.ts:1:// TODO\n");
+  expect((await sandbox.run("cat secrets/key")).exitCode).toBe(1);
+  expect(await sandbox.run("npm test")).toMatchObject({ stdout: "1 failed\n", exitCode: 1, success: false });
+  await sandbox.files.writeFile("output/report.md", "done\n");
+  expect(await sandbox.files.readFile("output/report.md", "utf8")).toBe("done\n");
+  expect((await sandbox.changes().toArray()).map(({ kind, path }) => `${kind} ${path}`)).toEqual([
+    "added /output/report.md",
+  ]);
+  await sandbox.apply();
+  expect(engine.filesOf(sandbox.codebaseId)).toHaveProperty(["output/report.md"], "done\n");
+  await using session = await sandbox.session();
+  await session.exec("cd src");
+  expect((await session.exec("pwd")).stdout).toBe("/workspace/src\n");
+  expect(engine.calls.map(({ command }) => command)).toEqual([
+    "grep -rn TODO src",
+    "cat secrets/key",
+    "npm test",
+    "cd src",
+    "pwd",
+  ]);
+});
+
+test("a directory of the disk is read, links as links, and never written", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "mock-engine-"));
+  try {
+    await mkdir(join(directory, "src"));
+    await writeFile(join(directory, "src/a.ts"), "a\n", { mode: 0o755 });
+    await symlink("/etc/passwd", join(directory, "link"));
+    const engine = new MockEngine();
+    await using sandbox = await Sandbox.fromLocal(directory, { engine, preset: "full-access" });
+    expect((await sandbox.files.stat("src/a.ts")).mode).toBe(0o755);
+    expect((await sandbox.files.stat("link")).target).toBe("/etc/passwd");
+    await sandbox.run("echo b > src/a.ts");
+    await sandbox.apply();
+    expect(engine.filesOf(sandbox.codebaseId)).toEqual({ "src/a.ts": "b\n" });
+    expect(await readFile(join(directory, "src/a.ts"), "utf8")).toBe("a\n");
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test("errors carry their code, details and hint as the server's do", async () => {
+  await using mock = await openMock();
+  const { client, id, engine } = mock;
+  await client.stopSandbox(id);
+  const error = await createClient(SandboxService, engine.transport)
+    .exec({ sandboxId: id, command: "true" })
+    .catch((thrown: unknown) => ConnectError.from(thrown));
+  expect(error).toMatchObject({ code: Code.FailedPrecondition, rawMessage: "sandbox is not running" });
+  expect((error as ConnectError).findDetails(ErrorInfoSchema)).toMatchObject([
+    { reason: "SANDBOX_NOT_RUNNING", domain: "agentfense", metadata: { hint: "start it first" } },
+  ]);
+  await expect(client.exec(id, "true")).rejects.toThrow(SandboxNotRunningError);
+});
+
+test("a sandbox goes through its states", async () => {
+  const engine = new MockEngine();
+  const client = new SandboxClient({ engine });
+  const codebaseId = engine.addCodebase({ a: "a" }, { ownerId: "ann" });
+  const options = { codebaseId, labels: { team: "x" }, resources: { memoryBytes: 1000 }, network: "private" } as const;
+  const sandbox = await client.createSandbox({ ...options, preset: "read-only" });
+  expect(sandbox).toMatchObject({
+    status: "pending",
+    runtime: "mock",
+    ownerId: "ann",
+    sync: "on-exec",
+    network: "private",
+    labels: { team: "x" },
+    resources: { memoryBytes: 1000 },
+  });
+  expect(await codeOf(client.stopSandbox(sandbox.id))).toBe("SANDBOX_NOT_RUNNING");
+  expect((await client.startSandbox(sandbox.id)).status).toBe("running");
+  expect(await codeOf(client.startSandbox(sandbox.id))).toBe("SANDBOX_ALREADY_RUNNING");
+  expect((await client.stopSandbox(sandbox.id)).status).toBe("stopped");
+  expect((await client.startSandbox(sandbox.id)).status).toBe("running");
+  const listed = async (query: Parameters<SandboxClient["listSandboxes"]>[0]) =>
+    (await client.listSandboxes(query).toArray()).length;
+  expect(await listed({ labels: { team: "x" }, status: "running", codebaseId })).toBe(1);
+  expect(await listed({ labels: { team: "y" } })).toBe(0);
+  expect(await listed({ status: "stopped" })).toBe(0);
+  expect(await listed({ status: "error" })).toBe(0);
+  await client.destroySandbox(sandbox.id);
+  expect(await codeOf(client.destroySandbox(sandbox.id))).toBe("SANDBOX_NOT_FOUND");
+});
