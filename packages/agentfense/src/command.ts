@@ -14,15 +14,40 @@ export interface Command {
 export type ExitCode = 0 | 1 | 2;
 
 /** The command was given wrongly: an option, an argument, a file of rules. Exit code 2. */
-export class UsageError extends Error {}
+export class UsageError extends Error {
+  /** What to do instead. */
+  readonly hint: string | undefined;
+  /** A word that is not known, and those that are, one of which may have been meant. */
+  readonly slip: Slip | undefined;
 
-/** The command was right but cannot be carried out here. Exit code 1 unless given, the message is the whole story. */
+  constructor(
+    message: string,
+    { hint, slip }: { readonly hint?: string | undefined; readonly slip?: Slip | undefined } = {},
+  ) {
+    super(message);
+    this.hint = hint;
+    this.slip = slip;
+  }
+}
+
+interface Slip {
+  readonly given: string;
+  readonly known: readonly string[];
+}
+
+/** The command was right but cannot be carried out here. Exit code 1 unless given. */
 export class CommandFailure extends Error {
   readonly exitCode: number;
+  /** What to do about it. */
+  readonly hint: string | undefined;
 
-  constructor(message: string, exitCode = 1) {
+  constructor(
+    message: string,
+    { exitCode = 1, hint }: { readonly exitCode?: number | undefined; readonly hint?: string | undefined } = {},
+  ) {
     super(message);
     this.exitCode = exitCode;
+    this.hint = hint;
   }
 }
 
@@ -36,6 +61,16 @@ export function parseArguments<const Options extends NonNullable<ParseArgsConfig
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     // Node adds a second sentence about positionals that begin with a dash; the first says what is wrong.
-    throw new UsageError(printable(error.message.split(". To specify")[0]!));
+    const message = printable(error.message.split(". To specify")[0]!);
+    throw new UsageError(message, { slip: unknownOption(error.message, options) });
   }
+}
+
+function unknownOption(message: string, options: NonNullable<ParseArgsConfig["options"]>): Slip | undefined {
+  const [, given] = /^Unknown option '(--[^'=]+)/.exec(message) ?? [];
+  if (given === undefined) return undefined;
+  const known = Object.entries(options).flatMap(([name, { type }]) =>
+    type === "boolean" ? [`--${name}`, `--no-${name}`] : [`--${name}`],
+  );
+  return { given, known: [...known, "--help"] };
 }

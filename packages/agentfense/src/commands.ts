@@ -1,7 +1,13 @@
 import type { Command } from "./command.ts";
 
+/** One command: a line about it for lists, and the code, which loads when it is called. */
+interface CommandEntry {
+  readonly summary: string;
+  readonly load: () => Promise<Command>;
+}
+
 /** Commands load when they are called: `policy` needs no engine, and help needs nothing. */
-export const COMMANDS: Readonly<Record<string, { readonly summary: string; readonly load: () => Promise<Command> }>> = {
+export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   run: {
     summary: "run a command on a directory in a sandbox, and list what it changed",
     load: async () => (await import("./commands/run.ts")).run,
@@ -29,6 +35,10 @@ export const COMMANDS: Readonly<Record<string, { readonly summary: string; reado
   discard: {
     summary: "throw away changes of a kept delta",
     load: async () => (await import("./commands/discard.ts")).discard,
+  },
+  init: {
+    summary: "write a policy for a project, .agentfense.yaml, from what is in it",
+    load: async () => (await import("./commands/init.ts")).init,
   },
   "policy explain": {
     summary: "which rule decides about a path, and which ones lost",
@@ -198,4 +208,27 @@ export const COMMANDS: Readonly<Record<string, { readonly summary: string; reado
     summary: "close a session",
     load: async () => (await import("./commands/session-destroy.ts")).sessionDestroy,
   },
+  completion: {
+    summary: "a script that completes commands and options in your shell: bash, zsh or fish",
+    load: async () => (await import("./commands/completion.ts")).completion,
+  },
 };
+
+/** What the families of commands are about. */
+export const FAMILIES: Readonly<Record<string, string>> = {
+  policy: "what an agent would see and why, and what looks wrong about that",
+  config: "the settings of the server",
+  key: "API keys",
+  audit: "the record of what happened",
+  codebase: "directories on the server, in versions",
+  sandbox: "sandboxes on the server, their files and changes",
+  session: "shells in a sandbox that stay",
+};
+
+/** The first words of all commands as people look for them. */
+export const GROUPS: readonly { readonly title: string; readonly words: readonly string[] }[] = [
+  { title: "Here", words: ["run", "shell", "mount", "diff", "apply", "discard", "doctor"] },
+  { title: "Rules", words: ["init", "policy"] },
+  { title: "Server", words: ["serve", "config", "key", "audit", "codebase", "sandbox", "session"] },
+  { title: "Shell", words: ["completion"] },
+];

@@ -10,3 +10,10 @@ export async function print(text: string): Promise<void> {
 export function warn(sentence: string): void {
   process.stderr.write(`agentfense: ${printableSentence(sentence)}\n`);
 }
+
+/** Why something did not work, and what to do about it, each line of that as a hint of its own. */
+export function complain(message: string, hint: string | undefined): void {
+  const [first = "", ...more] = message.split("\n").map(printableSentence);
+  const hints = hint === undefined ? [] : hint.split("\n").map((line) => `hint: ${printableSentence(line)}`);
+  process.stderr.write(`${[`agentfense: ${first}`, ...more, ...hints].join("\n")}\n`);
+}

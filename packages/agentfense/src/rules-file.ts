@@ -1,34 +1,30 @@
-import { readFile } from "node:fs/promises";
 import { parseRules, type Rule, RuleError } from "@agentfense/permission";
-import { parseDocument } from "yaml";
+import { parseYaml, readTextFile, TextFileError, YamlError } from "@agentfense/sdk/project";
 import { UsageError } from "./command.ts";
 import { printable } from "./terminal.ts";
 
 /** The rules in a file: a JSON or YAML list (JSON is YAML too) of `{ pattern, permission, type?, priority? }`. */
 export async function readRulesFile(path: string): Promise<Rule[]> {
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`cannot read the rules: ${printable(error.message)}`);
+  const text = await readTextFile(path).catch((error: Error) => {
+    const reason = error instanceof TextFileError ? `${path} ${error.message}` : error.message;
+    throw new UsageError(`cannot read the rules: ${printable(reason)}`);
   });
   try {
-    return parseRules(parseYaml(text));
+    const yaml = parseYaml(text);
+    return placingErrors(path, yaml, () => parseRules(yaml.value));
   } catch (error) {
-    if (!(error instanceof RuleError || error instanceof YamlError)) throw error;
-    throw new UsageError(`${printable(path)}: ${error.message}`);
+    if (!(error instanceof YamlError)) throw error;
+    throw new UsageError(`${printable(path)}:${error.line}:${error.column}: ${error.message}`);
   }
 }
 
-class YamlError extends Error {}
-
-function parseYaml(text: string): unknown {
-  const document = parseDocument(text, { uniqueKeys: true });
-  const [problem] = document.errors;
-  if (problem) throw new YamlError(problem.message.split(":\n")[0]);
+/** A malformed rule is named with its place in the file. */
+function placingErrors<T>(path: string, yaml: ReturnType<typeof parseYaml>, parse: () => T): T {
   try {
-    // Aliases are resolved only here, with a bound on what they may grow to.
-    return document.toJS();
+    return parse();
   } catch (error) {
-    throw new YamlError(
-      `${(error as Error).message}\nIn YAML a pattern that begins with * needs quotes: pattern: "**/*"`,
-    );
+    if (!(error instanceof RuleError)) throw error;
+    const { line, column } = yaml.placeOf(error.index < 0 ? [] : [error.index]);
+    throw new UsageError(`${printable(path)}:${line}:${column}: ${error.message}`);
   }
 }

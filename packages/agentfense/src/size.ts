@@ -1,15 +1,13 @@
+import { bytesOf } from "@agentfense/sdk/project";
 import { UsageError } from "./command.ts";
-
-const UNITS: Readonly<Record<string, number>> = { "": 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
 
 /** `512m`, `1g`, `1.5GiB` or plain bytes; the units are powers of 1024. */
 export function parseByteSize(text: string, option: string): number {
-  const [, digits, unit] = /^(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?$/i.exec(text) ?? [];
-  const bytes = Number(digits) * (UNITS[unit?.toLowerCase() ?? ""] ?? Number.NaN);
-  if (!Number.isFinite(bytes) || bytes > Number.MAX_SAFE_INTEGER) {
+  const bytes = bytesOf(text);
+  if (bytes === undefined) {
     throw new UsageError(`${option} takes a size such as 512m, 1g or a number of bytes, not ${JSON.stringify(text)}`);
   }
-  return Math.floor(bytes);
+  return bytes;
 }
 
 /** A whole number, zero or more. */
@@ -28,4 +26,14 @@ export function parseOwner(text: string, option: string): { uid: number; gid: nu
     throw new UsageError(`${option} takes UID:GID, two numbers such as 1000:1000, not ${JSON.stringify(text)}`);
   }
   return owner;
+}
+
+const SIZE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** A number of bytes for people. */
+export function showSize(bytes: bigint | number): string {
+  let size = Number(bytes);
+  let unit = 0;
+  for (; size >= 1024 && unit < SIZE_UNITS.length - 1; unit += 1) size /= 1024;
+  return `${unit === 0 ? size : size.toFixed(1)} ${SIZE_UNITS[unit]}`;
 }

@@ -26,13 +26,20 @@ function escapeOf(code: number): string {
 /** Colours text, or leaves it alone when nobody would see the colour. */
 export type Paint = (style: Style, text: string) => string;
 
-type Style = keyof typeof STYLES;
+export type Style = keyof typeof STYLES;
 
 const STYLES = {
+  // levels
   none: "9;31",
   view: "33",
   read: "36",
   write: "32",
+  // what there is to say about something
+  good: "32",
+  doubtful: "33",
+  bad: "31",
+  notable: "36",
+  heading: "1",
   faint: "2",
 } as const;
 

@@ -1,15 +1,46 @@
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { COMMANDS } from "../src/commands.ts";
-import { agentfense } from "./run-cli.ts";
+import { COMMANDS, FAMILIES, GROUPS } from "../src/commands.ts";
+import { agentfense, scratch } from "./run-cli.ts";
 
 describe("help and version", () => {
   test.each([[["--help"]], [["-h"]], [["help"]], [[]]])("agentfense %j lists the commands", async (args) => {
     const { code, stdout, stderr } = await agentfense(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    for (const command of ["mount", "policy explain", "policy lint", "policy tree", "serve", "sandbox exec"])
-      expect(stdout).toContain(`  ${command} `);
+    const words = new Set(Object.keys(COMMANDS).map((name) => name.split(" ")[0]));
+    for (const word of words) expect(stdout).toMatch(new RegExp(`^(\\w+)? +${word} +\\S`, "m"));
+  });
+
+  test("the list of commands fits on a screen of 24 lines and 100 columns", async () => {
+    const lines = (await agentfense(["--help"])).stdout.trimEnd().split("\n");
+    expect(lines.length).toBeLessThanOrEqual(24);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
+  });
+
+  test("every command is in a group, and every family says what it is about", () => {
+    const words = [...new Set(Object.keys(COMMANDS).map((name) => name.split(" ")[0]!))];
+    expect(GROUPS.flatMap((group) => group.words).sort()).toEqual(words.toSorted());
+    const families = Object.keys(COMMANDS).flatMap((name) => (name.includes(" ") ? [name.split(" ")[0]!] : []));
+    expect(Object.keys(FAMILIES).sort()).toEqual([...new Set(families)].sort());
+  });
+
+  test("help COMMAND is what COMMAND --help is", async () => {
+    for (const name of ["run", "policy tree", "policy"]) {
+      const asked = await agentfense(["help", ...name.split(" ")]);
+      expect(asked).toEqual(await agentfense([...name.split(" "), "--help"]));
+      expect(asked).toMatchObject({ code: 0, stderr: "" });
+      expect(asked.stdout).toContain(`Usage: agentfense ${name} `);
+    }
+  });
+
+  test("help and completion load nothing of the engine, the server or the network", async () => {
+    for (const args of [["--help"], ["--version"], ["completion", "bash"], ["policy", "--help"], ["help", "init"]]) {
+      const { loaded, code } = await modulesLoadedBy(args);
+      expect({ code, args }).toEqual({ code: 0, args });
+      expect(loaded.filter((url) => /packages\/(server|fuse|protocol)\/|koffi|@connectrpc/.test(url))).toEqual([]);
+      expect(loaded.some((url) => url.endsWith("/main.ts"))).toBe(true);
+    }
   });
 
   test("a family lists its own commands", async () => {
@@ -34,17 +65,42 @@ describe("help and version", () => {
 
 describe("a command given wrongly ends with 2, a reason and a hint", () => {
   test.each([
-    [["moutn"], "unknown command moutn", "agentfense --help"],
+    [["moutn"], "unknown command moutn", "did you mean mount?"],
+    [["frobnicate"], "unknown command frobnicate; there are: run, shell,", "agentfense --help"],
     [["--frobnicate"], "unknown option --frobnicate", "agentfense --help"],
-    [["policy"], "policy needs a subcommand", "agentfense --help"],
-    [["policy", "expalin"], "unknown command policy expalin", "agentfense --help"],
+    [["--hlep"], "unknown option --hlep", "did you mean --help?"],
+    [["policy"], "policy needs a subcommand", "agentfense policy --help"],
+    [["policy", "expalin"], "unknown command policy expalin", "did you mean policy explain?"],
+    [["help", "moutn"], "unknown command moutn", "did you mean mount?"],
     [["mount", "--frobnicate", "a", "b"], "Unknown option '--frobnicate'", "agentfense mount --help"],
+    [["mount", "--no-xattr", "a", "b"], "Unknown option '--no-xattr'", "did you mean --no-xattrs?"],
+    [["run", "--presett", "x", "--", "true"], "Unknown option '--presett'", "did you mean --preset?"],
+    [["policy", "tree", "--preset", "agent-sfae", "/"], 'no preset "agent-sfae"', "did you mean agent-safe?"],
     [["policy", "tree"], "policy tree takes one directory", "agentfense policy tree --help"],
+    [["completion"], "completion takes a shell: bash, zsh, fish", "agentfense completion --help"],
+    [["completion", "zhs"], "no completion for zhs", "did you mean zsh?"],
     [["\u001b[31mred"], "unknown command \\x1b[31mred", "agentfense --help"],
   ])("agentfense %j", async (args, reason, hint) => {
     const { code, stdout, stderr } = await agentfense(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toContain(`agentfense: ${reason}`);
-    expect(stderr).toContain(`Try: ${hint}\n`);
+    expect(stderr).toMatch(/^agentfense: .*\nhint: .*\n$/s);
+    expect(stderr).toContain(`agentfense: ${reason}`.replace("agentfense: no preset", "no preset"));
+    expect(stderr).toContain(`\nhint: ${hint}\n`);
   });
 });
+
+/** The URLs of the modules that a command line loads. */
+async function modulesLoadedBy(args: readonly string[]) {
+  const place = await scratch();
+  const record = join(place, "loaded");
+  const hook = join(place, "hook.mjs");
+  await writeFile(
+    hook,
+    `import { appendFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(record)}, url + "\\n"); return next(url, context); } });
+`,
+  );
+  const { code } = await agentfense(args, { env: { NODE_OPTIONS: `--import=${hook}` } });
+  return { code, loaded: (await readFile(record, "utf8")).split("\n") };
+}

@@ -65,7 +65,7 @@ test.each(WRONG)("%s: mount ends with 2 and leaves nothing", async (_what, args,
 
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toContain(reason);
-  expect(stderr).toContain("Try: agentfense mount --help\n");
+  expect(stderr).toMatch(/\nhint: (agentfense mount --help|did you mean agent-safe\?)\n$/);
   expect(await readdir(place, { recursive: true })).toEqual(before);
   expect(await readdir(temporary)).toEqual([]);
 });

@@ -53,7 +53,7 @@ test.each(WRONG)("%s: ends with 2 and leaves nothing", async (_what, args, reaso
 
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toContain(reason);
-  expect(stderr).toContain(`Try: agentfense ${args[0]} --help\n`);
+  expect(stderr).toMatch(new RegExp(`\nhint: (agentfense ${args[0]} --help|did you mean agent-safe\\?)\n$`));
   expect(await readdir(cwd, { recursive: true })).toEqual(["project", "project/README.md"]);
   expect(await readdir(temporary)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { type Event, EventSchema } from "@agentfense/protocol/event";
 import { print } from "../output.ts";
 import { jsonOf, printJsonLine, showTime } from "../remote/show.ts";
-import { printable } from "../terminal.ts";
+import { type Paint, paintFor, printable, type Style } from "../terminal.ts";
 
 /** The filters that listing and watching have in common, for `parseArguments`. */
 export const FILTER_OPTIONS = {
@@ -48,8 +48,16 @@ function eventLine(event: Event): string {
     ...subjects,
     ...facts,
   ];
+  const paint = paintFor(process.stdout, process.env);
   return words
     .filter((word) => word !== "")
-    .map(printable)
+    .map((word) => paintWord(printable(word), paint))
     .join("  ");
+}
+
+const LEVEL_STYLES: Readonly<Record<string, Style>> = { "warn ": "doubtful", error: "bad" };
+
+function paintWord(word: string, paint: Paint): string {
+  const style = LEVEL_STYLES[word];
+  return style === undefined ? word : paint(style, word);
 }

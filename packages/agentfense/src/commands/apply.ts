@@ -1,10 +1,12 @@
 import { type ApplyReport, applyChanges, type ChangeReport } from "@agentfense/server";
+import { paintMark } from "../changes/colours.ts";
 import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
 import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
 import { type Command, type ExitCode, parseArguments } from "../command.ts";
 import { print } from "../output.ts";
+import { Progress } from "../progress/progress.ts";
 import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
-import { printable } from "../terminal.ts";
+import { type Paint, paintFor, printable } from "../terminal.ts";
 
 const HELP = `Usage: agentfense apply --delta DELTA [OPTIONS] DIR [PATH…]
 
@@ -34,20 +36,24 @@ export const apply: Command = { help: HELP, run };
 async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   const [given, ...paths] = positionals;
-  const { policy } = await chooseRules(values);
   const { delta, directory } = await requirePlaces(values.delta, given);
+  const { policy } = await chooseRules(values, directory);
+  using progress = new Progress(process.stderr, "applying");
   const report = await applyChanges({
     delta,
     lower: directory,
     rules: policy.rules,
     dryRun: values["dry-run"] === true,
+    onProgress: (done) => progress.count(done, undefined, "changes"),
     ...(paths.length > 0 && { paths }),
   }).catch(explainRefusal);
-  await print(values.json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
+  await print(
+    values.json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report, paintFor(process.stdout, process.env)),
+  );
   return report.changes.every(({ outcome }) => outcome === "applied") ? 0 : 1;
 }
 
-function describe(report: ApplyReport): string {
+function describe(report: ApplyReport, paint: Paint): string {
   const { changes, dryRun } = report;
   if (changes.length === 0) return "no changes\n";
   const count = (outcome: string): number => changes.filter((change) => change.outcome === outcome).length;
@@ -57,10 +63,10 @@ function describe(report: ApplyReport): string {
     ...(refused > 0 ? [`${refused} refused`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
-  return `${changes.map(line).join("\n")}\n${total.join(", ")}\n`;
+  return `${changes.map((change) => line(change, paint)).join("\n")}\n${total.join(", ")}\n`;
 }
 
-function line(change: ChangeReport): string {
+function line(change: ChangeReport, paint: Paint): string {
   const remarks = [
     ...(change.outcome === "applied" ? [] : [change.outcome]),
     ...(change.reason === undefined ? [] : [printable(change.reason)]),
@@ -68,5 +74,5 @@ function line(change: ChangeReport): string {
     ...(change.sensitive ? ["the host may run or trust this unasked"] : []),
   ];
   const mark = change.sensitive ? "!" : " ";
-  return `${KIND_LETTERS[change.kind]}${mark} ${shownPath(change)}${remarks.length > 0 ? `  (${remarks.join("; ")})` : ""}`;
+  return `${paintMark(KIND_LETTERS[change.kind], mark, paint)} ${shownPath(change)}${remarks.length > 0 ? `  (${remarks.join("; ")})` : ""}`;
 }

@@ -44,6 +44,8 @@ async function run(args: readonly string[]): Promise<ExitCode> {
 
 async function requireFile(path: string): Promise<void> {
   await stat(path).catch((error: NodeJS.ErrnoException) => {
-    throw new CommandFailure(`there is no database at ${path} (${error.code}); is this the server's configuration?`);
+    throw new CommandFailure(`there is no database at ${path} (${error.code})`, {
+      hint: "is this the server's configuration? give it with --config",
+    });
   });
 }

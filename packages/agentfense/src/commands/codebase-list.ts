@@ -1,7 +1,8 @@
 import { CodebaseSchema } from "@agentfense/protocol/codebase";
 import { remoteCommand } from "../remote/command.ts";
 import { everyPage, PAGE_SIZE } from "../remote/pages.ts";
-import { jsonOf, printJson, printTable, showSize, showTime } from "../remote/show.ts";
+import { jsonOf, printJson, showSize, showTime } from "../remote/show.ts";
+import { printTable } from "../table/table.ts";
 
 const HELP = `Usage: agentfense codebase list [OPTIONS]
 

@@ -1,21 +1,23 @@
 import { basename } from "node:path";
+import { SandboxClient, UploadError } from "@agentfense/sdk";
+import { type Selection, selectEntries, sendEntries } from "@agentfense/sdk/engine";
 import { counted } from "../changes/table.ts";
-import { UsageError } from "../command.ts";
+import { CommandFailure, UsageError } from "../command.ts";
 import { print, warn } from "../output.ts";
+import { Progress } from "../progress/progress.ts";
+import { announcePolicy, findPolicy } from "../project-policy.ts";
 import { remoteCommand } from "../remote/command.ts";
 import { chooseOwner } from "../remote/owner.ts";
-import type { Server } from "../remote/server.ts";
 import { printJson, showSize } from "../remote/show.ts";
 import { parseVersion } from "../remote/version.ts";
 import { printable } from "../terminal.ts";
-import { selectEntries, sendEntries } from "../upload/upload.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 
 const HELP = `Usage: agentfense codebase upload [OPTIONS] DIR
 
 Uploads DIR as one version of a codebase, all or nothing, and sends only what the server does not have yet. Modes, links
 (as links, never followed) and empty directories are kept. What .gitignore and .agentfenseignore files in DIR and below
-say is left out (the latter in the same form, and with the last word), and so is .git.
+say is left out (the latter in the same form, and with the last word), and so is .git, and what .agentfense.yaml ignores.
 
   --codebase ID     into this one; without it a new codebase is made
   --name NAME       of a new codebase (default: the name of DIR)
@@ -50,8 +52,12 @@ export const codebaseUpload = remoteCommand({
       throw new UsageError("--name and --owner are for a new codebase; leave them out with --codebase");
     }
     const top = await resolveDirectory(given);
-    const selection = await selectEntries(top, {
-      ignoreFiles: values.ignore !== false,
+    const heedful = values.ignore !== false;
+    const policy = await findPolicy(top, { policy: heedful });
+    if (policy?.ignore !== undefined) announcePolicy(["ignore"]);
+    const selection = await select(top, {
+      ignoreFiles: heedful,
+      ...(policy?.ignore !== undefined && { ignore: policy.ignore }),
       includeGit: values["include-git"] === true,
       skipUnreadable: values["skip-unreadable"] === true,
     });
@@ -62,52 +68,66 @@ export const codebaseUpload = remoteCommand({
       name: values.name ?? basename(top),
       owner: chooseOwner(server, values.owner),
     };
-    const { result, filesSent, bytesSent } = await inCodebase(server, place, (codebaseId) =>
-      sendEntries(server, top, selection, {
-        codebaseId,
+    const client = new SandboxClient({ engine: server.engine });
+    using progress = new Progress(process.stderr, "uploading");
+    const uploaded = await inCodebase(client, place, async (codebaseId) => ({
+      codebaseId,
+      ...(await sendEntries(client, codebaseId, top, selection, {
         replaceAll: values.delete === true,
         message: values.message ?? "",
-        baseVersion: parseVersion(values["base-version"], "--base-version"),
-      }),
-    );
-    const files = selection.entries.filter(({ kind }) => kind !== "directory").length;
+        baseVersion: Number(parseVersion(values["base-version"], "--base-version")),
+        onProgress: ({ doneBytes, totalBytes }) => progress.show(doneBytes, totalBytes),
+      })),
+    }));
+    const { codebaseId, version, filesChanged, files, bytes, filesSent, bytesSent, leftOut } = uploaded;
     if (json) {
-      const { codebaseId, version, filesChanged } = result;
-      const { bytes, leftOut } = selection;
-      await printJson({
-        codebaseId,
-        version: Number(version),
-        filesChanged,
-        files,
-        bytes,
-        filesSent,
-        bytesSent,
-        leftOut,
-      });
+      await printJson({ codebaseId, version, filesChanged, files, bytes, filesSent, bytesSent, leftOut });
     } else {
       const sent = `${counted(filesSent, "file")} (${showSize(bytesSent)}) sent`;
-      await print(
-        `${result.codebaseId}  version ${result.version}, ${counted(files, "file")} (${showSize(selection.bytes)}), ${sent}\n`,
-      );
+      await print(`${codebaseId}  version ${version}, ${counted(files, "file")} (${showSize(bytes)}), ${sent}\n`);
     }
     return 0;
   },
 });
 
+/** Reads the directory. What cannot be read is told in the words of the command line. */
+async function select(top: string, options: Parameters<typeof selectEntries>[1]): Promise<Selection> {
+  using progress = new Progress(process.stderr, "reading");
+  try {
+    return await selectEntries(top, {
+      ...options,
+      onProgress: ({ doneBytes, totalBytes }) => progress.show(doneBytes, totalBytes),
+    });
+  } catch (error) {
+    if (error instanceof UploadError && error.unreadable.length > 0) {
+      throw new CommandFailure(describeUnreadable(error.unreadable), {
+        hint: "leave them out with --skip-unreadable",
+      });
+    }
+    throw error;
+  }
+}
+
+const NAMED = 10;
+
+function describeUnreadable(paths: readonly string[]): string {
+  const named = paths.slice(0, NAMED).map((path) => `  ${printable(path)}`);
+  const more = paths.length > NAMED ? [`  and ${paths.length - NAMED} more`] : [];
+  return ["these cannot be read:", ...named, ...more].join("\n");
+}
+
 /** Works on the codebase asked for, or on a new one, which goes away again when the work fails. */
 async function inCodebase<T>(
-  server: Server,
+  client: SandboxClient,
   { codebase, name, owner }: { readonly codebase: string | undefined; readonly name: string; readonly owner: string },
   work: (codebaseId: string) => Promise<T>,
 ): Promise<T> {
   if (codebase !== undefined) return await work(codebase);
-  const { id } = await server.codebases.createCodebase({ name, ownerId: owner });
+  const { id } = await client.createCodebase({ name, ownerId: owner });
   try {
     return await work(id);
   } catch (error) {
-    await server.codebases
-      .deleteCodebase({ codebaseId: id })
-      .catch(() => warn(`the new codebase ${id} is left, empty`));
+    await client.deleteCodebase(id).catch(() => warn(`the new codebase ${id} is left, empty`));
     throw error;
   }
 }

@@ -1,12 +1,14 @@
 import { type Version, VersionSchema } from "@agentfense/protocol/codebase";
+import { paintMark } from "../changes/colours.ts";
 import { print } from "../output.ts";
 import { remoteCommand } from "../remote/command.ts";
 import { everyPage, PAGE_SIZE } from "../remote/pages.ts";
 import type { Server } from "../remote/server.ts";
-import { jsonOf, printJson, printRecord, printTable, showSize, showTime } from "../remote/show.ts";
+import { jsonOf, printJson, showSize, showTime } from "../remote/show.ts";
 import { parseVersion } from "../remote/version.ts";
 import { CHANGE_KINDS, ORIGINS, wordFor } from "../remote/words.ts";
-import { printable } from "../terminal.ts";
+import { printRecord, printTable } from "../table/table.ts";
+import { paintFor, printable } from "../terminal.ts";
 
 const HELP = `Usage: agentfense codebase versions [OPTIONS] CODEBASE [VERSION]
 
@@ -66,8 +68,10 @@ async function showVersion(version: Version, json: boolean): Promise<void> {
     ["files", String(version.fileCount)],
     ["size", showSize(version.size)],
   ]);
+  const paint = paintFor(process.stdout, process.env);
   for (const { kind, path, size } of version.changes) {
-    await print(`${wordFor(CHANGE_KINDS, kind).charAt(0).toUpperCase()}  ${printable(path)}  ${showSize(size)}\n`);
+    const letter = wordFor(CHANGE_KINDS, kind).charAt(0).toUpperCase();
+    await print(`${paintMark(letter, " ", paint)} ${printable(path)}  ${showSize(size)}\n`);
   }
   for (const { path, replacedVersion, replacedSandboxId } of version.conflicts) {
     const whose = replacedSandboxId === "" ? "" : ` of sandbox ${printable(replacedSandboxId)}`;

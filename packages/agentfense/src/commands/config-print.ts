@@ -1,7 +1,8 @@
 import { describeConfiguration } from "@agentfense/server";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
-import { printJson, printTable } from "../remote/show.ts";
+import { printJson } from "../remote/show.ts";
 import { readConfiguration, SETTING_OPTIONS, SETTINGS_HELP, withTwoDashes } from "../serve/configuration.ts";
+import { printTable } from "../table/table.ts";
 
 const HELP = `Usage: agentfense config print [OPTIONS]
 

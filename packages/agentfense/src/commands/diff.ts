@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { diffChanges, encodeText, type FileDiff } from "@agentfense/server";
+import { paintDiff, paintMark } from "../changes/colours.ts";
 import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
 import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { print } from "../output.ts";
-import { printableSentence } from "../terminal.ts";
+import { type Paint, paintFor } from "../terminal.ts";
 
 const HELP = `Usage: agentfense diff --delta DELTA [OPTIONS] DIR [PATH…]
 
@@ -43,7 +44,8 @@ type Form = (changes: AsyncIterable<FileDiff>) => Promise<void>;
 
 const FORMS: Readonly<Record<"text" | "stat" | "json" | "raw", Form>> = {
   async text(changes) {
-    for await (const { text } of changes) await print(printableText(text));
+    const paint = paintFor(process.stdout, process.env);
+    for await (const { text } of changes) await print(paintDiff(text, paint));
   },
   async raw(changes) {
     for await (const { text } of changes) await printBytes(encodeText(text));
@@ -54,19 +56,20 @@ const FORMS: Readonly<Record<"text" | "stat" | "json" | "raw", Form>> = {
     await print(`${JSON.stringify(rows, undefined, 2)}\n`);
   },
   async stat(changes) {
+    const paint = paintFor(process.stdout, process.env);
     const total = { changes: 0, added: 0, removed: 0 };
     for await (const change of changes) {
       total.changes += 1;
       total.added += change.linesAdded;
       total.removed += change.linesRemoved;
-      await print(`${statLine(change)}\n`);
+      await print(`${statLine(change, paint)}\n`);
     }
     const lines = total.added + total.removed > 0 ? `, +${total.added} -${total.removed}` : "";
     await print(total.changes === 0 ? "no changes\n" : `${counted(total.changes, "change")}${lines}\n`);
   },
 };
 
-function statLine(change: FileDiff): string {
+function statLine(change: FileDiff, paint: Paint): string {
   const remarks = {
     lines: `+${change.linesAdded} -${change.linesRemoved}`,
     binary: "binary",
@@ -75,12 +78,7 @@ function statLine(change: FileDiff): string {
   };
   const remark = remarks[change.shows];
   const mark = change.sensitive ? "!" : " ";
-  return `${KIND_LETTERS[change.kind]}${mark} ${shownPath(change)}${remark === "" ? "" : `  ${remark}`}`;
-}
-
-/** Lines stay lines and tabs tabs; everything else that would move the cursor or hide text is escaped. */
-function printableText(text: string): string {
-  return text.replace(/[^\n\t]+/g, printableSentence);
+  return `${paintMark(KIND_LETTERS[change.kind], mark, paint)} ${shownPath(change)}${remark === "" ? "" : `  ${remark}`}`;
 }
 
 /** As `print`, for bytes that need not be text. */

@@ -1,6 +1,7 @@
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { KEEPER_HELP, KEEPER_OPTIONS, openKeeper } from "../keys/choose.ts";
-import { printJson, printTable } from "../remote/show.ts";
+import { printJson } from "../remote/show.ts";
+import { printTable } from "../table/table.ts";
 
 const HELP = `Usage: agentfense key list [OPTIONS]
 

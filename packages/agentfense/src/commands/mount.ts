@@ -108,9 +108,10 @@ async function readRequest(args: readonly string[]) {
     ...(passthrough === undefined ? {} : { passthrough }),
     ...(xattrs === undefined ? {} : { xattrs }),
   };
-  const { policy, label } = await chooseRules(values);
+  const place = await resolveDirectory(directory);
+  const { policy, label } = await chooseRules(values, place);
   return {
-    directory: await resolveDirectory(directory),
+    directory: place,
     mountPoint,
     keptDelta: values.delta === undefined ? undefined : await resolveDelta(values.delta),
     rules: policy.rules,

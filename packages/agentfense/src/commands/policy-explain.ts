@@ -26,8 +26,9 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   if (directory === undefined || paths.length === 0) {
     throw new UsageError("policy explain takes a directory and one or more paths in it");
   }
-  const { policy } = await chooseRules(values);
-  const root = rootEntry(await resolveDirectory(directory), policy.root);
+  const place = await resolveDirectory(directory);
+  const { policy } = await chooseRules(values, place);
+  const root = rootEntry(place, policy.root);
   const answers = paths.map(workspaceNames).map((names) => ({
     explanation: policy.explain(`/${names.join("/")}`),
     entry: findEntry(root, names),

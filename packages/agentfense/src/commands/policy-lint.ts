@@ -1,9 +1,10 @@
-import { type LintFinding, lint, type TreeEntry } from "@agentfense/permission";
+import { lint, type TreeEntry } from "@agentfense/permission";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { print } from "../output.ts";
+import { describeFindings, isReadableSecret } from "../policy/findings.ts";
 import { rootEntry, tryEntriesOf, type ViewEntry } from "../policy/workspace-view.ts";
 import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
-import { paintFor, printable, printableSentence } from "../terminal.ts";
+import { paintFor, printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 
 const HELP = `Usage: agentfense policy lint [OPTIONS] DIR
@@ -26,18 +27,19 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   const [directory, ...surplus] = positionals;
   if (directory === undefined || surplus.length > 0) throw new UsageError("policy lint takes one directory");
-  const { policy } = await chooseRules(values);
-  const root = rootEntry(await resolveDirectory(directory), policy.root);
+  const place = await resolveDirectory(directory);
+  const { policy, rules } = await chooseRules(values, place);
+  const root = rootEntry(place, policy.root);
 
   const unseen: string[] = [];
-  const findings = lint(policy.rules, walk(root, unseen));
+  const findings = lint(rules, walk(root, unseen));
   for (const reason of unseen) process.stderr.write(`agentfense: not checked: ${reason}\n`);
-  await (values.json ? print(`${JSON.stringify(findings, undefined, 2)}\n`) : printText(findings, values.all === true));
+  await print(
+    values.json
+      ? `${JSON.stringify(findings, undefined, 2)}\n`
+      : describeFindings(findings, { all: values.all === true, paint: paintFor(process.stdout, process.env) }),
+  );
   return findings.some(isReadableSecret) || unseen.length > 0 ? 1 : 0;
-}
-
-function isReadableSecret({ kind, severity }: LintFinding): boolean {
-  return kind === "secret-visible" && severity === "warning";
 }
 
 /** Everything below a directory, parents before children; what cannot be read is noted in `unseen`. */
@@ -48,16 +50,4 @@ function* walk(directory: ViewEntry, unseen: string[]): Generator<TreeEntry> {
     yield { path: entry.path, type: entry.type };
     if (entry.type === "directory") yield* walk(entry, unseen);
   }
-}
-
-async function printText(findings: readonly LintFinding[], all: boolean): Promise<void> {
-  const paint = paintFor(process.stdout, process.env);
-  const shown = all ? findings : findings.filter(({ severity }) => severity === "warning");
-  for (const { severity, kind, message } of shown) {
-    const label = `${severity === "warning" ? "warning" : "remark"}: ${kind}`;
-    await print(`${paint(severity === "warning" ? "view" : "faint", label)}: ${printableSentence(message)}\n`);
-  }
-  const hidden = findings.length - shown.length;
-  const count = shown.length === 0 ? "nothing wrong" : `${shown.length} found`;
-  await print(`${count}${hidden === 0 ? "" : `; ${hidden} remarks with --all`}\n`);
 }

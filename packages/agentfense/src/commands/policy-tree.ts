@@ -37,8 +37,9 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const [directory, ...surplus] = positionals;
   if (directory === undefined || surplus.length > 0) throw new UsageError("policy tree takes one directory");
   const depth = parseCount(values.depth ?? "3", "--depth") || Number.POSITIVE_INFINITY;
-  const { policy } = await chooseRules(values);
-  const root = rootEntry(await resolveDirectory(directory), policy.root);
+  const place = await resolveDirectory(directory);
+  const { policy } = await chooseRules(values, place);
+  const root = rootEntry(place, policy.root);
   const lines = walk(root, { all: values.all === true, depth }, "", "");
   await (values.json ? printJson(lines) : printText(lines, paintFor(process.stdout, process.env)));
   return 0;

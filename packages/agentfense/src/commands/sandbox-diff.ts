@@ -1,10 +1,11 @@
 import { FileDiffSchema } from "@agentfense/protocol/sandbox";
+import { paintDiff } from "../changes/colours.ts";
 import { UsageError } from "../command.ts";
 import { print } from "../output.ts";
 import { changeLine } from "../remote/change-view.ts";
 import { remoteCommand } from "../remote/command.ts";
 import { jsonOf, printJsonLine } from "../remote/show.ts";
-import { printableSentence } from "../terminal.ts";
+import { paintFor } from "../terminal.ts";
 
 const HELP = `Usage: agentfense sandbox diff [OPTIONS] SANDBOX [PATH…]
 
@@ -22,10 +23,11 @@ export const sandboxDiff = remoteCommand({
   more: { name: "PATH" },
   async run({ server, values, given: [sandboxId], more, json }) {
     if (values.raw && process.stdout.isTTY) throw new UsageError("--raw goes to a file or a pipe, not to a terminal");
+    const paint = paintFor(process.stdout, process.env);
     for await (const diff of server.sandboxes.diffChanges({ sandboxId, paths: [...more] })) {
       if (json) await printJsonLine(jsonOf(FileDiffSchema, diff));
       else if (values.raw) await print(diff.unified);
-      else if (diff.unified !== "") await print(diff.unified.replace(/[^\n\t]+/g, printableSentence));
+      else if (diff.unified !== "") await print(paintDiff(diff.unified, paint));
       else if (diff.change !== undefined) {
         await print(`${changeLine(diff.change)}  (${diff.binary ? "binary" : "not shown"})\n`);
       }

@@ -35,7 +35,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
 
   const server = await openServer(config, { log }).catch((error: unknown) => {
-    throw new CommandFailure(`the server cannot start: ${describe(error)}`);
+    throw failure("the server cannot start", error);
   });
   await print(addressLine(server));
   const failed = await servesUntil(stop.signal, server);
@@ -45,8 +45,9 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     ...(failed === undefined ? { signal: String(stop.signal.reason) } : {}),
   });
   const inTime = await shutsDown(server);
-  if (failed !== undefined) throw new CommandFailure(`the server cannot run: ${describe(failed)}`);
-  if (inTime) return 0;
+  if (failed !== undefined) throw failure("the server cannot run", failed);
+  // Everything of ours is closed, but a timer that a library keeps for a client's deadline would hold the process.
+  if (inTime) return process.exit(0);
   process.stderr.write("agentfense: not everything ended in time; the next start cleans up\n");
   return process.exit(1);
 }
@@ -76,8 +77,8 @@ async function shutsDown(server: RunningServer): Promise<boolean> {
   }
 }
 
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const hint = "hint" in error && typeof error.hint === "string" ? `\n${error.hint}` : "";
-  return `${error.message}${hint}`;
+function failure(what: string, error: unknown): CommandFailure {
+  if (!(error instanceof Error)) return new CommandFailure(`${what}: ${String(error)}`);
+  const hint = "hint" in error && typeof error.hint === "string" ? error.hint : undefined;
+  return new CommandFailure(`${what}: ${error.message}`, { hint });
 }

@@ -2,9 +2,9 @@ import type { Finding, RealRuntime } from "@agentfense/server";
 import { type Paint, printableSentence } from "../terminal.ts";
 
 const MARKS = {
-  ok: { sign: "✓", style: "write" },
-  warning: { sign: "!", style: "view" },
-  failure: { sign: "✗", style: "none" },
+  ok: { sign: "✓", style: "good" },
+  warning: { sign: "!", style: "doubtful" },
+  failure: { sign: "✗", style: "bad" },
 } as const;
 
 /** One line per finding, with the fix behind it, and a last line with what works. */

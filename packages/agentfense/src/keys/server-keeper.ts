@@ -1,5 +1,5 @@
 import type { Key } from "@agentfense/protocol/system";
-import type { Endpoint } from "../remote/endpoint.ts";
+import type { Endpoint } from "@agentfense/sdk/engine";
 import { explainingFailures } from "../remote/failure.ts";
 import { connectTo } from "../remote/server.ts";
 import { showTime } from "../remote/show.ts";

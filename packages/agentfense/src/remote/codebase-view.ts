@@ -6,7 +6,8 @@ import {
 } from "@agentfense/protocol/codebase";
 import { counted } from "../changes/table.ts";
 import { print } from "../output.ts";
-import { jsonOf, printJson, printRecord, showSize, showTime } from "./show.ts";
+import { printRecord } from "../table/table.ts";
+import { jsonOf, printJson, showSize, showTime } from "./show.ts";
 
 export async function showCodebase(codebase: Codebase, json: boolean): Promise<void> {
   if (json) return printJson(jsonOf(CodebaseSchema, codebase));

@@ -43,7 +43,9 @@ async function follow(outputs: AsyncIterable<ExecOutput>, outlet: Outlet): Promi
       return exitCode;
     }
   }
-  throw new CommandFailure("the server ended the stream without saying how the command ended", NOT_RUN);
+  throw new CommandFailure("the server ended the stream without saying how the command ended", {
+    exitCode: NOT_RUN,
+  });
 }
 
 class Passer implements Outlet {

@@ -1,5 +1,6 @@
 import { type FileInfo, FileInfoSchema } from "@agentfense/protocol/codebase";
-import { jsonOf, printJson, printTable, showSize, showTime } from "./show.ts";
+import { printTable } from "../table/table.ts";
+import { jsonOf, printJson, showSize, showTime } from "./show.ts";
 import { PERMISSIONS, wordFor } from "./words.ts";
 
 /** Files of a codebase or of a sandbox's view, one a line. */

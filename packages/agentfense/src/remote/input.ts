@@ -13,9 +13,9 @@ export async function readInput(): Promise<Uint8Array | undefined> {
   for await (const piece of input) {
     size += (piece as Buffer).length;
     if (size > MOST_INPUT) {
-      throw new CommandFailure(
-        "more input than a command can be given (3 MiB); write it to a file of the sandbox first",
-      );
+      throw new CommandFailure("more input than a command can be given (3 MiB)", {
+        hint: "write it to a file of the sandbox first: agentfense sandbox write",
+      });
     }
     pieces.push(piece as Buffer);
   }

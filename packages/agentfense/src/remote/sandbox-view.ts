@@ -1,8 +1,9 @@
 import type { PermissionRule } from "@agentfense/protocol/common";
 import { type ResourceLimits, type Sandbox, SandboxSchema } from "@agentfense/protocol/sandbox";
 import { print } from "../output.ts";
+import { printRecord, printTable } from "../table/table.ts";
 import { printable } from "../terminal.ts";
-import { jsonOf, printJson, printRecord, printTable, showSize, showTime } from "./show.ts";
+import { jsonOf, printJson, showSize, showTime } from "./show.ts";
 import { NETWORKS, PATTERN_TYPES, PERMISSIONS, RUNTIMES, SANDBOX_STATES, SYNC_MODES, wordFor } from "./words.ts";
 
 export async function showSandbox(sandbox: Sandbox, json: boolean): Promise<void> {

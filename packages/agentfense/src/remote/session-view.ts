@@ -1,5 +1,6 @@
 import { type Session, SessionSchema } from "@agentfense/protocol/sandbox";
-import { jsonOf, printJson, printRecord, printTable, showTime } from "./show.ts";
+import { printRecord, printTable } from "../table/table.ts";
+import { jsonOf, printJson, showTime } from "./show.ts";
 import { SESSION_STATES, wordFor } from "./words.ts";
 
 export async function showSession(session: Session, json: boolean): Promise<void> {

@@ -2,7 +2,8 @@ import { type ApplyReport, applyChanges, type Change, listChanges } from "@agent
 import { explainRefusal } from "../changes/kept-delta.ts";
 import { counted } from "../changes/table.ts";
 import { warn } from "../output.ts";
-import { printable, printableSentence } from "../terminal.ts";
+import { Progress } from "../progress/progress.ts";
+import { type Paint, paintFor, printable, printableSentence } from "../terminal.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** What became of the changes at the end of a run. */
@@ -19,13 +20,17 @@ export async function settleChanges(
   { exitCode, signal }: { readonly exitCode: number; readonly signal: AbortSignal },
 ): Promise<Settlement> {
   const changes: Change[] = [];
+  using listing = new Progress(process.stderr, "looking for changes");
   for await (const change of listChanges({ delta, lowers: [request.directory] })) {
     signal.throwIfAborted();
     changes.push(change);
+    listing.count(changes.length, undefined, "found");
   }
   if (!isEarned(request, exitCode) || changes.length === 0) return { changes };
   const { directory: lower, rules } = request;
-  const report = await applyChanges({ delta, lower, rules, signal }).catch(explainRefusal);
+  using applying = new Progress(process.stderr, "applying");
+  const onProgress = (done: number): void => applying.count(done, changes.length, "changes");
+  const report = await applyChanges({ delta, lower, rules, signal, onProgress }).catch(explainRefusal);
   return { changes, applied: report.changes };
 }
 
@@ -43,7 +48,8 @@ export function reportChanges(request: SandboxRequest, { changes, applied }: Set
     return;
   }
   warn(`${counted(changes.length, "change")}:`);
-  printSome(changes.map(describeChange));
+  const paint = paintFor(process.stderr, process.env);
+  printSome(changes.map((change) => describeChange(change, paint)));
   if (applied !== undefined) reportApplied(request, applied);
   else if (request.apply === "success") {
     warn(`not written back, because the command ended with ${exitCode}; --apply=always does it all the same`);
@@ -72,9 +78,11 @@ function whereTheyAre({ keptDelta, directory, apply }: SandboxRequest): string {
   return `they are kept in ${printable(keptDelta)}; see them with: agentfense diff --delta ${delta} ${codebase}`;
 }
 
-function describeChange({ kind, path, type, size }: Change): string {
+const KIND_STYLES = { added: "good", modified: "doubtful", deleted: "bad", renamed: "notable" } as const;
+
+function describeChange({ kind, path, type, size }: Change, paint: Paint): string {
   const what = type === "directory" ? "/" : kind === "deleted" ? "" : ` (${size} bytes)`;
-  return `${kind.padEnd(9)} ${printable(path)}${what}`;
+  return `${paint(KIND_STYLES[kind], kind.padEnd(9))} ${printable(path)}${what}`;
 }
 
 function printSome(lines: readonly string[]): void {

@@ -1,6 +1,7 @@
 import { openIsolation, type Sandbox, SandboxError } from "@agentfense/server";
 import { CommandFailure, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
+import { PullProgress } from "../progress/pull.ts";
 import type { Interruption } from "./interruption.ts";
 import { LONGEST_TIMEOUT_MS } from "./quantities.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
@@ -31,12 +32,18 @@ export async function inSandbox<Result>(
     if (asksForLimits(request)) for (const sentence of isolation.degradations) warn(sentence);
     const workspace = { lowers: [request.directory], delta, rules: request.rules };
     const spec = { ...request.spec, runtime: request.runtime, workspaces: [workspace] };
-    await using sandbox = await isolation.create(spec, { signal, onProgress: warn });
+    await using sandbox = await pulling((onProgress) => isolation.create(spec, { signal, onProgress }));
     await sandbox.start({ signal });
     return await use(sandbox);
   } catch (error) {
     throw explained(error);
   }
+}
+
+/** Shows how far an image is that has to be fetched first. */
+async function pulling<Made>(make: (onProgress: (line: string) => void) => Promise<Made>): Promise<Made> {
+  using progress = new PullProgress(process.stderr);
+  return await make((line) => progress.take(line));
 }
 
 /** The disk limit is the file system's own and always holds. */
@@ -46,8 +53,9 @@ function asksForLimits({ limits }: SandboxRequest): boolean {
 
 function explained(error: unknown): unknown {
   if (!(error instanceof SandboxError)) return error;
-  const hint = error.hint === undefined ? "" : `\n${error.hint}`;
-  if (error.code === "INVALID_ARGUMENT") return new UsageError(`${error.message}${hint}`);
-  const doctor = error.code === "RUNTIME_UNAVAILABLE" ? "\nSee what is missing: agentfense doctor" : "";
-  return new CommandFailure(`${error.message}${hint}${doctor}`, NOT_RUN);
+  const { message } = error;
+  if (error.code === "INVALID_ARGUMENT") return new UsageError(message, { hint: error.hint });
+  const doctor = error.code === "RUNTIME_UNAVAILABLE" ? ["see what is missing: agentfense doctor"] : [];
+  const hint = [...(error.hint === undefined ? [] : [error.hint]), ...doctor].join("\n") || undefined;
+  return new CommandFailure(message, { exitCode: NOT_RUN, hint });
 }

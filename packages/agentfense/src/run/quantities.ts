@@ -1,3 +1,4 @@
+import { cpuQuotaOf } from "@agentfense/sdk/project";
 import { UsageError } from "../command.ts";
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, "": 1000, s: 1000, m: 60_000, h: 3_600_000 };
@@ -15,13 +16,10 @@ export function parseDuration(text: string, option: string): number {
   return milliseconds;
 }
 
-const PERIOD_US = 100_000;
-
 /** `0.5` CPUs as microseconds of CPU time in each 100 ms. */
 export function parseCpuQuota(text: string, option: string): number {
-  const quota = /^\d+(\.\d+)?$/.test(text) ? Math.round(Number(text) * PERIOD_US) : Number.NaN;
-  // The kernel takes no quota below a millisecond.
-  if (!(quota >= 1000 && quota <= 1024 * PERIOD_US)) {
+  const quota = cpuQuotaOf(text);
+  if (quota === undefined) {
     throw new UsageError(`${option} takes a number of CPUs such as 0.5 or 2, not ${JSON.stringify(text)}`);
   }
   return quota;

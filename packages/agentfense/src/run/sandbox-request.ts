@@ -3,11 +3,13 @@ import type { Rule } from "@agentfense/permission";
 import type { NetworkMode, SandboxLimits, SandboxSpec } from "@agentfense/server";
 import { parseArguments, UsageError } from "../command.ts";
 import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
-import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
+import { announcePolicy, findPolicy } from "../project-policy.ts";
+import { RULES_HELP, RULES_OPTIONS, rulesFor } from "../rules-option.ts";
 import { parseByteSize, parseCount } from "../size.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import { fillImpliedValues } from "./optional-values.ts";
+import { withProjectPart } from "./project-part.ts";
 import { parseCpuQuota, parseEnvironment } from "./quantities.ts";
 
 /** The options of `run` and `shell` alike. */
@@ -82,18 +84,27 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
   if (surplus.length > 0)
     throw new UsageError(`${command} takes one directory, not ${printable(positionals.join(" "))}`);
   const common = values as CommonValues;
-  const { policy } = await chooseRules(common);
-  const runtime = chooseRuntime(common);
-  const limits = readLimits(common);
+  const asked = {
+    runtime: common.runtime,
+    network: common.network as NetworkMode | undefined,
+    env: parseEnvironment(common.env ?? [], process.env),
+    limits: readLimits(common),
+  };
+  const place = await resolveDirectory(directory);
+  const project = await findPolicy(place, common);
+  const chosen = await rulesFor(common, project);
+  const { settings, taken } = await withProjectPart(asked, project);
+  const { limits, env, network = "none" } = settings;
+  const runtime = chooseRuntime(settings.runtime ?? "bwrap", common);
   const request: SandboxRequest = {
-    directory: await resolveDirectory(directory),
-    rules: policy.rules,
+    directory: place,
+    rules: chosen.policy.rules,
     runtime,
     limits,
     spec: {
       limits,
-      network: (common.network ?? "none") as NetworkMode,
-      env: parseEnvironment(common.env ?? [], process.env),
+      network,
+      env,
       ...(common.image === undefined ? {} : { image: common.image }),
       ...(common["oci-runtime"] === undefined ? {} : { ociRuntime: common["oci-runtime"] }),
       ...(common.root === undefined ? {} : { rootDirectory: await resolveDirectory(common.root, "--root") }),
@@ -105,6 +116,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
     apply: (common.apply ?? "never") as SandboxRequest["apply"],
   };
   if (request.keptDelta !== undefined) requireDeltaApart(request.directory, request.keptDelta);
+  announcePolicy([...(chosen.fromProject ? ["rules"] : []), ...taken]);
   return { request, values };
 }
 
@@ -119,8 +131,7 @@ const BELONGS_TO: readonly (readonly [option: keyof CommonValues, runtime: Sandb
   ["read-only-path", "bwrap"],
 ];
 
-function chooseRuntime(values: CommonValues): SandboxRequest["runtime"] {
-  const runtime = values.runtime ?? "bwrap";
+function chooseRuntime(runtime: string, values: CommonValues): SandboxRequest["runtime"] {
   if (runtime !== "bwrap" && runtime !== "docker") {
     throw new UsageError(`--runtime is bwrap or docker, not ${JSON.stringify(runtime)}`);
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { registryError } from "../../../../test/support/scripted-server.ts";
 import { agentfense } from "../run-cli.ts";
-import { registryError, scriptedServer } from "./scripted-server.ts";
+import { scriptedServer } from "./scripted-server.ts";
 
 const CODEBASE = {
   id: "cb_1",
@@ -60,7 +61,7 @@ describe("answers", () => {
   });
 });
 
-describe("errors are one line and exit code 1", () => {
+describe("errors are a line, perhaps a hint, and exit code 1", () => {
   test("the server's message with its hint", async () => {
     const server = await scriptedServer({
       sandboxes: {
@@ -72,7 +73,7 @@ describe("errors are one line and exit code 1", () => {
     expect(await server.run(["sandbox", "show", "sb_1"])).toEqual({
       code: 1,
       stdout: "",
-      stderr: "agentfense: sandbox not found\\x1b[0m (list them: agentfense sandbox list)\n",
+      stderr: "agentfense: sandbox not found\\x1b[0m\nhint: list them: agentfense sandbox list\n",
     });
   });
 
@@ -93,7 +94,8 @@ describe("errors are one line and exit code 1", () => {
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr:
-        "agentfense: nothing listens at http://127.0.0.1:1; is the server running? (agentfense serve, or --endpoint)\n",
+        "agentfense: nothing listens at http://127.0.0.1:1; is the server running?\n" +
+        "hint: start one with agentfense serve, or name another with --endpoint\n",
     });
   });
 

@@ -88,7 +88,7 @@ test("keys are made, listed and revoked over the API", async () => {
   expect((await server.run(["key", "revoke", "key_1"])).stdout).toBe("revoked key_1\n");
 });
 
-test("a server that goes away while we watch is one line", async () => {
+test("a server that goes away while we watch is one line and a hint", async () => {
   const server = await scriptedServer({
     events: {
       async *watchEvents(_request, { signal }) {
@@ -99,5 +99,5 @@ test("a server that goes away while we watch is one line", async () => {
     },
   });
   const { code, stderr } = await server.run(["audit", "watch"]);
-  expect({ code, lines: stderr.trim().split("\n").length }).toEqual({ code: 1, lines: 1 });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^agentfense: .*\nhint: .*\n$/) });
 });

@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { ExecOutput_OutputType as OutputType } from "@agentfense/protocol/sandbox";
 import { describe, expect, test } from "vitest";
+import { registryError } from "../../../../test/support/scripted-server.ts";
 import { start } from "../run-cli.ts";
-import { registryError, scriptedServer } from "./scripted-server.ts";
+import { scriptedServer } from "./scripted-server.ts";
 
 const bytes = (content: string) => Buffer.from(content);
 
@@ -63,7 +64,7 @@ describe("sandbox exec", () => {
     expect(await server.run(["sandbox", "exec", "sb_1", "--", "ls"])).toEqual({
       code: 125,
       stdout: "",
-      stderr: "agentfense: sandbox is not running (start it first: agentfense sandbox start ID)\n",
+      stderr: "agentfense: sandbox is not running\nhint: start it first: agentfense sandbox start ID\n",
     });
   });
 

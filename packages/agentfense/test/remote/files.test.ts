@@ -1,8 +1,9 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { registryError } from "../../../../test/support/scripted-server.ts";
 import { scratch } from "../run-cli.ts";
-import { registryError, scriptedServer } from "./scripted-server.ts";
+import { scriptedServer } from "./scripted-server.ts";
 
 describe("files", () => {
   test("a download goes to stdout, or to a file that is there when all of it arrived", async () => {

@@ -3,8 +3,9 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { EntryKind } from "@agentfense/protocol/codebase";
 import { describe, expect, test } from "vitest";
-import { makeTree } from "../upload/tree.ts";
-import { registryError, scriptedServer } from "./scripted-server.ts";
+import { registryError } from "../../../../test/support/scripted-server.ts";
+import { makeTree } from "../../../../test/support/upload-tree.ts";
+import { scriptedServer } from "./scripted-server.ts";
 
 /** Keeps what is uploaded, and asks only for content it does not have. */
 async function rememberingServer(options: { failing?: boolean } = {}) {
@@ -122,6 +123,18 @@ describe("codebase upload", () => {
     });
   });
 
+  test("what .agentfense.yaml ignores stays here, unless no notice is to be taken", async () => {
+    const server = await rememberingServer();
+    const top = await makeTree({ ".agentfense.yaml": 'version: 1\nignore: ["*.log"]\n', "a.log": "1", b: "2" });
+    const first = await server.run(["codebase", "upload", "--name", "n", top]);
+    expect(first).toMatchObject({ code: 0, stderr: "agentfense: ignore from .agentfense.yaml\n" });
+    expect((await server.run(["codebase", "upload", "--no-ignore", "--name", "n", top])).stderr).toBe("");
+    expect(server.batches.map(({ entries }) => [...entries.keys()].sort())).toEqual([
+      [".agentfense.yaml", "b"],
+      [".agentfense.yaml", "a.log", "b"],
+    ]);
+  });
+
   const asRoot = process.geteuid?.() === 0;
   const unreadable = `what cannot be read is an error that names it${asRoot ? "" : " (skipped: needs root to become another user)"}`;
   test.skipIf(!asRoot)(unreadable, async () => {
@@ -134,7 +147,8 @@ describe("codebase upload", () => {
     expect(await server.run(["codebase", "upload", top], { identity })).toEqual({
       code: 1,
       stdout: "",
-      stderr: "agentfense: these cannot be read (leave them out with --skip-unreadable):\n  closed\n  secret.txt\n",
+      stderr:
+        "agentfense: these cannot be read:\n  closed\n  secret.txt\nhint: leave them out with --skip-unreadable\n",
     });
     expect(server.calls).toEqual([]);
     const skipping = await server.run(["codebase", "upload", "--skip-unreadable", "--name", "n", top], { identity });

@@ -56,7 +56,7 @@ describe("config print", () => {
       expect(await agentfense([...command.split(" "), "--config", file])).toEqual({
         code: 2,
         stdout: "",
-        stderr: `agentfense: server.yaml:2: unknown key server.grpc_adr; did you mean grpc_addr?\nTry: agentfense ${command} --help\n`,
+        stderr: `agentfense: server.yaml:2: unknown key server.grpc_adr; did you mean grpc_addr?\nhint: agentfense ${command} --help\n`,
       });
     },
   );

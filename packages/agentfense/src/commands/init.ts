@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import { getPreset, lint, listPresets, PresetError } from "@agentfense/permission";
+import { DEFAULT_PRESET, POLICY_FILE, parseProjectPolicy, takenRules } from "@agentfense/sdk/project";
+import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
+import { findOutputs } from "../init/outputs.ts";
+import { policyText, summaryOf } from "../init/policy-text.ts";
+import { findSecrets } from "../init/secrets.ts";
+import { surveyDirectory } from "../init/survey.ts";
+import { writeNewFile } from "../init/write-file.ts";
+import { print, warn } from "../output.ts";
+import { describeFindings, isReadableSecret } from "../policy/findings.ts";
+import { paintFor, printable } from "../terminal.ts";
+import { resolveDirectory } from "../workspace-directory.ts";
+
+const HELP = `Usage: agentfense init [OPTIONS] [DIR]
+
+Looks at the project in DIR (default: where you are) and writes ${POLICY_FILE} for it: a preset, places where builds write,
+and what looks like a secret, hidden. Then checks the result as policy lint does. Follows no link, changes nothing else.
+
+  --preset NAME     the rules to begin with (default ${DEFAULT_PRESET}):
+${listPresets()
+  .map(({ name, description }) => `                      ${name.padEnd(13)}${description}`)
+  .join("\n")}
+  --force           replace a ${POLICY_FILE} that is there already
+  --stdout          print it and write nothing
+  -h, --help        this text
+
+Exit codes: 0, or 1 if a secret can be read all the same.
+`;
+
+const OPTIONS = {
+  preset: { type: "string" },
+  force: { type: "boolean" },
+  stdout: { type: "boolean" },
+} as const;
+
+export const init: Command = { help: HELP, run };
+
+async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [given = ".", ...surplus] = positionals;
+  if (surplus.length > 0) throw new UsageError("init takes one directory");
+  const preset = requirePreset(values.preset ?? DEFAULT_PRESET);
+  const directory = await resolveDirectory(given);
+
+  const { entries, complete } = surveyDirectory(directory);
+  if (!complete) warn(`only the first ${entries.length} entries of ${printable(directory)} were looked at`);
+  const found = { outputs: await findOutputs(directory, entries), secrets: findSecrets(entries) };
+  const path = join(directory, POLICY_FILE);
+  const text = policyText(preset, found);
+  const rules = takenRules({}, parseProjectPolicy(text, path));
+  const findings = lint(rules, entries);
+
+  if (values.stdout) await print(text);
+  else {
+    await writeNewFile(path, text, { replace: values.force === true });
+    await print(`wrote ${summaryOf(preset, found)}\n`);
+    const paint = paintFor(process.stdout, process.env);
+    await print(describeFindings(findings, { all: false, paint, seeAll: "agentfense policy lint --all" }));
+  }
+  return findings.some(isReadableSecret) ? 1 : 0;
+}
+
+function requirePreset(name: string): string {
+  try {
+    getPreset(name);
+  } catch (error) {
+    if (!(error instanceof PresetError)) throw error;
+    throw new UsageError(error.message, { slip: { given: name, known: listPresets().map((preset) => preset.name) } });
+  }
+  return name;
+}

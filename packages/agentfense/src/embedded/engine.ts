@@ -1,0 +1,147 @@
+import { ConnectionError, RuntimeUnavailableError } from "@agentfense/sdk";
+import { type Engine, sandboxError } from "@agentfense/sdk/engine";
+import type { EmbeddedServer } from "@agentfense/server/embedded";
+import type { Transport } from "@connectrpc/connect";
+import { heldTransport } from "./held-transport.ts";
+import { ProcessHold } from "./process-hold.ts";
+
+export interface EmbeddedEngineOptions {
+  /** What sandboxes may run in, the default one first; default: bwrap alone. */
+  readonly runtimes?: readonly [EmbeddedRuntime, ...EmbeddedRuntime[]] | undefined;
+  readonly docker?: EmbeddedDockerOptions | undefined;
+  /** Where the engine makes its directory for what sandboxes write; default: the system's place for temporary files. */
+  readonly stateDirectory?: string | undefined;
+  /** Networks that a sandbox may ask for; default: none and private. */
+  readonly networks?: readonly ("none" | "private" | "host")[] | undefined;
+  /** Of a command that names none; default 30 s. */
+  readonly defaultTimeoutMs?: number | undefined;
+  /** Default 10 min. */
+  readonly maxTimeoutMs?: number | undefined;
+  /** Told what an operator would be: what could not be cleaned up, what failed inside. Default: nobody. */
+  readonly log?: ((entry: EngineLogEntry) => void) | undefined;
+}
+
+export type EmbeddedRuntime = "bwrap" | "docker";
+
+export interface EmbeddedDockerOptions {
+  /** Of the Docker engine. */
+  readonly socketPath?: string;
+  /** Used when a sandbox names none. */
+  readonly image?: string;
+  /** Default false: only images that are there. */
+  readonly allowPull?: boolean;
+  readonly allowedImages?: readonly string[];
+}
+
+export interface EngineLogEntry {
+  readonly level: "info" | "warn" | "error";
+  readonly message: string;
+  readonly [fact: string]: unknown;
+}
+
+/**
+ * Sandboxes in this process: no server, no upload. It starts with the first call and keeps no process alive: when nobody
+ * waits for it any more the process ends, and everything with it, forgotten sandboxes included. However the process ends, no
+ * process and no mount is left.
+ */
+export class EmbeddedEngine implements Engine {
+  readonly name = "embedded";
+  readonly transport: Transport;
+  readonly #options: EmbeddedEngineOptions;
+  readonly #hold = new ProcessHold();
+  #server: Promise<EmbeddedServer> | undefined;
+  #closing: Promise<void> | undefined;
+
+  private constructor(options: EmbeddedEngineOptions) {
+    this.#options = options;
+    this.transport = heldTransport(async () => (await this.#started()).transport, this.#hold);
+  }
+
+  /** Starts nothing yet: what this machine lacks for it is told by the first call. */
+  static async open(options: EmbeddedEngineOptions = {}): Promise<EmbeddedEngine> {
+    return EmbeddedEngine.lazily(options);
+  }
+
+  /** The same, at once. */
+  static lazily(options: EmbeddedEngineOptions = {}): EmbeddedEngine {
+    return new EmbeddedEngine(options);
+  }
+
+  /**
+   * Each opening is a codebase of its own, also of one directory. Sandboxes on it keep what they write to themselves until
+   * it is applied; then it goes into the directory itself, and all sandboxes that show it see it. What others change there
+   * shows from the next command on.
+   */
+  async openDirectory(
+    directory: string,
+    options: { readonly name?: string | undefined; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<string> {
+    const { name, signal } = options;
+    signal?.throwIfAborted();
+    const opening = this.#started().then((server) =>
+      server.openDirectory(directory, name === undefined ? {} : { name }),
+    );
+    try {
+      return await this.#hold.during(opening);
+    } catch (error) {
+      throw sandboxError(error, this);
+    }
+  }
+
+  get isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** Destroys every sandbox that is left, and all that the engine kept. */
+  close(): Promise<void> {
+    this.#closing ??= this.#hold.during(this.#close());
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #started(): Promise<EmbeddedServer> {
+    if (this.isClosed) return Promise.reject(closed());
+    this.#server ??= this.#start().catch((error: unknown) => {
+      this.#server = undefined; // what is missing may be there next time
+      throw error;
+    });
+    return this.#server;
+  }
+
+  async #start(): Promise<EmbeddedServer> {
+    if (process.platform !== "linux") throw onlyLinux();
+    const { runtimes = ["bwrap"], networks = ["private"], log = () => {}, ...rest } = this.#options;
+    const { openEmbedded } = await import("@agentfense/server/embedded");
+    const server = await openEmbedded({ ...rest, runtimes, networks, log });
+    process.once("beforeExit", this.#onIdle);
+    return server;
+  }
+
+  // Nothing holds the process any more: what was forgotten goes now, in peace.
+  readonly #onIdle = (): void => {
+    this.close().catch((error: unknown) => {
+      this.#options.log?.({ level: "error", message: "not everything could be cleaned up", error });
+    });
+  };
+
+  async #close(): Promise<void> {
+    process.off("beforeExit", this.#onIdle);
+    const server = await this.#server?.catch(() => undefined);
+    process.off("beforeExit", this.#onIdle);
+    await server?.shutDown();
+  }
+}
+
+function closed(): ConnectionError {
+  return new ConnectionError("the engine is closed", { code: "CONNECTION_FAILED" });
+}
+
+function onlyLinux(): RuntimeUnavailableError {
+  return new RuntimeUnavailableError(`sandboxes run on Linux, not on ${process.platform}`, {
+    code: "RUNTIME_UNAVAILABLE",
+    hint: "run `agentfense serve` on a Linux machine and name it: AGENTFENSE_ENDPOINT, or the option endpoint",
+  });
+}

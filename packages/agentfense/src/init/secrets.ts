@@ -1,0 +1,44 @@
+import { compileRules, getPreset, lint, type Rule, type TreeEntry } from "@agentfense/permission";
+
+/** Things that look like secrets for one reason, and the rules that hide them. */
+export interface SecretGroup {
+  /** A few of them, for people. */
+  readonly examples: readonly string[];
+  readonly count: number;
+  readonly rules: readonly Rule[];
+}
+
+/** More of one kind are hidden by one pattern. */
+const MOST_NAMED = 5;
+/** As the presets have it for secrets, and above them for a pattern that a preset has too. */
+const PRIORITY = 100;
+
+/** Everything that looks like a secret to `lint`, grouped by what gives it away. */
+export function findSecrets(entries: readonly TreeEntry[]): SecretGroup[] {
+  const everything: Rule = { pattern: "**/*", permission: "read" };
+  const paths = lint([everything], entries).flatMap((finding) =>
+    finding.kind === "secret-visible" ? [finding.path] : [],
+  );
+  const safe = compileRules(getPreset("agent-safe"));
+  const groups = Map.groupBy(paths, (path) => givingAway(path, safe.rules[safe.decide(path).rule]?.pattern));
+  return [...groups].map(([pattern, same]) => ({
+    examples: same.slice(0, 3),
+    count: same.length,
+    rules:
+      same.length <= MOST_NAMED && same.every(isPlain)
+        ? same.map((path) => ({ pattern: path, permission: "none", type: "file", priority: PRIORITY }))
+        : [{ pattern, permission: "none", priority: PRIORITY + 1 }],
+  }));
+}
+
+/** Of a repository only these can hold a token; the rest of it is for the preset to decide. */
+function givingAway(path: string, pattern: string | undefined): string {
+  return pattern === undefined || pattern === "**/.git/**"
+    ? `**/.git/${path.slice(path.lastIndexOf("/") + 1)}`
+    : pattern;
+}
+
+/** It can stand in a rule, and in front of people, as it is. */
+function isPlain(path: string): boolean {
+  return /^[\w./@+ ~=,-]+$/.test(path);
+}
