@@ -13,6 +13,7 @@ import type { Results } from "./results.ts";
 import { measureRules } from "./rules.ts";
 import { measureRuntimes } from "./runtimes.ts";
 import { measure } from "./sample.ts";
+import { measureSdk, measureSdkUploads } from "./sdk/calls.ts";
 import { plantSeed, type Seed } from "./seed.ts";
 import { measureCalls } from "./service/calls.ts";
 import { measureLoad } from "./service/load.ts";
@@ -26,7 +27,7 @@ import { type Workload, workloadNames, workloads } from "./workloads.ts";
 
 const RESULTS = fileURLToPath(new URL("results", import.meta.url));
 const SCALING = ["rules", "tree-size", "idle-memory", "runtimes"] as const;
-const SERVICE = ["service-uploads", "service-calls", "service-load"] as const;
+const SERVICE = ["service-uploads", "service-calls", "service-load", "sdk-calls", "sdk-uploads"] as const;
 
 /** What the parts of a run have in common. */
 interface Session {
@@ -99,7 +100,7 @@ async function benchmark(options: Options, results: Results, signal: AbortSignal
   if (wanted("runtimes", options)) await part("runtimes", session, () => runtimes(seed, session));
 }
 
-/** What the server adds to what it is made of. */
+/** What the server adds to what it is made of, and the SDK to the server. */
 async function service(session: Omit<Session, "user">): Promise<void> {
   const { options, results, work, signal } = session;
   const { sizes, runs } = options;
@@ -114,6 +115,13 @@ async function service(session: Omit<Session, "user">): Promise<void> {
     "service-load": async () => {
       const { loadClients: clients, loadCommands: commands } = sizes;
       results.load = await measureLoad({ directory: work.at("load"), clients, commands, signal });
+    },
+    "sdk-calls": async () => {
+      results.sdk = await measureSdk({ directory: work.at("sdk-calls"), samples: sizes.calls, signal });
+    },
+    "sdk-uploads": async () => {
+      const directory = work.at("sdk-uploads");
+      results.sdkUploads = await measureSdkUploads({ directory, files: sizes.uploadFiles, signal });
     },
   };
   for (const name of SERVICE) if (wanted(name, options)) await part(name, session, parts[name]);

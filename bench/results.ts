@@ -3,6 +3,7 @@ import type { Machine } from "./machine.ts";
 import type { RuleCost } from "./rules.ts";
 import type { RuntimeCosts } from "./runtimes.ts";
 import type { Cell } from "./sample.ts";
+import type { SdkCosts, SdkUploadCosts } from "./sdk/calls.ts";
 import type { CallCosts } from "./service/calls.ts";
 import type { LoadCosts } from "./service/load.ts";
 import type { UploadCosts } from "./service/uploads.ts";
@@ -29,5 +30,7 @@ export interface Results {
   uploads?: UploadCosts;
   calls?: CallCosts;
   load?: LoadCosts;
+  sdk?: SdkCosts;
+  sdkUploads?: SdkUploadCosts;
   readonly failures: { benchmark: string; reason: string }[];
 }

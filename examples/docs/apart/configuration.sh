@@ -1,0 +1,3 @@
+# #region print
+npx agentfense config print --config examples/operations/agentfense.yaml
+# #endregion

@@ -1,0 +1,24 @@
+import { Sandbox } from "agentfense";
+
+await using sandbox = await Sandbox.fromLocal("./project");
+
+// #region session
+await using session = await sandbox.session({ env: { STAGE: "test" } });
+await session.exec("cd src; greet() { echo hello $1; }");
+const result = await session.exec("pwd; greet $STAGE");
+console.log(result.stdout); // /workspace/src, hello test
+// #endregion
+
+// #region timeout
+const stuck = await session.exec("sleep 60", { timeoutMs: 500 });
+console.log(stuck.timedOut); // the command is interrupted; the session goes on
+console.log((await session.exec("pwd")).stdout);
+// #endregion
+
+// #region terminal
+await using terminal = await sandbox.terminal({ columns: 80, rows: 24 });
+await terminal.write("stty size; exit 7\n");
+let screen = "";
+for await (const text of terminal.output.pipeThrough(new TextDecoderStream())) screen += text;
+console.log(screen.includes("24 80"), (await terminal.exit).exitCode);
+// #endregion

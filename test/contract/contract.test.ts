@@ -1,0 +1,24 @@
+import { Sandbox } from "agentfense";
+import { describe, test } from "vitest";
+import { setStage, type World } from "../support/scenes.ts";
+import { loadCases } from "./case.ts";
+import { runCase } from "./runner.ts";
+
+const WORLDS: readonly World[] = ["embedded", "remote", "mock"];
+
+describe.each(WORLDS)("a sandbox, %s", (world) => {
+  const stage = setStage(world);
+  for (const [topic, cases] of loadCases()) {
+    describe(topic, () => {
+      for (const one of cases) {
+        const reason = one.except?.[world];
+        test(one.title, async (context) => {
+          if (reason !== undefined) context.skip(`not ${world}: ${reason}`);
+          const directory = stage.project(one.files);
+          const open = (options: object) => Sandbox.fromLocal(directory, { ...stage.place, ...options });
+          await runCase(one, { world, directory, open });
+        });
+      }
+    });
+  }
+});
