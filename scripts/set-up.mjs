@@ -8,7 +8,16 @@
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { accessSync, constants, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -58,6 +67,7 @@ try {
     openDevice("/dev/net/tun");
     createTestUser();
     installPythonPackages();
+    installRuntimes();
   }
   requireFuseDevice();
 } catch (error) {
@@ -101,6 +111,28 @@ function installPythonPackages() {
   must(run(python, ["-m", "venv", "--clear", environment]), "python3 -m venv");
   const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-r", list];
   must(run(join(environment, "bin/python"), pip), "pip install");
+  writeFileSync(stamp, `${wanted}\n`);
+}
+
+/** Other versions of Node, Bun and Deno, for the test that the packages run where they promise to. */
+function installRuntimes() {
+  const project = join(repository, "test/packaging/runtimes");
+  const place = join(repository, ".cache/runtimes");
+  const stamp = join(place, "node_modules/.installed-from");
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(project, "package-lock.json")))
+    .digest("hex");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8").trim() === wanted) return;
+  say("installing Node 20 and 24, Bun and Deno (.cache/runtimes)");
+  mkdirSync(place, { recursive: true });
+  for (const file of ["package.json", "package-lock.json"]) copyFileSync(join(project, file), join(place, file));
+  const install = ["ci", "--prefix", place, "--include=optional", "--ignore-scripts", "--loglevel=error"];
+  must(run("npm", install), "npm ci (.cache/runtimes)");
+  // They are optional because each is for one processor; npm says nothing when one for this processor fails to come.
+  const ours = { x64: /x64/, arm64: /arm64|aarch64/ }[process.arch];
+  const names = Object.keys(JSON.parse(readFileSync(join(project, "package.json"), "utf8")).optionalDependencies);
+  const missing = names.filter((name) => ours?.test(name) && !existsSync(join(place, "node_modules", name)));
+  if (missing.length > 0) throw new SetUpError(`npm did not install ${missing.join(", ")}; run this again.`);
   writeFileSync(stamp, `${wanted}\n`);
 }
 

@@ -33,7 +33,9 @@ for (const { name, passed, seconds } of outcomes) {
 process.exitCode = outcomes.every(({ passed }) => passed) ? 0 : 1;
 
 async function succeeds([tool, ...args]: readonly [string, ...string[]]): Promise<boolean> {
-  const child = spawn(join(repository, "node_modules/.bin", tool), args, { cwd: repository, stdio: "inherit" });
+  // Tests start hundreds of processes of ours: with what Node compiled before they begin in half the time.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(repository, ".cache/compile") };
+  const child = spawn(join(repository, "node_modules/.bin", tool), args, { cwd: repository, stdio: "inherit", env });
   const [code] = (await once(child, "exit")) as [number | null];
   return code === 0;
 }

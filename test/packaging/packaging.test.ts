@@ -1,0 +1,234 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { build } from "../../scripts/build/build.ts";
+import { pack, type Tarball } from "../../scripts/build/pack.ts";
+import { sourcePackages } from "../../scripts/build/packages.ts";
+import { TestServer } from "../support/server.ts";
+import { Project } from "./project.ts";
+import { bun, deno, node20, node24, type Runtime, thisNode } from "./runtimes.ts";
+
+const SET_UP_MS = 300_000;
+const LARGEST_BYTES = 1024 * 1024;
+
+interface PublishedManifest {
+  readonly version: string;
+  readonly exports: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly bin?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+}
+
+const packages = sourcePackages().map(({ manifest }) => manifest);
+/** Those that run on more than the Node of the server. */
+const PORTABLE = packages.filter(({ engines }) => engines.node.startsWith(">=20")).map(({ name }) => name);
+const manifests = new Map<string, PublishedManifest>();
+let directory: string;
+let tarballs: Tarball[];
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "agentfense-packaging-"));
+  tarballs = pack(await build(join(directory, "build")), join(directory, "pack"));
+  for (const { name, path } of tarballs) {
+    manifests.set(name, JSON.parse(tar("-xOzf", path, "package/package.json")) as PublishedManifest);
+  }
+}, SET_UP_MS);
+
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+describe("the tarball", () => {
+  test.each(packages.map(({ name }) => name))("of %s holds compiled files, their declarations, and no more", (name) => {
+    const { path, bytes } = tarballs.find((tarball) => tarball.name === name)!;
+    const files = tar("-tzf", path).trim().split("\n");
+    expect(files.filter((file) => !/^package\/dist\/.+\.(?:js|d\.ts|sh)$/.test(file)).sort()).toEqual([
+      "package/LICENSE",
+      "package/README.md",
+      "package/package.json",
+    ]);
+    expect(files.filter((file) => /\/(?:test|bench|examples)\/|\.test\./.test(file))).toEqual([]);
+    const { exports, bin = {} } = manifests.get(name)!;
+    for (const target of [
+      ...Object.values(exports).flatMap((conditions) => Object.values(conditions)),
+      ...Object.values(bin),
+    ])
+      expect(files).toContain(join("package", target));
+    expect(bytes).toBeLessThan(LARGEST_BYTES);
+  });
+
+  test("asks for our other packages in exactly its own version", () => {
+    const names = packages.map(({ name }) => name);
+    for (const { dependencies = {}, version } of manifests.values()) {
+      for (const [name, range] of Object.entries(dependencies)) if (names.includes(name)) expect(range).toBe(version);
+    }
+  });
+});
+
+describe("everything, installed into an empty project", () => {
+  let project: Project;
+  const names = packages.map(({ name }) => name);
+
+  beforeAll(async () => {
+    project = await Project.install(names, tarballs);
+    project.write("work/notes.txt", "a note\n");
+    project.write("work/.env", "TOKEN=1\n");
+    project.write("import-all.js", importing(entryPoints(names)));
+    await compileProgram(project, "embedded.ts", { target: "esnext" });
+  }, SET_UP_MS);
+
+  afterAll(() => project?.[Symbol.dispose]());
+
+  describe.each([node24, thisNode])("$name", (runtime) => {
+    test("imports every entry point", async () => {
+      await expectImports(project, runtime, names);
+    });
+
+    test("npx agentfense tells its version", async () => {
+      const { code, stdout } = await project.run("npx", ["--no-install", "agentfense", "--version"], { runtime });
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `${manifests.get("agentfense")!.version}\n` });
+    });
+
+    test("runs a sandbox in its own process", async () => {
+      const { code, stdout, stderr } = await project.runFile(runtime, "embedded.js", ["work"]);
+      expect({ code, stderr: withoutSqlite(stderr) }).toEqual({ code: 0, stderr: "" });
+      expect(JSON.parse(stdout)).toEqual({
+        exitCode: 0,
+        stdout: "a note\n",
+        changed: ["/output", "/output/result.txt"],
+      });
+    });
+
+    test("agentfense run works on a directory under the rules", async () => {
+      const command = ["run", "work", "--", "sh", "-c", "cat notes.txt; cat .env || echo none"];
+      const { code, stdout } = await project.run("agentfense", command, { runtime });
+      expect({ code, stdout }).toEqual({ code: 0, stdout: "a note\nnone\n" });
+    });
+
+    test("agentfense doctor looks at the host with this Node", async () => {
+      const { code, stdout, stderr } = await project.run("agentfense", ["doctor"], { runtime });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      const { stdout: version } = await project.run(runtime.program, ["--version"]);
+      expect(stdout).toContain(`Node ${version.trim().slice(1)}\n`);
+      expect(stdout).toMatch(/^works here: .*bwrap/m);
+    });
+  });
+
+  test("an older Node is told in one line what agentfense needs", async () => {
+    const { code, stdout, stderr } = await project.run("agentfense", ["--version"], { runtime: node20 });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^agentfense: needs Node 24 or newer; this is Node 20\.[\d.]+\n$/);
+    expect(packages.find(({ name }) => name === "agentfense")!.engines.node).toBe(">=24");
+  });
+
+  test.each([
+    { module: "nodenext", moduleResolution: "nodenext" },
+    { module: "esnext", moduleResolution: "bundler" },
+  ])("all declarations check with moduleResolution $moduleResolution", async (options) => {
+    const lines = entryPoints(names).map((name, index) => `export * as entry${index} from ${JSON.stringify(name)};`);
+    project.write("every-entry-point.ts", lines.join("\n"));
+    const { stdout } = await project.compile({ ...options, target: "es2024", noEmit: true });
+    const peers = optionalPeers(names);
+    const complaints = stdout.split("\n").filter((line) => {
+      const [, missing] = /Cannot find module '((?:@[^/']+\/)?[^/']+)/.exec(line) ?? [];
+      return line !== "" && !(missing !== undefined && peers.includes(missing));
+    });
+    expect(complaints).toEqual([]);
+  });
+});
+
+describe("the SDK alone, installed into an empty project", () => {
+  let project: Project;
+  let server: TestServer;
+
+  beforeAll(async () => {
+    [project, server] = await Promise.all([Project.install(["@agentfense/sdk"], tarballs), TestServer.start()]);
+    project.write("import-all.js", importing(entryPoints(PORTABLE)));
+    await compileProgram(project, "remote.ts", { target: "es2022" });
+  }, SET_UP_MS);
+
+  afterAll(async () => {
+    project?.[Symbol.dispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  test("brings only what a client needs", async () => {
+    const { stdout } = await project.run("npm", ["ls", "--all", "--parseable", "--omit=dev"]);
+    const installed = stdout
+      .trim()
+      .split("\n")
+      .slice(1)
+      .map((path) => path.split("/node_modules/").pop()!);
+    expect(
+      installed.filter((name) => /^koffi$|^hono$|docker|^agentfense$|^@agentfense\/(?:server|fuse)$/.test(name)),
+    ).toEqual([]);
+  });
+
+  describe.each([node20, node24, thisNode, bun, deno])("$name", (runtime) => {
+    test("imports every entry point of the portable packages", async () => {
+      await expectImports(project, runtime, PORTABLE);
+    });
+
+    test("runs a command on a server", async () => {
+      const { code, stdout, stderr } = await project.runFile(runtime, "remote.js", [server.grpc]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(JSON.parse(stdout)).toEqual({
+        version: manifests.get("@agentfense/server")!.version,
+        exitCode: 0,
+        stdout: "hello\n",
+      });
+    });
+  });
+});
+
+/** Puts one of the programs into the project and compiles it as its author would. */
+async function compileProgram(
+  project: Project,
+  name: string,
+  options: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  project.write(name, readFileSync(join(import.meta.dirname, "programs", name), "utf8"));
+  const { stdout } = await project.compile({ ...options, module: "nodenext" });
+  expect(stdout).toBe("");
+}
+
+/** What can be imported from these packages: "@agentfense/sdk", "@agentfense/sdk/testing" … */
+function entryPoints(names: readonly string[]): string[] {
+  return names.flatMap((name) => Object.keys(manifests.get(name)!.exports).map((path) => name + path.slice(1)));
+}
+
+function optionalPeers(names: readonly string[]): string[] {
+  return names.flatMap((name) => Object.keys(manifests.get(name)!.peerDependencies ?? {}));
+}
+
+/** A program that imports each of these and prints how that went. */
+function importing(entries: readonly string[]): string {
+  return `const outcomes = {};
+for (const entry of ${JSON.stringify(entries)}) {
+  outcomes[entry] = await import(entry).then(() => "imported", (error) => error.message);
+}
+console.log(JSON.stringify(outcomes));
+`;
+}
+
+/** Every entry point can be imported, save those for which an optional peer would have to be installed too. */
+async function expectImports(project: Project, runtime: Runtime, names: readonly string[]): Promise<void> {
+  const { code, stdout, stderr } = await project.runFile(runtime, "import-all.js");
+  expect({ code, stderr: withoutSqlite(stderr) }).toEqual({ code: 0, stderr: "" });
+  const outcomes = JSON.parse(stdout) as Record<string, string>;
+  expect(Object.keys(outcomes)).toEqual(entryPoints(names));
+  const peers = optionalPeers(names);
+  const failed = Object.entries(outcomes).filter(
+    ([, outcome]) => outcome !== "imported" && !peers.some((peer) => outcome.includes(`'${peer}'`)),
+  );
+  expect(failed).toEqual([]);
+}
+
+/** The first releases of Node 24 warn that their own SQLite is new; later ones do not. */
+function withoutSqlite(stderr: string): string {
+  return stderr.replace(/^\(node:\d+\) ExperimentalWarning: SQLite .*\n\(Use `node --trace-warnings .*\n/m, "");
+}
+
+function tar(...args: readonly string[]): string {
+  return execFileSync("tar", args, { encoding: "utf8" });
+}
