@@ -2,7 +2,7 @@
 // the lock file, then the Debian packages that are missing. Plain JavaScript for an old Node, because the Node that runs
 // TypeScript is itself one of the packages to install. Does nothing, quickly, when all is there.
 //
-//   node scripts/set-up.mjs [--test] [--bench]
+//   node scripts/set-up.mjs [--test] [--bench] [--build]
 //
 // It asks npm and apt for packages and uses the network for nothing else.
 
@@ -58,7 +58,9 @@ const NEEDS = [
 class SetUpError extends Error {}
 
 try {
-  const { values } = parseArgs({ options: { test: { type: "boolean" }, bench: { type: "boolean" } } });
+  const { values } = parseArgs({
+    options: { test: { type: "boolean" }, bench: { type: "boolean" }, build: { type: "boolean" } },
+  });
   const purposes = ["start", ...(values.test ? ["test"] : []), ...(values.bench ? ["bench"] : [])];
   installNodePackages();
   installDebianPackages(NEEDS.filter((need) => purposes.includes(need.for)));
@@ -69,6 +71,8 @@ try {
     installPythonPackages();
     installRuntimes();
   }
+  // The compiler wants the types of the frameworks that the adapters are for.
+  if (values.test || values.build) installFrameworks();
   requireFuseDevice();
 } catch (error) {
   if (!(error instanceof SetUpError || error.code?.startsWith("ERR_PARSE_ARGS"))) throw error;
@@ -133,6 +137,20 @@ function installRuntimes() {
   const names = Object.keys(JSON.parse(readFileSync(join(project, "package.json"), "utf8")).optionalDependencies);
   const missing = names.filter((name) => ours?.test(name) && !existsSync(join(place, "node_modules", name)));
   if (missing.length > 0) throw new SetUpError(`npm did not install ${missing.join(", ")}; run this again.`);
+  writeFileSync(stamp, `${wanted}\n`);
+}
+
+/** The agent frameworks that have adapters. They are large, so they are beside those tests and not among the other packages. */
+function installFrameworks() {
+  const project = join(repository, "test/adapters");
+  const stamp = join(project, "node_modules/.installed-from");
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(project, "package-lock.json")))
+    .digest("hex");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8").trim() === wanted) return;
+  say("installing agent frameworks (test/adapters/node_modules)");
+  const install = ["ci", "--prefix", project, "--include=dev", "--ignore-scripts", "--loglevel=error"];
+  must(run("npm", install), "npm ci (test/adapters)");
   writeFileSync(stamp, `${wanted}\n`);
 }
 

@@ -18,6 +18,12 @@ const PROVEN_BY: Readonly<Record<string, string>> = {
   "examples/operations/agentfense.service": "test/docs/operations.test.ts",
   "examples/operations/Dockerfile": "test/docs/operations.test.ts",
   "examples/operations/container.sh": "test/docs/operations.test.ts",
+  "test/adapters/programs/ai.ts": "test/adapters/programs.test.ts",
+  "test/adapters/programs/deepagents.ts": "test/adapters/programs.test.ts",
+  "test/adapters/programs/langchain.ts": "test/adapters/programs.test.ts",
+  "test/adapters/programs/mastra.ts": "test/adapters/programs.test.ts",
+  "test/adapters/programs/openai-agents.ts": "test/adapters/programs.test.ts",
+  "test/adapters/programs/plain.ts": "test/adapters/programs.test.ts",
 };
 
 /** Blocks of code that come from no file, by document and first line, and why. */

@@ -17,7 +17,7 @@ const fresh = mkdtempSync(join(tmpdir(), "agentfense-generated-"));
 afterAll(() => rmSync(fresh, { recursive: true }));
 
 function generatedIn(folder: string): Record<string, string> {
-  const files = globSync("packages/*/src/**/generated/**/*.{js,ts}", { cwd: folder }).sort();
+  const files = globSync("packages/{protocol,server}/src/**/generated/**/*.{js,ts}", { cwd: folder }).sort();
   return Object.fromEntries(files.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
 }
 

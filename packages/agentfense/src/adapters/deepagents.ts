@@ -1,0 +1,1 @@
+export { type BackendSandbox, type DeepAgentsBackendOptions, deepAgentsBackend } from "@agentfense/sdk/deepagents";

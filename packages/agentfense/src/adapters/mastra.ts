@@ -1,0 +1,1 @@
+export { mastraTools } from "@agentfense/sdk/mastra";

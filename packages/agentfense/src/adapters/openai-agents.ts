@@ -1,0 +1,1 @@
+export { openaiAgentsTools } from "@agentfense/sdk/openai-agents";
