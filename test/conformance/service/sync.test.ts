@@ -92,7 +92,8 @@ describe("the last writer", () => {
     await project.write({ "a.txt": "theirs\n", "b.txt": "theirs\n", "c.txt": "theirs\n" });
     await project.grpc.call("SandboxService", "DiscardChanges", { sandbox_id: one, paths: ["/c.txt"] });
     // As editors save; what they do with c.txt begins with what the others made of it.
-    await project.run(one, "for f in a b c; do echo again >new && mv new $f.txt; done");
+    const saved = await project.run(one, "for f in a b c; do echo again >new && mv new $f.txt; done");
+    expect(saved).toMatchObject({ exit_code: 0, stderr: "" });
     const { version } = await project.apply(one);
     expect(await project.state()).toEqual({ "a.txt": "again\n", "b.txt": "again\n", "c.txt": "again\n" });
     const replaced = (await project.version(version)).conflicts.map(({ path }) => path);

@@ -112,7 +112,8 @@ export const SPARE_SCENARIOS: Readonly<Record<string, Scenario>> = {
         outputs.push((await given).stdout);
         const next = await waitingShell(box);
         process.kill(next[target], "SIGKILL");
-        await sleep(30);
+        // What is given to a shell that is about to die has begun, and dies with it.
+        while (isThere(next.shell)) await sleep(10);
         outputs.push((await shell(box, "echo later")).stdout);
         killed.push(waiting.init, next.init);
       }

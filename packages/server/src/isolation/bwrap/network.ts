@@ -56,7 +56,7 @@ export class PrivateNetworks {
     const namespaces = openNamespaces(initPid);
     const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#marker), owner, namespaces);
     try {
-      await until(() => hasDefaultRoute(initPid), pasta);
+      await until(() => isMapped(initPid) && hasDefaultRoute(initPid), pasta);
       await this.#forbid(owner, namespaces);
       return {
         isCurrent: () => hostSurroundings() === surroundings,
@@ -133,6 +133,12 @@ function openNamespaces(pid: number): [number, number] {
   if (user >= 0) return [user, network];
   syscalls.close(network);
   throw exhausted("NS_GET_USERNS", user);
+}
+
+// bwrap tells of the process before that has said who it is in its user namespace; whoever enters before that is nobody there,
+// and a program that is started then has no rights.
+function isMapped(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/uid_map`, "latin1") !== "";
 }
 
 function hasDefaultRoute(pid: number): boolean {

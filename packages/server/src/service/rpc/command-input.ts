@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import type { ExecInput, ExecRequest } from "@agentfense/protocol/sandbox";
 import { invalid, required } from "./messages/fields.ts";
 import { unread } from "./upload-stream.ts";
@@ -23,14 +22,11 @@ export async function readStart(inputs: AsyncIterator<ExecInput>): Promise<ExecR
  */
 export class CommandInput {
   readonly #inputs: AsyncIterable<ExecInput>;
-  readonly #caller: AbortSignal;
   readonly #broken = new AbortController();
   #fault: { readonly error: unknown } | undefined;
 
-  /** `caller` aborts when the client is gone. */
-  constructor(inputs: AsyncIterator<ExecInput>, caller: AbortSignal) {
+  constructor(inputs: AsyncIterator<ExecInput>) {
     this.#inputs = unread(inputs);
-    this.#caller = caller;
   }
 
   /** Aborts when the stream goes wrong: the command is not to take that for the end of its input. */
@@ -56,9 +52,6 @@ export class CommandInput {
         if (input.case === "end" && input.value) return undefined;
         if (input.case === "stdin" && input.value.length > 0) return input.value;
       }
-      // A stream that breaks off looks like one that ends, until its signal says so a moment later.
-      await setImmediate();
-      this.#caller.throwIfAborted();
       return undefined;
     } catch (error) {
       this.#fault = { error };

@@ -28,7 +28,7 @@ export function execHandlers(
     async *execInteractive(requests, { caller, signal }) {
       const inputs = requests[Symbol.asyncIterator]();
       const start = await readStart(inputs);
-      const input = new CommandInput(inputs, signal);
+      const input = new CommandInput(inputs);
       const call = { ...execCallOf(start, AbortSignal.any([signal, input.signal])), stdin: input.data() };
       try {
         yield* execOutputs(sandboxes.execStream(caller, start.sandboxId, call), limits);

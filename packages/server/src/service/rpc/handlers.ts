@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { inspect } from "node:util";
 import type {
   DescMethod,
@@ -73,7 +74,7 @@ function guarded(method: DescMethod, handler: unknown, { log, witnessed }: Serve
     return async function* (input: unknown, context: HandlerContext) {
       const place = { log, method: name, signal: context.signal };
       try {
-        yield* untilAborted(stream(input, callOf(context)), place);
+        yield* untilAborted(stream(requestsOf(method, input, context), callOf(context)), place);
       } catch (error) {
         throw toConnectError(error, place);
       } finally {
@@ -84,13 +85,29 @@ function guarded(method: DescMethod, handler: unknown, { log, witnessed }: Serve
   const unary = handler as UnaryHandler;
   return async (input: unknown, context: HandlerContext) => {
     try {
-      return await unary(input, callOf(context));
+      return await unary(requestsOf(method, input, context), callOf(context));
     } catch (error) {
       throw toConnectError(error, { log, method: name, signal: context.signal });
     } finally {
       if (!onlyReads) await witnessed();
     }
   };
+}
+
+/** What a handler gets: the message, or a stream of them. */
+function requestsOf({ methodKind }: DescMethod, input: unknown, { signal }: HandlerContext): unknown {
+  const isStream = methodKind === "client_streaming" || methodKind === "bidi_streaming";
+  return isStream ? untilTheEnd(input as AsyncIterable<unknown>, signal) : input;
+}
+
+/** The event loop may have to go round more than once before a broken connection is known as that. */
+const ROUNDS = 3;
+
+/** A stream of requests that breaks off looks like one that ends, until its signal says so a moment later: half is not all. */
+async function* untilTheEnd<T>(requests: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  yield* requests;
+  for (let round = 0; round < ROUNDS; round += 1) await setImmediate();
+  signal.throwIfAborted();
 }
 
 /**
