@@ -1,6 +1,5 @@
 // The samples of the owner's document "core concepts", in TypeScript: each runs with the result that the document states.
 
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { extendPreset, registerPreset, Sandbox } from "agentfense";
@@ -122,7 +121,7 @@ describe.each(WORLDS)("core concepts, %s", (world) => {
       "tests/test_app.py":
         "import os, unittest\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(os.environ['DEBUG'], '1')\n",
     });
-    await prepareVenv(directory, stage.place);
+    await prepareVenv(directory);
     await using sandbox = await Sandbox.fromLocal(directory, stage.place);
     await using session = await sandbox.session();
     await session.exec("cd /workspace");
@@ -233,11 +232,9 @@ describe.each(WORLDS)("core concepts, %s", (world) => {
 });
 
 /** A virtual environment knows its own path, so it is made where it will be used: in a sandbox. */
-async function prepareVenv(directory: string, place: object): Promise<void> {
-  const hasVenv = spawnSync("python3", ["-c", "import venv, ensurepip"]).status === 0;
-  await using sandbox = await Sandbox.fromLocal(directory, { ...place, preset: "full-access" });
-  const make = hasVenv ? "python3 -m venv venv" : "python3 -m venv --without-pip venv";
-  await sandbox.run(make, { timeoutMs: 120_000, check: true });
+async function prepareVenv(directory: string): Promise<void> {
+  await using sandbox = await Sandbox.fromLocal(directory, { preset: "full-access" });
+  await sandbox.run("python3 -m venv venv", { timeoutMs: 120_000, check: true });
   const { outcomes } = await sandbox.apply();
   expect(outcomes.filter(({ applied }) => !applied)).toEqual([]);
 }

@@ -71,7 +71,13 @@ async function runNested(file: string): Promise<{ report: NestedReport | undefin
       {
         ...identity,
         cwd: repository,
-        env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, AGENTFENSE_ROUNDS: process.env.AGENTFENSE_ROUNDS },
+        env: {
+          PATH: process.env.PATH,
+          HOME: home,
+          TMPDIR: home,
+          AGENTFENSE_ROUNDS: process.env.AGENTFENSE_ROUNDS,
+          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        },
         stdio: ["ignore", "pipe", "pipe"],
       },
     );

@@ -36,8 +36,9 @@ type Chunk = MessageInitShape<typeof WriteFileChunkSchema>;
 type Metadata = Extract<NonNullable<Chunk["content"]>, { case: "metadata" }>["value"];
 
 async function* chunks(metadata: Metadata, content: AsyncIterable<Uint8Array>): AsyncGenerator<Chunk> {
-  yield { content: { case: "metadata", value: metadata } };
+  yield { content: { case: "metadata", value: { ...metadata, announcesEnd: true } } };
   for await (const data of content) yield { content: { case: "data", value: data } };
+  yield { content: { case: "end", value: true } };
 }
 
 /** Opened before anything is sent, so that a name that is wrong costs nothing. */

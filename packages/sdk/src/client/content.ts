@@ -9,17 +9,25 @@ export function* pieces(data: Uint8Array): Generator<Uint8Array> {
   for (let offset = 0; offset < data.length; offset += CHUNK_BYTES) yield data.subarray(offset, offset + CHUNK_BYTES);
 }
 
-/** The messages of an upload: one that says what it is about, then the content. */
-export function uploadOf<Metadata>(
-  metadata: Metadata,
-  content: Content,
-): Requests<{ content: { case: "metadata"; value: Metadata } | { case: "data"; value: Uint8Array } }> {
+type UploadMessage<Metadata> = {
+  content:
+    | { case: "metadata"; value: Metadata & { announcesEnd: true } }
+    | { case: "data"; value: Uint8Array }
+    | { case: "end"; value: true };
+};
+
+/**
+ * The messages of an upload: one that says what it is about, then the content, then that this was all. Without the last one
+ * an upload that is given up could be taken for complete.
+ */
+export function uploadOf<Metadata>(metadata: Metadata, content: Content): Requests<UploadMessage<Metadata>> {
   return {
     // What comes in pieces can be read once only.
     repeatable: typeof content === "string" || content instanceof Uint8Array,
     async *make() {
-      yield { content: { case: "metadata", value: metadata } };
+      yield { content: { case: "metadata", value: { ...metadata, announcesEnd: true } } };
       for await (const value of piecesOf(content)) yield { content: { case: "data", value } };
+      yield { content: { case: "end", value: true } };
     },
   };
 }

@@ -10,7 +10,7 @@ import { expected, randomOf, readVersion, type State, scripted } from "./model.t
 import { openPlace } from "./opening.ts";
 import { shapeOf, temporary } from "./place.ts";
 
-const ROUNDS = rounds(8);
+const ROUNDS = rounds(4);
 
 test.each([
   ["all versions", 0],

@@ -366,7 +366,8 @@ describe("uploads", () => {
     const begin = () => {
       const call = client.sending("CodebaseService", "UploadFiles");
       call.on("error", () => {});
-      call.write({ metadata: { codebase_id, file_path: "a.txt" } });
+      // A cancelled call of this client looks complete for a moment: it ends its stream, and only then takes it back.
+      call.write({ metadata: { codebase_id, file_path: "a.txt", announces_end: true } });
       call.write({ data: Buffer.from("half of it") });
       const status = new Promise<{ code: number }>((resolve) => call.once("status", resolve));
       return { call, status };

@@ -1,10 +1,11 @@
-import { invalid } from "../faults.ts";
+import { Fault, invalid } from "../faults.ts";
 
-/** A chunk of an upload: first what it is about, then its content. */
+/** A chunk of an upload: first what it is about, then its content, then that this is all, where that was announced. */
 interface UploadChunk {
   readonly content:
-    | { readonly case: "metadata"; readonly value: object }
+    | { readonly case: "metadata"; readonly value: { readonly announcesEnd: boolean } }
     | { readonly case: "data"; readonly value: Uint8Array }
+    | { readonly case: "end"; readonly value: boolean }
     | { readonly case: undefined; readonly value?: undefined };
 }
 
@@ -16,18 +17,22 @@ export async function receiveUpload<Chunk extends UploadChunk, Result>(
   begin: (metadata: MetadataOf<Chunk>) => (content: Buffer) => Result,
 ): Promise<Result> {
   let take: ((content: Buffer) => Result) | undefined;
+  let isIncomplete = false;
   const pieces: Uint8Array[] = [];
   for await (const { content } of chunks) {
     if (content.case === undefined) continue;
     if (content.case === "metadata") {
       if (take !== undefined) throw invalid("metadata already received");
       take = begin(content.value as MetadataOf<Chunk>);
+      isIncomplete = content.value.announcesEnd;
       continue;
     }
     if (take === undefined) throw invalid("metadata must be sent first");
-    pieces.push(content.value);
+    if (content.case === "data") pieces.push(content.value);
+    else isIncomplete &&= !content.value;
   }
   if (take === undefined) throw invalid("no metadata received");
+  if (isIncomplete) throw new Fault("CANCELLED", "the upload broke off: its end was announced and did not come");
   return take(Buffer.concat(pieces));
 }
 

@@ -15,18 +15,25 @@ export interface CodebaseLimits {
   readonly maxCodebasesPerOwner: number;
 }
 
+type OwnerUsage = Awaited<ReturnType<CodebaseMetadata["ownerUsage"]>>;
+
 export interface Growth {
   readonly bytes: number;
   readonly files: number;
   readonly directories: number;
 }
 
-/** What owners may have. What is about to be stored counts as if it were, so that two uploads at once do not exceed it. */
+/**
+ * What owners may have. What is about to be stored counts as if it were, so that two uploads at once do not exceed it; whoever
+ * has no room only because of that waits until it is known: it may be counted twice while it is being stored.
+ */
 export class Quotas {
   readonly #limits: CodebaseLimits;
   readonly #store: Pick<CodebaseMetadata, "ownerUsage">;
   readonly #locks = new KeyedLocks();
   readonly #promised = new Map<string, Growth>();
+  /** Resolved when a promise is kept or taken back. */
+  readonly #settling = new Map<string, PromiseWithResolvers<void>>();
   readonly #arriving = new Map<string, number>();
 
   constructor(limits: CodebaseLimits, store: Pick<CodebaseMetadata, "ownerUsage">) {
@@ -42,28 +49,53 @@ export class Quotas {
       files: Math.max(0, asked.files),
       directories: Math.max(0, asked.directories),
     };
-    await this.#locks.run(ownerId, async () => {
-      const usage = await this.#store.ownerUsage(ownerId);
-      const promised = this.#promised.get(ownerId) ?? NOTHING;
-      const { maxBytesPerOwner, maxFilesPerOwner } = this.#limits;
-      if (growth.bytes > 0 && exceeds(usage.size + promised.bytes + growth.bytes, maxBytesPerOwner)) {
-        throw tooMany("max_bytes_per_owner", maxBytesPerOwner, `all codebases of an owner may have`, "bytes");
-      }
-      if (growth.files > 0 && exceeds(usage.fileCount + promised.files + growth.files, maxFilesPerOwner)) {
-        throw tooMany("max_files_per_owner", maxFilesPerOwner, `all codebases of an owner may have`, "files");
-      }
-      const directories = usage.directoryCount + promised.directories + growth.directories;
-      if (growth.directories > 0 && exceeds(directories, maxFilesPerOwner)) throw tooManyDirectories(maxFilesPerOwner);
-      this.#promise(ownerId, growth);
-    });
+    for (;;) {
+      const settling = await this.#locks.run(ownerId, async () => {
+        const usage = await this.#store.ownerUsage(ownerId);
+        const promised = this.#promised.get(ownerId) ?? NOTHING;
+        if (this.#problem(growth, usage, promised) === undefined) {
+          this.#promise(ownerId, growth);
+          return undefined;
+        }
+        const problem = this.#problem(growth, usage, NOTHING);
+        if (problem !== undefined) throw problem;
+        return { promise: this.#settlingOf(ownerId).promise };
+      });
+      if (settling === undefined) break;
+      await settling.promise;
+    }
     try {
       return await store();
     } finally {
       // Under the lock, so that nobody has seen the usage before and sees the promise gone.
       const { bytes, files, directories } = growth;
       const undone = { bytes: -bytes, files: -files, directories: -directories };
-      await this.#locks.run(ownerId, async () => this.#promise(ownerId, undone));
+      await this.#locks.run(ownerId, async () => {
+        this.#promise(ownerId, undone);
+        this.#settlingOf(ownerId).resolve();
+        this.#settling.delete(ownerId);
+      });
     }
+  }
+
+  /** Why there is no room, beside what the owner has and what was promised to others. */
+  #problem(growth: Growth, usage: OwnerUsage, promised: Growth): RuntimeError | undefined {
+    const { maxBytesPerOwner, maxFilesPerOwner } = this.#limits;
+    if (growth.bytes > 0 && exceeds(usage.size + promised.bytes + growth.bytes, maxBytesPerOwner)) {
+      return tooMany("max_bytes_per_owner", maxBytesPerOwner, `all codebases of an owner may have`, "bytes");
+    }
+    if (growth.files > 0 && exceeds(usage.fileCount + promised.files + growth.files, maxFilesPerOwner)) {
+      return tooMany("max_files_per_owner", maxFilesPerOwner, `all codebases of an owner may have`, "files");
+    }
+    const directories = usage.directoryCount + promised.directories + growth.directories;
+    const isTooMany = growth.directories > 0 && exceeds(directories, maxFilesPerOwner);
+    return isTooMany ? tooManyDirectories(maxFilesPerOwner) : undefined;
+  }
+
+  #settlingOf(ownerId: string): PromiseWithResolvers<void> {
+    const settling = this.#settling.get(ownerId) ?? Promise.withResolvers<void>();
+    this.#settling.set(ownerId, settling);
+    return settling;
   }
 
   /** One more codebase of the owner, if that is allowed; one at a time. */

@@ -29,8 +29,9 @@ export class RpcDoor {
     if (handler.method.methodKind === "unary") this.#limitArrival(request, response);
     try {
       const call = universalRequestFromNodeRequest(request, response, undefined, undefined);
+      const body = wholeBody(request, call.body as AsyncIterable<Uint8Array>);
       // Resolves only with the last byte, so nothing waits for it.
-      await universalResponseToNodeResponse(withPlainMessage(await handler(call)), response);
+      await universalResponseToNodeResponse(withPlainMessage(await handler({ ...call, body })), response);
     } catch (error) {
       const { code } = ConnectError.from(error);
       if (code !== Code.Aborted && code !== Code.Canceled) {
@@ -48,6 +49,14 @@ export class RpcDoor {
     }, this.#messageTimeoutMs);
     timer.unref();
     response.once("close", () => clearTimeout(timer));
+  }
+}
+
+/** Node ends the body of a request that was reset as if it were complete: half an upload must not be taken for all of it. */
+async function* wholeBody(request: NodeRequest, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* body;
+  if ("stream" in request && (request.stream.aborted || request.stream.rstCode > 0)) {
+    throw new ConnectError("the request broke off", Code.Canceled);
   }
 }
 

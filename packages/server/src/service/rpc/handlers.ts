@@ -100,13 +100,10 @@ function requestsOf({ methodKind }: DescMethod, input: unknown, { signal }: Hand
   return isStream ? untilTheEnd(input as AsyncIterable<unknown>, signal) : input;
 }
 
-/** The event loop may have to go round more than once before a broken connection is known as that. */
-const ROUNDS = 3;
-
-/** A stream of requests that breaks off looks like one that ends, until its signal says so a moment later: half is not all. */
+/** In the process, a stream of requests that breaks off looks like one that ends, until its signal says so a moment later. */
 async function* untilTheEnd<T>(requests: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   yield* requests;
-  for (let round = 0; round < ROUNDS; round += 1) await setImmediate();
+  await setImmediate();
   signal.throwIfAborted();
 }
 

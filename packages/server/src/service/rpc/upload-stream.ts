@@ -1,11 +1,13 @@
+import { RuntimeError } from "../../runtime/errors.ts";
 import { feeding } from "../../runtime/feeding.ts";
 import { invalid } from "./messages/fields.ts";
 
-/** A chunk of an upload: first what it is about, then its content. */
+/** A chunk of an upload: first what it is about, then its content, then that this is all, where that was announced. */
 interface UploadChunk {
   readonly content:
-    | { readonly case: "metadata"; readonly value: object }
+    | { readonly case: "metadata"; readonly value: { readonly announcesEnd: boolean } }
     | { readonly case: "data"; readonly value: Uint8Array }
+    | { readonly case: "end"; readonly value: boolean }
     | { readonly case: undefined; readonly value?: undefined };
 }
 
@@ -23,22 +25,27 @@ export async function receiveUpload<Chunk extends UploadChunk, Result>(
   const iterator = chunks[Symbol.asyncIterator]();
   const metadata = await readMetadata(iterator);
   check(metadata);
-  return await feeding(dataOf(iterator), (content) => store(metadata, content));
+  return await feeding(dataOf(iterator, metadata), (content) => store(metadata, content));
 }
 
 async function readMetadata<Chunk extends UploadChunk>(iterator: AsyncIterator<Chunk>): Promise<MetadataOf<Chunk>> {
   for await (const { content } of unread(iterator)) {
     if (content.case === "metadata") return content.value as MetadataOf<Chunk>;
-    if (content.case === "data") throw invalid("metadata must be sent first");
+    if (content.case !== undefined) throw invalid("metadata must be sent first");
   }
   throw invalid("no metadata received");
 }
 
-async function* dataOf(iterator: AsyncIterator<UploadChunk>): AsyncGenerator<Uint8Array> {
+async function* dataOf(
+  iterator: AsyncIterator<UploadChunk>,
+  { announcesEnd }: { readonly announcesEnd: boolean },
+): AsyncGenerator<Uint8Array> {
   for await (const { content } of unread(iterator)) {
     if (content.case === "metadata") throw invalid("metadata already received");
     if (content.case === "data" && content.value.length > 0) yield content.value;
+    if (content.case === "end" && content.value) return;
   }
+  if (announcesEnd) throw new RuntimeError("CANCELLED", "the upload broke off: its end was announced and did not come");
 }
 
 /**

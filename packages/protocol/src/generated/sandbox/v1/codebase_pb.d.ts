@@ -193,6 +193,14 @@ export declare type UploadChunk = Message<"sandbox.v1.UploadChunk"> & {
      */
     value: Uint8Array;
     case: "data";
+  } | {
+    /**
+     * True. All content was sent.
+     *
+     * @generated from field: bool end = 3;
+     */
+    value: boolean;
+    case: "end";
   } | { case: undefined; value?: undefined };
 };
 
@@ -243,6 +251,14 @@ export declare type UploadChunk_Metadata = Message<"sandbox.v1.UploadChunk.Metad
    * @generated from field: string symlink_target = 6;
    */
   symlinkTarget: string;
+
+  /**
+   * The last message will be `end`: an upload that is over without it broke off, and changes nothing. A cancelled call can
+   * look like one that ended.
+   *
+   * @generated from field: bool announces_end = 7;
+   */
+  announcesEnd: boolean;
 };
 
 /**
@@ -680,6 +696,14 @@ export declare type ArchiveChunk = Message<"sandbox.v1.ArchiveChunk"> & {
      */
     value: Uint8Array;
     case: "data";
+  } | {
+    /**
+     * True. All content was sent.
+     *
+     * @generated from field: bool end = 3;
+     */
+    value: boolean;
+    case: "end";
   } | { case: undefined; value?: undefined };
 };
 
@@ -707,6 +731,13 @@ export declare type ArchiveChunk_Metadata = Message<"sandbox.v1.ArchiveChunk.Met
    * @generated from field: string message = 3;
    */
   message: string;
+
+  /**
+   * As for UploadChunk.
+   *
+   * @generated from field: bool announces_end = 4;
+   */
+  announcesEnd: boolean;
 };
 
 /**

@@ -1218,6 +1218,14 @@ export declare type WriteFileChunk = Message<"sandbox.v1.WriteFileChunk"> & {
      */
     value: Uint8Array;
     case: "data";
+  } | {
+    /**
+     * True. All content was sent.
+     *
+     * @generated from field: bool end = 3;
+     */
+    value: boolean;
+    case: "end";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1252,6 +1260,13 @@ export declare type WriteFileChunk_Metadata = Message<"sandbox.v1.WriteFileChunk
    * @generated from field: bool append = 4;
    */
   append: boolean;
+
+  /**
+   * As for UploadChunk. What was written before stays, as it would inside.
+   *
+   * @generated from field: bool announces_end = 5;
+   */
+  announcesEnd: boolean;
 };
 
 /**
