@@ -21,10 +21,10 @@ export default defineConfig({
     include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
     // A process per file: a test that mounts must not share its thread, its descriptors or its working directory.
     pool: "forks",
-    // Mounts and their clients each want a CPU; more files at once only make the timings noisy.
-    maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A file waits for a third of its time; with more of them at once than keep two CPUs busy, timings only become noisy.
+    maxWorkers: 3,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     reporters: ["default"],
   },
 });
