@@ -64,6 +64,12 @@ describe.skipIf(reason !== undefined)(`the container${reason === undefined ? "" 
     const [key] = created.match(/^af_key_\S+$/m) ?? [];
     const inside = (command: string) =>
       engine.docker("exec", "--env", `AGENTFENSE_API_KEY=${key}`, "agentfense", "bash", "-euc", command);
+    const answers = () =>
+      inside("agentfense codebase list").then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(answers, { timeout: 60_000 }).toBe(true);
     const codebase = JSON.parse(await inside("agentfense codebase create demo --json")) as { id: string };
     const made = await inside(`agentfense sandbox create ${codebase.id} --preset full-access --json`);
     const { id } = JSON.parse(made) as { id: string };

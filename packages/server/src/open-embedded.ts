@@ -11,6 +11,7 @@ import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
 import type { ServiceLog } from "./service/http/log.ts";
+import { paced, UNHURRIED } from "./service/http/upload-pace.ts";
 import { callerKey } from "./service/rpc/caller-context.ts";
 import { toConnectError } from "./service/rpc/errors.ts";
 import { registerServices } from "./service/rpc/register.ts";
@@ -121,7 +122,9 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   };
 }
 
+/** A request that is given up ends with its signal, even if the program never gives its next message. */
 const asProgram: Interceptor = (next) => (request) => {
   request.contextValues.set(callerKey, PROGRAM);
-  return next(request);
+  if (!request.stream) return next(request);
+  return next({ ...request, message: paced(request.message, request.method, UNHURRIED, request.signal) });
 };

@@ -29,6 +29,10 @@ export function invalid(message: string, details: Readonly<Record<string, string
   return new Fault("INVALID_ARGUMENT", message, { details });
 }
 
+export function brokenOff(): Fault {
+  return new Fault("CANCELLED", "the upload broke off: its end was announced and did not come");
+}
+
 export function cancelled(): Fault {
   return new Fault("CANCELLED", "the call was cancelled");
 }

@@ -35,7 +35,8 @@ describe("a batch", () => {
   test("sends content only where it is missing, and names everything", async () => {
     const { top, entries } = await prepared({ a: "one", b: "two", "d/": "", empty: "", l: "-> a" });
     const [first, ...rest] = await collect(top, entries, ["b", "empty"]);
-    expect(first).toEqual({ begin: { codebaseId: "cb_1", replaceAll: false } });
+    expect(first).toEqual({ begin: { codebaseId: "cb_1", replaceAll: false, announcesEnd: true } });
+    expect(rest.map(({ end = false }) => end)).toEqual(rest.map((_, index) => index === rest.length - 1));
     const items = rest.flatMap((chunk) => chunk.items ?? []);
     expect(
       items.map((item) => [item.entry?.path, item.data === undefined ? undefined : String(Buffer.from(item.data))]),

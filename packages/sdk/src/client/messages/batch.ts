@@ -13,7 +13,7 @@ export async function* batchChunks(
   entries: AsyncIterable<BatchEntry> | Iterable<BatchEntry>,
   onBytes: (count: number) => void = () => {},
 ): AsyncGenerator<BatchChunk> {
-  yield { begin };
+  yield { begin: { ...begin, announcesEnd: true } };
   let items: Item[] = [];
   let weight = 0;
   for await (const { item, bytes } of batchItems(entries)) {
@@ -26,7 +26,8 @@ export async function* batchChunks(
     weight += bytes;
     if (item.data !== undefined) onBytes(item.data.length);
   }
-  if (items.length > 0) yield { items };
+  // Without it a batch that is given up could be taken for complete, and what it had not got to, for removed.
+  yield { items, end: true };
 }
 
 async function* batchItems(

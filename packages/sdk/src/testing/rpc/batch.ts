@@ -8,7 +8,7 @@ import {
 import type { Codebase } from "../codebases/codebase.ts";
 import { filePath, shown } from "../codebases/codebase-paths.ts";
 import type { Wanted } from "../codebases/draft.ts";
-import { Fault, invalid } from "../faults.ts";
+import { brokenOff, Fault, invalid } from "../faults.ts";
 import { directoryEntry, fileEntry, linkEntry, sha256Of } from "../files/entry.ts";
 import { count, permissionBits, required } from "./fields.ts";
 
@@ -27,7 +27,9 @@ export async function receiveBatch(
   let begin: BatchUploadChunk_Begin | undefined;
   const received = new Map<string, Received>();
   let current: Received | undefined;
+  let isComplete = false;
   for await (const chunk of chunks) {
+    isComplete ||= chunk.end;
     if (chunk.begin !== undefined && begin !== undefined) throw invalid("begin already received");
     begin ??= chunk.begin;
     if (begin === undefined) throw invalid("begin must be sent first");
@@ -46,6 +48,7 @@ export async function receiveBatch(
   }
   if (begin === undefined) throw invalid("no begin received");
   required(begin.codebaseId, "codebase_id", "in begin");
+  if (begin.announcesEnd && !isComplete) throw brokenOff();
   return { begin, received: [...received.values()] };
 }
 

@@ -1,4 +1,4 @@
-import { Fault, invalid } from "../faults.ts";
+import { brokenOff, invalid } from "../faults.ts";
 
 /** A chunk of an upload: first what it is about, then its content, then that this is all, where that was announced. */
 interface UploadChunk {
@@ -32,7 +32,7 @@ export async function receiveUpload<Chunk extends UploadChunk, Result>(
     else isIncomplete &&= !content.value;
   }
   if (take === undefined) throw invalid("no metadata received");
-  if (isIncomplete) throw new Fault("CANCELLED", "the upload broke off: its end was announced and did not come");
+  if (isIncomplete) throw brokenOff();
   return take(Buffer.concat(pieces));
 }
 

@@ -9,7 +9,8 @@ export interface UploadPace {
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-const UNHURRIED: UploadPace = { idleMs: 0, totalMs: 0 };
+/** As slow as it likes. */
+export const UNHURRIED: UploadPace = { idleMs: 0, totalMs: 0 };
 
 /**
  * The messages of an upload, as long as they keep coming and nobody ends the call. Conversations (a terminal) may be silent

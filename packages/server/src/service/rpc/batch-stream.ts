@@ -3,7 +3,7 @@ import type { BatchPiece } from "../../runtime/codebases/api.ts";
 import { feeding } from "../../runtime/feeding.ts";
 import { manifestEntryOf } from "./messages/codebase.ts";
 import { invalid, required } from "./messages/fields.ts";
-import { unread } from "./upload-stream.ts";
+import { brokenOff, unread } from "./upload-stream.ts";
 
 /** Receives a batch: `begin` in its first chunk, then items over as many chunks as the client likes. */
 export async function receiveBatch<Result>(
@@ -13,22 +13,26 @@ export async function receiveBatch<Result>(
   const iterator = chunks[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true) throw invalid("no begin received");
-  const { begin, items } = first.value;
+  const { begin } = first.value;
   if (begin === undefined) throw invalid("begin must be sent first");
   required(begin.codebaseId, "codebase_id", "in begin");
-  return await feeding(piecesOf(items, unread(iterator)), (pieces) => store(begin, pieces));
+  return await feeding(piecesOf(begin, first.value, unread(iterator)), (pieces) => store(begin, pieces));
 }
 
 async function* piecesOf(
-  firstItems: readonly BatchItem[],
+  { announcesEnd }: BatchUploadChunk_Begin,
+  first: BatchUploadChunk,
   chunks: AsyncIterable<BatchUploadChunk>,
 ): AsyncGenerator<BatchPiece> {
   let position = 0;
-  for (const item of firstItems) yield pieceOf(item, position++);
-  for await (const { begin, items } of chunks) {
+  for (const item of first.items) yield pieceOf(item, position++);
+  if (first.end) return;
+  for await (const { begin, items, end } of chunks) {
     if (begin !== undefined) throw invalid("begin already received");
     for (const item of items) yield pieceOf(item, position++);
+    if (end) return;
   }
+  if (announcesEnd) throw brokenOff();
 }
 
 function pieceOf({ entry, data }: BatchItem, position: number): BatchPiece {

@@ -45,7 +45,11 @@ async function* dataOf(
     if (content.case === "data" && content.value.length > 0) yield content.value;
     if (content.case === "end" && content.value) return;
   }
-  if (announcesEnd) throw new RuntimeError("CANCELLED", "the upload broke off: its end was announced and did not come");
+  if (announcesEnd) throw brokenOff();
+}
+
+export function brokenOff(): RuntimeError {
+  return new RuntimeError("CANCELLED", "the upload broke off: its end was announced and did not come");
 }
 
 /**

@@ -578,6 +578,13 @@ export declare type BatchUploadChunk = Message<"sandbox.v1.BatchUploadChunk"> & 
    * @generated from field: repeated sandbox.v1.BatchItem items = 2;
    */
   items: BatchItem[];
+
+  /**
+   * In the last chunk, where that was announced: all items were sent.
+   *
+   * @generated from field: bool end = 3;
+   */
+  end: boolean;
 };
 
 /**
@@ -613,6 +620,13 @@ export declare type BatchUploadChunk_Begin = Message<"sandbox.v1.BatchUploadChun
    * @generated from field: string message = 4;
    */
   message: string;
+
+  /**
+   * As for UploadChunk.
+   *
+   * @generated from field: bool announces_end = 5;
+   */
+  announcesEnd: boolean;
 };
 
 /**
