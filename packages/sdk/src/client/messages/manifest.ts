@@ -2,10 +2,10 @@ import type { ManifestEntrySchema } from "@agentfense/protocol/codebase";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ManifestEntry } from "../../model/requests.ts";
 import { bigintOf, uint32Of } from "./numbers.ts";
-import { ENTRY_KINDS } from "./words.ts";
+import { MANIFEST_KINDS } from "./words.ts";
 
 export function manifestMessage(entry: ManifestEntry): MessageInitShape<typeof ManifestEntrySchema> {
-  const named = { path: entry.path, kind: ENTRY_KINDS[entry.kind] };
+  const named = { path: entry.path, kind: MANIFEST_KINDS[entry.kind] };
   switch (entry.kind) {
     case "absent":
       return named;

@@ -1,11 +1,11 @@
 import type { ChangeSchema } from "@agentfense/protocol/sandbox";
+import { CHANGE_KINDS, CHANGE_TYPES } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Change, diffChanges, listChanges, selectedChanges, selectionOf } from "../sandboxes/changes.ts";
 import { applyChanges } from "../sandboxes/sync.ts";
 import type { World } from "../world.ts";
 import { pageOf } from "./fields.ts";
 import type { SandboxHandlers } from "./sandbox-parts.ts";
-import { CHANGE_KINDS, ENTRY_KINDS } from "./words.ts";
 
 export function changeHandlers(
   world: World,
@@ -50,7 +50,7 @@ function changeMessage(change: Change): MessageInitShape<typeof ChangeSchema> {
     kind: CHANGE_KINDS[change.kind],
     path: change.path,
     oldPath: change.oldPath,
-    type: ENTRY_KINDS[change.type],
+    type: CHANGE_TYPES[change.type],
     size: BigInt(change.size),
   };
 }

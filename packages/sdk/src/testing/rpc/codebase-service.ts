@@ -5,6 +5,7 @@ import type {
   FileInfoSchema,
   VersionSchema,
 } from "@agentfense/protocol/codebase";
+import { CHANGE_KINDS, VERSION_ORIGINS } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Codebase, VersionRecord } from "../codebases/codebase.ts";
 import { directoryPath, fileNotFound, filePath, shown, wrongKind } from "../codebases/codebase-paths.ts";
@@ -18,7 +19,6 @@ import { checkContent, mismatch, missingContent, receiveBatch, wantedOf } from "
 import { count, pageOf, permissionBits, required, timestampMessage } from "./fields.ts";
 import type { Handlers } from "./handlers.ts";
 import { pieces, receiveUpload } from "./uploads.ts";
-import { CHANGE_KINDS, VERSION_ORIGINS } from "./words.ts";
 
 export function codebaseHandlers(world: World): Handlers<typeof CodebaseService> {
   const uploaded = (codebase: Codebase, made: VersionRecord | undefined, bytes: number): BatchResult => {

@@ -1,5 +1,6 @@
 import type { FileInfoSchema } from "@agentfense/protocol/codebase";
 import { FileEventKind } from "@agentfense/protocol/sandbox";
+import { PERMISSIONS } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Bell } from "../bell.ts";
 import { FileFault, faultFor } from "../files/file-fault.ts";
@@ -12,7 +13,6 @@ import type { World } from "../world.ts";
 import { permissionBits, required, timestampMessage } from "./fields.ts";
 import type { SandboxHandlers } from "./sandbox-parts.ts";
 import { pieces, receiveUpload } from "./uploads.ts";
-import { PERMISSIONS } from "./words.ts";
 
 /** Files of a running sandbox, as a process inside sees them. */
 export function fileHandlers(

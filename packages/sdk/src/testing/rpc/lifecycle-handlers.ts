@@ -5,6 +5,7 @@ import type {
   SandboxSchema,
 } from "@agentfense/protocol/sandbox";
 import { RuntimeType } from "@agentfense/protocol/sandbox";
+import { NETWORKS, PERMISSIONS, SANDBOX_STATUSES, SYNC_MODES } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { invalid } from "../faults.ts";
 import { workspacePath } from "../files/paths.ts";
@@ -13,8 +14,8 @@ import { explain, type RuleStanding, storedRules } from "../sandboxes/rules.ts";
 import type { MockSandbox, SandboxFacts } from "../sandboxes/sandbox.ts";
 import type { World } from "../world.ts";
 import { count, durationMs, pageOf, required, timestampMessage, wordFor } from "./fields.ts";
+import { ruleMessage, rulesOf } from "./rules.ts";
 import type { SandboxHandlers } from "./sandbox-parts.ts";
-import { NETWORKS, PERMISSIONS, ruleMessage, rulesOf, STATUSES, SYNC_MODES } from "./words.ts";
 
 /** What one does to a sandbox. */
 export function lifecycleHandlers(
@@ -44,7 +45,7 @@ export function lifecycleHandlers(
 
     async listSandboxes({ codebaseId, ownerId, status: number, labels, ...page }) {
       // ERROR is a state that no sandbox of the mock gets into.
-      const status = number === 4 ? "error" : wordFor(STATUSES, number, "status");
+      const status = number === 4 ? "error" : wordFor(SANDBOX_STATUSES, number, "status");
       const isListed = (sandbox: MockSandbox) =>
         (codebaseId === "" || codebaseId === sandbox.codebase.id) &&
         (ownerId === "" || ownerId === sandbox.ownerId) &&
@@ -130,7 +131,7 @@ function sandboxMessage(sandbox: MockSandbox): MessageInitShape<typeof SandboxSc
     id: sandbox.id,
     codebaseId: sandbox.codebase.id,
     permissions: sandbox.rules.map(ruleMessage),
-    status: STATUSES[sandbox.status],
+    status: SANDBOX_STATUSES[sandbox.status],
     labels: { ...facts.labels },
     createdAt: timestampMessage(sandbox.createdAtMs),
     startedAt: timestampMessage(sandbox.startedAtMs),

@@ -1,12 +1,12 @@
 import { RuntimeType } from "@agentfense/protocol/sandbox";
 import type { KeySchema, SystemService } from "@agentfense/protocol/system";
 import { Role } from "@agentfense/protocol/system";
+import { ROLES } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { KeyRecord } from "../keys.ts";
 import type { World } from "../world.ts";
 import { required, timestampMessage, wordFor } from "./fields.ts";
 import type { Handlers } from "./handlers.ts";
-import { ROLES } from "./words.ts";
 
 /** Whoever asks is an administrator: the mock has no keys in force. */
 export function systemHandlers({ keys, audit }: World): Handlers<typeof SystemService> {

@@ -1,6 +1,6 @@
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { chunked } from "./chunks.ts";
-import { FILE_EVENT_KINDS } from "./messages/enums.ts";
+import { FILE_EVENTS } from "./messages/enums.ts";
 import { permissionBits, required } from "./messages/fields.ts";
 import { pathForm, viewInfo } from "./messages/file-info.ts";
 import type { SandboxHandlers } from "./sandbox-parts.ts";
@@ -68,7 +68,7 @@ export function fileHandlers(
       required(sandboxId, "sandbox_id");
       const changes = await sandboxes.watch(caller, sandboxId, orRoot(path), { recursive, signal });
       yield {}; // the watch is on
-      for await (const change of changes) yield { kind: FILE_EVENT_KINDS[change.kind], path: change.path };
+      for await (const change of changes) yield { kind: FILE_EVENTS[change.kind], path: change.path };
     },
   };
 }
