@@ -35,6 +35,7 @@ const NEEDS = [
   { for: "test", command: "iptables-restore", package: "iptables" },
   { for: "test", command: "dockerd", package: "docker.io" },
   { for: "test", command: "zsh", package: "zsh" },
+  { for: "test", command: "fish", package: "fish" },
   { for: "test", command: "gdb", package: "gdb" },
   { for: "test", command: "git", package: "git" },
   { for: "test", command: "python3", package: "python3" },
