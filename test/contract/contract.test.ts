@@ -12,6 +12,7 @@ describe.each(WORLDS)("a sandbox, %s", (world) => {
     describe(topic, () => {
       for (const one of cases) {
         const reason = one.except?.[world];
+        if (reason !== undefined) process.stdout.write(`skipped (${world}): ${one.title}: ${reason}\n`);
         test(one.title, async (context) => {
           if (reason !== undefined) context.skip(`not ${world}: ${reason}`);
           const directory = stage.project(one.files);

@@ -497,6 +497,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
     });
 
+    if (acted) process.stdout.write(`skipped (${name}): terminal: it runs no process that could have one\n`);
     describe.skipIf(acted)("terminal", () => {
       reality("has a size, takes input, and job control works", async () => {
         const sandbox = await running();
