@@ -13,7 +13,7 @@ export function systemHandlers({ keys, audit }: World): Handlers<typeof SystemSe
   return {
     async getServerInfo() {
       return {
-        version: "0.1.0",
+        version: "0.3.0",
         runtimes: [RuntimeType.MOCK],
         degradations: ["the mock engine runs no processes and enforces no limits but disk, output and time"],
         keysRequired: false,
