@@ -16,6 +16,8 @@ export interface Surroundings {
   readonly identity?: { readonly uid: number; readonly gid: number };
   /** What it reads; absent: nothing, and no pipe either. */
   readonly input?: string | Uint8Array;
+  /** A pipe that stays open until the test ends it. */
+  readonly holdsInput?: true;
 }
 
 /** Runs the real command line to its end. */
@@ -59,15 +61,17 @@ export async function scratch(): Promise<string> {
 }
 
 /** Starts the real command line. */
-export function start(args: readonly string[], { cwd, env = {}, identity, input }: Surroundings): ChildProcess {
+export function start(args: readonly string[], surroundings: Surroundings): ChildProcess {
+  const { cwd, env = {}, identity, input, holdsInput } = surroundings;
   const { FORCE_COLOR: _force, NO_COLOR: _no, ...clean } = process.env;
   const child = spawn(process.execPath, [cli, ...args], {
     ...identity,
     cwd,
     env: { ...clean, LC_ALL: "C", ...env },
-    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+    stdio: [input === undefined && !holdsInput ? "ignore" : "pipe", "pipe", "pipe"],
   });
   // What does not read its input to the end is no failure of the test.
-  child.stdin?.on("error", () => {}).end(input);
+  child.stdin?.on("error", () => {});
+  if (!holdsInput) child.stdin?.end(input);
   return child;
 }

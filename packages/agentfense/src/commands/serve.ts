@@ -1,9 +1,17 @@
 import { once } from "node:events";
 import { openServer, type RunningServer } from "@agentfense/server";
+import type { ServerConfig } from "@agentfense/server/configuration";
 import { type Command, CommandFailure, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { print } from "../output.ts";
-import { readConfiguration, SETTING_OPTIONS, SETTINGS_HELP, withTwoDashes } from "../serve/configuration.ts";
+import {
+  readConfiguration,
+  SETTING_OPTIONS,
+  SETTINGS_HELP,
+  type SettingValues,
+  withTwoDashes,
+} from "../serve/configuration.ts";
 import { createLog } from "../serve/log.ts";
+import { PrivateHome, readPrivateConfiguration, requireProgramAtInput } from "../serve/private.ts";
 import { StopSignals } from "../serve/stop-signals.ts";
 
 const HELP = `Usage: agentfense serve [OPTIONS]
@@ -15,41 +23,69 @@ Settings come from a file, then from the environment (AGENTFENSE_SERVER_GRPC_ADD
 win. Everything there is to set, and where each value comes from: agentfense config print.
 
 ${SETTINGS_HELP}
+  --private         a server for the program that starts it: gRPC on a socket that only this user can reach, no REST,
+                    nothing kept; it ends when standard input does
   -h, --help        this text
 
 The options of the earlier server work with one dash too: -config -grpc-addr -http-addr -codebase-path -runtime.
 
-Exit codes: 0 after a signal, 1 when it cannot run or did not end in time, 2 for a mistake in the settings.
+Exit codes: 0 after a signal or the end of its input, 1 when it cannot run or did not end in time, 2 for a mistake in the
+settings.
 `;
 
 /** What was started ends within this, or is left for the next start to clean up. */
 const SHUT_DOWN_MS = 10_000;
 
-export const serve: Command = { help: HELP, run };
+export const serve: Command = { help: HELP, handlesClosedOutput: true, run };
 
 async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = parseArguments(withTwoDashes(args), SETTING_OPTIONS);
+  const { values, positionals } = parseArguments(withTwoDashes(args), {
+    ...SETTING_OPTIONS,
+    private: { type: "boolean" },
+  });
   if (positionals.length > 0) throw new UsageError("serve takes no arguments");
-  const { config } = await readConfiguration(values, process.env);
-  using stop = new StopSignals();
-  const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
-
-  const server = await openServer(config, { log }).catch((error: unknown) => {
-    throw failure("the server cannot start", error);
-  });
-  await print(addressLine(server));
-  const failed = await servesUntil(stop.signal, server);
-  log({
-    level: "info",
-    message: "shutting down",
-    ...(failed === undefined ? { signal: String(stop.signal.reason) } : {}),
-  });
-  const inTime = await shutsDown(server);
-  if (failed !== undefined) throw failure("the server cannot run", failed);
+  // Whoever reads our lines may leave; what we serve is not theirs.
+  for (const output of [process.stdout, process.stderr]) output.on("error", () => {});
+  const inTime = values.private ? await servePrivately(values) : await serveAll(values);
   // Everything of ours is closed, but a timer that a library keeps for a client's deadline would hold the process.
   if (inTime) return process.exit(0);
   process.stderr.write("agentfense: not everything ended in time; the next start cleans up\n");
   return process.exit(1);
+}
+
+async function serveAll(values: SettingValues): Promise<boolean> {
+  const { config } = await readConfiguration(values, process.env);
+  using stop = new StopSignals();
+  return await serveUntilStopped(config, stop.signal);
+}
+
+async function servePrivately(values: SettingValues): Promise<boolean> {
+  const loaded = await readPrivateConfiguration(values, process.env);
+  requireProgramAtInput();
+  using stop = new StopSignals();
+  stop.alsoAtEndOf(process.stdin);
+  await using home = await PrivateHome.create(process.env).catch((error: unknown) => {
+    throw failure("the server has no place", error);
+  });
+  return await serveUntilStopped(home.configuration(loaded), stop.signal);
+}
+
+/** Gives whether everything ended in time. */
+async function serveUntilStopped(config: ServerConfig, stop: AbortSignal): Promise<boolean> {
+  const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
+  const server = await openServer(config, { log }).catch((error: unknown) => {
+    throw failure("the server cannot start", error);
+  });
+  await print(addressLine(server)).catch(() => {}); // nobody reads it
+  const failed = await servesUntil(stop, server);
+  log({
+    level: "info",
+    message: "shutting down",
+    ...(failed === undefined ? { signal: String(stop.reason) } : {}),
+  });
+  const inTime = await shutsDown(server);
+  if (failed !== undefined) throw failure("the server cannot run", failed);
+  return inTime;
 }
 
 function addressLine({ grpcAddress, httpAddress }: RunningServer): string {

@@ -12,7 +12,8 @@ export const ENDPOINT_OPTIONS = {
   ca: { type: "string" },
 } as const;
 
-export const ENDPOINT_HELP = `  --endpoint URL    the server (default: AGENTFENSE_ENDPOINT, else http://127.0.0.1:9000); https:// is TLS
+export const ENDPOINT_HELP = `  --endpoint URL    the server (default: AGENTFENSE_ENDPOINT, else http://127.0.0.1:9000); https:// is TLS,
+                    unix:/path a socket
   --api-key KEY     better in AGENTFENSE_API_KEY: other users of this machine can see what is on a command line
   --ca FILE         certificates (PEM) to trust for https:// besides the usual ones`;
 

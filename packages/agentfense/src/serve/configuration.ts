@@ -1,4 +1,4 @@
-import { ConfigurationError, type LoadedConfiguration, loadConfiguration } from "@agentfense/server";
+import { ConfigurationError, type LoadedConfiguration, loadConfiguration } from "@agentfense/server/configuration";
 import { UsageError } from "../command.ts";
 
 /** Settings with options of their own, for `parseArguments`, and the keys they set. */
@@ -30,7 +30,7 @@ export const CONFIGURATION_HELP = `  --config FILE     settings in YAML (default
   --set KEY=VALUE   any setting by its name, such as --set server.tls.cert_file=… (may be repeated)`;
 
 export const SETTINGS_HELP = `${CONFIGURATION_HELP}
-  --grpc-addr ADDRESS     where gRPC listens (default 127.0.0.1:9000); :9000 is every interface
+  --grpc-addr ADDRESS     where gRPC listens (default 127.0.0.1:9000); :9000 is every interface, unix:/path a socket
   --http-addr ADDRESS     where REST listens (default 127.0.0.1:8080); "" is no REST
   --metrics-addr ADDRESS  a listener of its own for /metrics
   --codebase-path DIR     where codebases are kept
@@ -42,12 +42,16 @@ export const SETTINGS_HELP = `${CONFIGURATION_HELP}
 
 type ConfigurationFlag = Parameters<typeof loadConfiguration>[0]["flags"][number];
 
-type Values = Readonly<Partial<Record<SettingOption | "config", string | undefined>>> & {
+/** What `parseArguments` gives for `SETTING_OPTIONS`. */
+export type SettingValues = Readonly<Partial<Record<SettingOption | "config", string | undefined>>> & {
   readonly set?: readonly string[] | undefined;
 };
 
 /** The configuration that these options, this environment and the file ask for. A mistake in it is a usage error. */
-export async function readConfiguration(values: Values, environment: NodeJS.ProcessEnv): Promise<LoadedConfiguration> {
+export async function readConfiguration(
+  values: SettingValues,
+  environment: NodeJS.ProcessEnv,
+): Promise<LoadedConfiguration> {
   const file = values.config ?? (environment.AGENTFENSE_CONFIG || undefined);
   try {
     return await loadConfiguration({
@@ -60,7 +64,7 @@ export async function readConfiguration(values: Values, environment: NodeJS.Proc
   }
 }
 
-function namedFlags(values: Values): ConfigurationFlag[] {
+function namedFlags(values: SettingValues): ConfigurationFlag[] {
   return Object.entries(OPTION_KEYS).flatMap(([option, name]) => {
     const value = values[option as SettingOption];
     return value === undefined ? [] : { flag: `--${option}`, name, value };

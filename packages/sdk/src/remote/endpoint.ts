@@ -5,7 +5,7 @@ const DEFAULT_ENDPOINT = "http://127.0.0.1:9000";
 
 /** Where a server is, and how to convince it and ourselves. */
 export interface Endpoint {
-  /** "https://host:9000" */
+  /** "https://host:9000", or "unix:/path" */
   readonly url: string;
   readonly apiKey?: string | undefined;
   readonly tls?: TlsOptions | undefined;
@@ -20,12 +20,30 @@ export function chooseEndpoint(
   const apiKey = options.apiKey ?? (environment.AGENTFENSE_API_KEY || undefined);
   // The key itself is in no message: those end in logs.
   if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey)) throw invalid("the API key has characters no key has");
-  if (options.tls !== undefined && url.protocol !== "https:") throw invalid("tls goes with an https:// endpoint");
-  return { url: url.origin, apiKey, tls: options.tls };
+  if (options.tls !== undefined && !url.startsWith("https:")) throw invalid("tls goes with an https:// endpoint");
+  return { url, apiKey, tls: options.tls };
 }
 
-/** A URL, or HOST:PORT as the clients of the earlier server wrote it. */
-function parseEndpoint(text: string): URL {
+/** The path of a Unix socket; undefined when the endpoint is on a network. */
+export function socketPathOf({ url }: Pick<Endpoint, "url">): string | undefined {
+  return /^unix:(\/.+)$/s.exec(url)?.[1];
+}
+
+/** A URL, `unix:` with an absolute path, or HOST:PORT as the clients of the earlier server wrote it. */
+function parseEndpoint(text: string): string {
+  return text.startsWith("unix:") ? parseSocket(text) : parseUrl(text).origin;
+}
+
+function parseSocket(text: string): string {
+  // gRPC also knows the form of a URL, unix:///path.
+  const url = text.replace(/^unix:\/\/(?=\/)/, "unix:");
+  if (!/^unix:\/[^/\0][^\0]*$/.test(url)) {
+    throw invalid(`a socket is unix: and an absolute path, not ${JSON.stringify(text)}`);
+  }
+  return url;
+}
+
+function parseUrl(text: string): URL {
   const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.canParse(withScheme) ? new URL(withScheme) : undefined;
   if (
@@ -33,7 +51,7 @@ function parseEndpoint(text: string): URL {
     !["http:", "https:"].includes(url.protocol) ||
     !["", "/"].includes(url.pathname + url.search)
   ) {
-    throw invalid(`an endpoint is http://HOST:PORT or https://HOST:PORT, not ${JSON.stringify(text)}`);
+    throw invalid(`an endpoint is http://HOST:PORT, https://HOST:PORT or unix:/PATH, not ${JSON.stringify(text)}`);
   }
   if (url.username !== "" || url.password !== "") throw invalid("an endpoint has no user and no password in it");
   return url;

@@ -1,10 +1,11 @@
+import { connect } from "node:net";
 import { rootCertificates } from "node:tls";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Engine } from "../engine.ts";
 import type { ConnectionOptions, TlsOptions } from "../model/options.ts";
 import { Connection, type ConnectionPatience } from "./connection.ts";
-import { chooseEndpoint, type Endpoint, sendsKeyInTheClear } from "./endpoint.ts";
+import { chooseEndpoint, type Endpoint, sendsKeyInTheClear, socketPathOf } from "./endpoint.ts";
 
 /** A server somewhere, over one HTTP/2 connection. */
 export class RemoteEngine implements Engine {
@@ -12,11 +13,19 @@ export class RemoteEngine implements Engine {
   readonly transport: Transport;
   readonly #connection: Connection;
 
-  constructor({ url, apiKey, tls }: Endpoint, patience?: ConnectionPatience) {
+  constructor(endpoint: Endpoint, patience?: ConnectionPatience) {
+    const { url, apiKey, tls } = endpoint;
+    const path = socketPathOf(endpoint);
+    // Requests name a host all the same: over a socket it is this machine.
+    const baseUrl = path === undefined ? url : "http://localhost";
     this.name = url;
-    this.#connection = new Connection(url, tls === undefined ? {} : nodeTls(tls), patience);
+    this.#connection = new Connection(
+      baseUrl,
+      { ...socket(path), ...(tls === undefined ? {} : nodeTls(tls)) },
+      patience,
+    );
     this.transport = createGrpcTransport({
-      baseUrl: url,
+      baseUrl,
       sessionManager: this.#connection,
       interceptors: apiKey === undefined ? [] : [showKey(apiKey)],
     });
@@ -40,6 +49,10 @@ export class RemoteEngine implements Engine {
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
   }
+}
+
+function socket(path: string | undefined) {
+  return path === undefined ? {} : { createConnection: () => connect({ path }) };
 }
 
 function nodeTls({ ca, cert, key }: TlsOptions) {

@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter, createRouterTransport } from "@connectrpc/connect";
 import type { Keys } from "../runtime/keys/api.ts";
-import { isLoopback, type ListenAddress, resolveBinding } from "./http/address.ts";
+import { isWithinMachine, type ListenAddress, resolveBinding } from "./http/address.ts";
 import { Authenticator } from "./http/authentication.ts";
 import { createCallChain } from "./http/call-chain.ts";
 import { drainService } from "./http/drain.ts";
@@ -49,7 +49,7 @@ export interface StartServiceOptions {
 
 /** The listening service. */
 export interface Service extends AsyncDisposable {
-  /** "127.0.0.1:9000", with the real port. */
+  /** "127.0.0.1:9000", with the real port, or "unix:/path". */
   readonly grpcAddress: string;
   readonly httpAddress: string | undefined;
   readonly metricsAddress: string | undefined;
@@ -166,8 +166,8 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   return { grpcAddress, httpAddress, metricsAddress, metrics, drain, close, [Symbol.asyncDispose]: close };
 }
 
-function warnAbout(address: string, { host }: ListenAddress, { tls, log }: StartServiceOptions): void {
-  if (tls !== undefined || (host !== undefined && isLoopback(host))) return;
+function warnAbout(address: string, binding: ListenAddress, { tls, log }: StartServiceOptions): void {
+  if (tls !== undefined || isWithinMachine(binding)) return;
   log?.({
     level: "warn",
     message: `${address} is open to other machines in cleartext: whoever is on the way can read along`,

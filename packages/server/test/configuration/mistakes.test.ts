@@ -39,7 +39,7 @@ describe("a mistake is named with its place and what is expected", () => {
     [
       "a section where a value is due",
       "server:\n  grpc_addr:\n    port: 1\n",
-      "server.yaml:3: server.grpc_addr: expected an address such as 127.0.0.1:9000, [::1]:9000 or :9000, not {}",
+      "server.yaml:3: server.grpc_addr: expected an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/run/agentfense.sock, not {}",
     ],
     ["a value where a section is due", "logging: 3\n", "server.yaml:1: logging: expected a section with keys, not 3"],
     [

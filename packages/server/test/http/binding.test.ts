@@ -9,16 +9,29 @@ describe("addresses to listen at", () => {
     ["[::1]:9000", { host: "::1", port: 9000 }],
     ["localhost:0", { host: "localhost", port: 0 }],
     [":9000", { host: undefined, port: 9000 }],
+    ["unix:/run/a.sock", { path: "/run/a.sock" }],
+    ["unix:///run/a.sock", { path: "/run/a.sock" }],
+    [`unix:/${"a".repeat(106)}`, { path: `/${"a".repeat(106)}` }],
   ])("%s is understood", (text, address) => {
     expect(parseAddress(text)).toEqual(address);
   });
 
-  test.each(["9000", "localhost", "127.0.0.1:70000", "[::1:9000", "::1:9000", "http://a:1", "a b:1", "[1.2.3.4]:1"])(
-    "%s is refused",
-    (text) => {
-      expect(() => parseAddress(text)).toThrow(/not an address to listen at/);
-    },
-  );
+  test.each([
+    ["9000"],
+    ["localhost"],
+    ["127.0.0.1:70000"],
+    ["[::1:9000"],
+    ["::1:9000"],
+    ["http://a:1"],
+    ["a b:1"],
+    ["[1.2.3.4]:1"],
+    ["unix:relative.sock"],
+    ["unix://host/a.sock"],
+    ["unix:/run/"],
+    [`unix:/${"ä".repeat(54)}`],
+  ])("%s is refused", (text) => {
+    expect(() => parseAddress(text)).toThrow(/not an address to listen at/);
+  });
 
   test.each([
     ["127.0.0.1", true],

@@ -870,6 +870,10 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--private",
+    "about": "a server for the program that starts it"
+   },
+   {
     "name": "-h",
     "about": "this text"
    },

@@ -27,9 +27,11 @@ const tls = z.strictObject({
 });
 
 const server = z.strictObject({
-  grpc_addr: address("127.0.0.1:9000", "where gRPC, gRPC-Web and Connect listen; :9000 is every interface", {
-    optional: false,
-  }),
+  grpc_addr: address(
+    "127.0.0.1:9000",
+    "where gRPC, gRPC-Web and Connect listen; :9000 is every interface, unix:/path a socket of this user alone",
+    { optional: false },
+  ),
   http_addr: address("127.0.0.1:8080", 'where REST listens; "" is no REST', { optional: true }),
   metrics_addr: address(
     "",

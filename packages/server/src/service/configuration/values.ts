@@ -67,7 +67,7 @@ export function derivedPath(description: string) {
 
 export function address(fallback: string, description: string, { optional }: { readonly optional: boolean }) {
   const type = z.string().refine((value) => (optional && value === "") || isAddress(value));
-  const forms = "an address such as 127.0.0.1:9000, [::1]:9000 or :9000";
+  const forms = "an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/run/agentfense.sock";
   return remember(type.default(fallback).describe(description), {
     ...plain(fallback, optional ? `${forms}, or "" for none` : forms),
   });

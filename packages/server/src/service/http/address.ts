@@ -2,30 +2,60 @@ import { lookup } from "node:dns/promises";
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { RuntimeError } from "../../runtime/errors.ts";
 
-/** Where to listen. An undefined host means every interface. */
-export interface ListenAddress {
+/** Where to listen. */
+export type ListenAddress = PortAddress | SocketAddress;
+
+/** An undefined host means every interface. */
+interface PortAddress {
   readonly host: string | undefined;
   readonly port: number;
 }
 
+/** A Unix socket. */
+interface SocketAddress {
+  readonly path: string;
+}
+
+/** What fits into sockaddr_un with its final NUL (unix(7)). */
+const LONGEST_SOCKET_PATH = 107;
+
 /**
- * | text             | host            |
- * | ":9000"          | every interface |
- * | "127.0.0.1:9000" | that address    |
- * | "[::1]:9000"     | that address    |
- * | "localhost:9000" | that name       |
+ * | text             | listens at                                |
+ * | ":9000"          | every interface                           |
+ * | "127.0.0.1:9000" | that address                              |
+ * | "[::1]:9000"     | that address                              |
+ * | "localhost:9000" | that name                                 |
+ * | "unix:/run/s"    | that socket; "unix:///run/s" is the same  |
  */
 export function parseAddress(text: string): ListenAddress {
+  return text.startsWith("unix:") ? parseSocketAddress(text) : parsePortAddress(text);
+}
+
+function parseSocketAddress(text: string): SocketAddress {
+  const [, path] = /^unix:(?:\/\/(?=\/))?(\/[^/\0][^\0]*)$/.exec(text) ?? [];
+  if (path === undefined || path.endsWith("/")) {
+    throw notAnAddress(text, "a socket is unix: and an absolute path, as in unix:/run/agentfense.sock");
+  }
+  if (!fitsSocket(path)) throw notAnAddress(text, `the path of a socket has at most ${LONGEST_SOCKET_PATH} bytes`);
+  return { path };
+}
+
+/** Whether a socket can have this path. */
+export function fitsSocket(path: string): boolean {
+  return Buffer.byteLength(path) <= LONGEST_SOCKET_PATH;
+}
+
+function parsePortAddress(text: string): PortAddress {
   const match = /^(?:\[(?<v6>[0-9a-fA-F:.]+)\]|(?<name>[A-Za-z0-9._-]*)):(?<port>\d{1,5})$/.exec(text);
   const port = Number(match?.groups?.port);
   const host = match?.groups?.v6 ?? match?.groups?.name ?? "";
   const wellFormed = match !== null && port <= 65_535 && (match.groups?.v6 === undefined || isIPv6(host));
-  if (!wellFormed) {
-    throw new RuntimeError("INVALID_ARGUMENT", `not an address to listen at: ${JSON.stringify(text)}`, {
-      hint: "write host:port, as in 127.0.0.1:9000 or [::1]:9000",
-    });
-  }
+  if (!wellFormed) throw notAnAddress(text, "write host:port, as in 127.0.0.1:9000 or [::1]:9000");
   return { host: host === "" ? undefined : host, port };
+}
+
+function notAnAddress(text: string, hint: string): RuntimeError {
+  return new RuntimeError("INVALID_ARGUMENT", `not an address to listen at: ${JSON.stringify(text)}`, { hint });
 }
 
 const LOOPBACK = new BlockList();
@@ -45,9 +75,16 @@ export function plainAddress(ip: string): string {
   return mapped?.[1] ?? ip;
 }
 
-/** "127.0.0.1:9000", "[::1]:9000" */
-export function formatAddress(ip: string, port: number): string {
-  return `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`;
+/** "127.0.0.1:9000", "[::1]:9000", "unix:/run/s" */
+export function formatAddress(address: ListenAddress): string {
+  if ("path" in address) return `unix:${address.path}`;
+  const { host = "", port } = address;
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+/** Programs of other machines cannot connect; a name counts as the address it was resolved to. */
+export function isWithinMachine(address: ListenAddress): boolean {
+  return "path" in address || (address.host !== undefined && isLoopback(address.host));
 }
 
 /** How a service may be reached without keys. */
@@ -63,8 +100,10 @@ export interface BindingRules {
  */
 export async function resolveBinding(text: string, rules: BindingRules): Promise<ListenAddress> {
   const address = parseAddress(text);
+  if ("path" in address) return address;
   const host = address.host === undefined ? undefined : await resolveHost(address.host, text);
-  if (rules.keys === "off" && !rules.allowOpen && (host === undefined || !isLoopback(host))) {
+  const binding = { host, port: address.port };
+  if (rules.keys === "off" && !rules.allowOpen && !isWithinMachine(binding)) {
     throw new RuntimeError(
       "INVALID_ARGUMENT",
       `refusing to listen at ${text} without API keys: anybody could run commands`,
@@ -74,7 +113,7 @@ export async function resolveBinding(text: string, rules: BindingRules): Promise
       },
     );
   }
-  return { host, port: address.port };
+  return binding;
 }
 
 async function resolveHost(host: string, text: string): Promise<string> {

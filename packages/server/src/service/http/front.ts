@@ -38,6 +38,7 @@ export function createFront(options: FrontOptions): (request: NodeRequest, respo
 }
 
 async function pass(request: NodeRequest, response: NodeResponse, options: FrontOptions): Promise<void> {
+  nameHostOfSocket(request);
   const facts = factsOf(request);
   if (options.isDraining() && !facts.http2) response.setHeader("connection", "close");
   const refusal = refusalOf(facts, options.policy);
@@ -55,6 +56,14 @@ async function pass(request: NodeRequest, response: NodeResponse, options: Front
   }
   // Who left while we asked for the key is not heard of again.
   if (!response.destroyed && !request.destroyed) await options.next(request, response);
+}
+
+/**
+ * Over a Unix socket, whose ends have no addresses, gRPC clients write the socket's path for a host, "%2Frun%2Fa.sock". That is
+ * none, and nobody but this machine can be meant.
+ */
+function nameHostOfSocket(request: NodeRequest): void {
+  if ("stream" in request && request.socket.localAddress === undefined) request.headers[":authority"] = "localhost";
 }
 
 function factsOf(request: NodeRequest): RequestFacts {

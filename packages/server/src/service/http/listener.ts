@@ -13,13 +13,14 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { createServer as createHttpsServer } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo, ListenOptions, Socket } from "node:net";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { formatAddress, type ListenAddress } from "./address.ts";
 import { tendSession } from "./http2-session.ts";
 import type { ServiceLimits } from "./limits.ts";
 import type { ServiceLog } from "./log.ts";
 import { sniffProtocol } from "./sniff.ts";
+import { SocketFile } from "./socket-file.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 export type NodeResponse = ServerResponse | Http2ServerResponse;
@@ -56,14 +57,21 @@ export class Listener {
   /** "127.0.0.1:9000", with the port that was really bound. */
   readonly address: string;
   readonly #http1: Server;
+  /** Undefined when it listens at a port. */
+  readonly #socketFile: SocketFile | undefined;
   readonly #sessions: Set<ServerHttp2Session>;
   readonly #sockets: Set<Socket>;
   readonly #closed: Promise<void>;
 
-  private constructor(http1: Server, sessions: Set<ServerHttp2Session>, sockets: Set<Socket>) {
-    const bound = http1.address() as AddressInfo;
-    this.address = formatAddress(bound.address, bound.port);
+  private constructor(
+    http1: Server,
+    socketFile: SocketFile | undefined,
+    sessions: Set<ServerHttp2Session>,
+    sockets: Set<Socket>,
+  ) {
+    this.address = formatAddress(socketFile ?? boundPort(http1));
     this.#http1 = http1;
+    this.#socketFile = socketFile;
     this.#sessions = sessions;
     this.#sockets = sockets;
     this.#closed = new Promise((resolve) => http1.once("close", resolve));
@@ -108,9 +116,9 @@ export class Listener {
     });
     if (limits.connections > 0) http1.maxConnections = limits.connections;
 
-    await listen(http1, options.address);
+    const socketFile = await listen(http1, options.address);
     http1.on("error", (error) => options.log({ level: "error", message: `listener: ${error.message}` }));
-    return new Listener(http1, sessions, sockets);
+    return new Listener(http1, socketFile, sessions, sockets);
   }
 
   /** No new connection and no new stream from here on; connections end with the last call on them. */
@@ -131,7 +139,13 @@ export class Listener {
     for (const session of this.#sessions) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
     await this.#closed;
+    await this.#socketFile?.remove();
   }
+}
+
+function boundPort(server: Server): ListenAddress {
+  const { address, port } = server.address() as AddressInfo;
+  return { host: address, port };
 }
 
 function createHttp1(options: ListenerOptions): Server {
@@ -178,19 +192,28 @@ function createHttp2(options: ListenerOptions): Http2Server {
   return server;
 }
 
-async function listen(server: Server, address: ListenAddress): Promise<void> {
+/** Gives the file of the socket, if it is one. */
+async function listen(server: Server, address: ListenAddress): Promise<SocketFile | undefined> {
+  try {
+    if ("path" in address) return await SocketFile.bind(address.path, (path) => startListening(server, { path }));
+    await startListening(server, { port: address.port, ...(address.host === undefined ? {} : { host: address.host }) });
+    return undefined;
+  } catch (error) {
+    if (server.listening) server.close();
+    if (error instanceof RuntimeError) throw error;
+    const reason = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new RuntimeError("RESOURCES_EXHAUSTED", `cannot listen at ${formatAddress(address)}: ${reason}`, {
+      cause: error,
+    });
+  }
+}
+
+async function startListening(server: Server, at: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  server.listen(
-    address.host === undefined ? { port: address.port } : { host: address.host, port: address.port },
-    resolve,
-  );
+  server.listen(at, resolve);
   try {
     await promise;
-  } catch (error) {
-    const reason = (error as NodeJS.ErrnoException).code ?? String(error);
-    const at = formatAddress(address.host ?? "", address.port);
-    throw new RuntimeError("RESOURCES_EXHAUSTED", `cannot listen at ${at}: ${reason}`, { cause: error });
   } finally {
     server.off("error", reject);
   }

@@ -43,7 +43,7 @@ export function createPages(options: PagesOptions): NodeHandler {
   addHealth(app, serving);
   app.get("/metrics", async (context, next) => {
     // Numbers about the machine are for those who are on it, unless the operator gives them a listener of their own.
-    if (metrics === undefined || !isLoopback(remoteAddress(context))) return await next();
+    if (metrics === undefined || !isOnThisMachine(remoteAddress(context))) return await next();
     return await metricsResponse(metrics);
   });
   app.get("/openapi.json", () => new Response(pages.openApi, { headers: { "content-type": "application/json" } }));
@@ -100,6 +100,11 @@ async function answerRest(context: Context<Environment>, options: PagesOptions):
 function withRawTarget(request: Request, incoming: NodeRequest): Request {
   const target = incoming.url ?? "/";
   return Object.defineProperty(request, "url", { value: `http://${incoming.headers.host ?? "localhost"}${target}` });
+}
+
+/** Who comes over a Unix socket has no address, nor has who left already. */
+function isOnThisMachine(address: string): boolean {
+  return address === "" || isLoopback(address);
 }
 
 function remoteAddress(context: Context<Environment>): string {

@@ -1,0 +1,123 @@
+import { fstatSync } from "node:fs";
+import { access, constants, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { fitsSocket } from "@agentfense/server";
+import type { LoadedConfiguration, ServerConfig } from "@agentfense/server/configuration";
+import { TemporaryHome } from "@agentfense/server/isolation";
+import { CommandFailure, UsageError } from "../command.ts";
+import { readConfiguration, type SettingValues } from "./configuration.ts";
+
+// A private server belongs to the program that starts it: nobody else can reach it, it keeps nothing, and it ends with the
+// program, however that ends.
+
+/** Where it listens, who may call and where things are stored are its own business. */
+const OWN_SETTINGS = /^(?:server\..+|auth\.keys|storage\.(?:codebase|mount|db)_path)$/;
+
+/** The same in the environment, and the file named there: they are meant for another server of this user. */
+const OTHERS_VARIABLES = /^AGENTFENSE_(?:SERVER_.+|AUTH_KEYS|STORAGE_(?:CODEBASE|MOUNT|DB)_PATH|CONFIG)$/;
+
+/** What is given for a private server; a setting that is its own business is a usage error. */
+export async function readPrivateConfiguration(
+  values: SettingValues,
+  environment: NodeJS.ProcessEnv,
+): Promise<LoadedConfiguration> {
+  const own = Object.entries(environment).filter(([name]) => !OTHERS_VARIABLES.test(name));
+  const loaded = await readConfiguration(values, Object.fromEntries(own));
+  const refused = Object.entries(loaded.origins).find(([name, from]) => OWN_SETTINGS.test(name) && from !== "default");
+  if (refused === undefined) return loaded;
+  const [name, from] = refused;
+  throw new UsageError(`a private server decides ${name} itself: leave out ${from.replace(/^(?:flag|file) /, "")}`);
+}
+
+const STANDARD_INPUT = 0;
+
+/** The server ends with its input, so that must be something whose other end a program can hold. */
+export function requireProgramAtInput(): void {
+  const input = fstatSync(STANDARD_INPUT);
+  if (input.isFIFO() || input.isSocket()) return;
+  throw new UsageError("with --private standard input must be a pipe or a socket: the server ends when it does", {
+    hint: "let the program that starts it keep a pipe to its standard input open",
+  });
+}
+
+/** The directories of a private server (0700), which go with it: one for what it stores, one for its socket. */
+export class PrivateHome implements AsyncDisposable {
+  readonly #parts: AsyncDisposableStack;
+  readonly #state: string;
+  readonly #socket: string;
+
+  private constructor(parts: AsyncDisposableStack, state: string, socket: string) {
+    this.#parts = parts;
+    this.#state = state;
+    this.#socket = socket;
+  }
+
+  static async create(environment: NodeJS.ProcessEnv): Promise<PrivateHome> {
+    await using undo = new AsyncDisposableStack();
+    const state = undo.use(await TemporaryHome.create({ prefix: `${PREFIX}state-` }));
+    const parent = await socketParent(environment);
+    const door = undo.use(await TemporaryHome.create({ prefix: PREFIX_OF_SOCKETS, parent }));
+    return new PrivateHome(undo.move(), state.path, join(door.path, SOCKET));
+  }
+
+  /**
+   * The configuration of the server that lives here. Its only client is one program, so the limits that keep clients from one
+   * another are off unless somebody set them.
+   */
+  configuration({ config, origins }: LoadedConfiguration): ServerConfig {
+    const unlessSet = <Value>(name: string, value: Value, set: Value): Value =>
+      origins[name] === "default" ? value : set;
+    const { limits, sandbox, runtime } = config;
+    return {
+      ...config,
+      server: { ...config.server, grpc_addr: `unix:${this.#socket}`, http_addr: "", metrics_addr: "" },
+      storage: {
+        ...config.storage,
+        codebase_path: join(this.#state, "codebases"),
+        mount_path: join(this.#state, "mounts"),
+        db_path: join(this.#state, "metadata.db"),
+      },
+      limits: {
+        ...limits,
+        requests_per_second: unlessSet("limits.requests_per_second", 0, limits.requests_per_second),
+        concurrent_calls: unlessSet("limits.concurrent_calls", 0, limits.concurrent_calls),
+        sessions_per_sandbox: unlessSet("limits.sessions_per_sandbox", 0, limits.sessions_per_sandbox),
+      },
+      sandbox: {
+        ...sandbox,
+        max_per_user: unlessSet("sandbox.max_per_user", 0, sandbox.max_per_user),
+        default_expiration: unlessSet("sandbox.default_expiration", 0, sandbox.default_expiration),
+      },
+      runtime: { ...runtime, networks: unlessSet("runtime.networks", ["none", "private"], runtime.networks) },
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.disposeAsync();
+  }
+}
+
+const PREFIX = "agentfense-private-";
+const PREFIX_OF_SOCKETS = `${PREFIX}socket-`;
+const SOCKET = "grpc.sock";
+
+/** The user's directory for such, else that for temporary files, unless a socket's path would get too long there. */
+async function socketParent({ XDG_RUNTIME_DIR: runtime = "" }: NodeJS.ProcessEnv): Promise<string> {
+  const candidates = [...((await isOurs(runtime)) ? [runtime] : []), tmpdir(), "/tmp"];
+  const parent = candidates.find((each) => fitsSocket(join(each, `${PREFIX_OF_SOCKETS}XXXXXX`, SOCKET)));
+  if (parent === undefined) throw new CommandFailure("there is no place for a socket");
+  return parent;
+}
+
+/** Not that of the user we were a moment ago, before sudo or su. */
+async function isOurs(directory: string): Promise<boolean> {
+  if (!isAbsolute(directory)) return false;
+  try {
+    const entry = await stat(directory);
+    await access(directory, constants.W_OK | constants.X_OK);
+    return entry.isDirectory() && entry.uid === process.geteuid?.();
+  } catch {
+    return false;
+  }
+}
