@@ -3,12 +3,16 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import type { World } from "../support/scenes.ts";
 
+/** Where cases are run: the worlds of this language, and the Python SDK on a server (python/tests/contract). */
+type Place = World | "python";
+const PLACES: readonly Place[] = ["embedded", "remote", "mock", "python"];
+
 /** A value to be met; see matching.ts. */
 export type Expectation = unknown;
 
 /** One call and what it gives. Exactly one of `expect` and `error`, or neither when only success matters. */
 export interface Step {
-  /** A method of the sandbox ("files.readFile"), of what an earlier step kept, or a word of the runner. */
+  /** A method or a property of the sandbox ("files.readFile"), of what an earlier step kept, or a word of the runner. */
   readonly do: string;
   readonly args?: readonly unknown[];
   /** Called on what an earlier step kept under this name, instead of the sandbox. */
@@ -17,8 +21,8 @@ export interface Step {
   readonly as?: string;
   readonly expect?: Expectation;
   readonly error?: Expectation;
-  /** Worlds in which this step is left out, each with the reason. */
-  readonly except?: Partial<Record<World, string>>;
+  /** Where this step is left out, each with the reason. */
+  readonly except?: Partial<Record<Place, string>>;
 }
 
 /**
@@ -34,7 +38,7 @@ export interface Case {
   /** The sandbox cannot be opened. */
   readonly opening?: { readonly error: Expectation };
   readonly steps?: readonly Step[];
-  readonly except?: Partial<Record<World, string>>;
+  readonly except?: Partial<Record<Place, string>>;
 }
 
 const CASE_KEYS = ["title", "files", "options", "opening", "steps", "except"];
@@ -57,9 +61,11 @@ export function loadCases(): ReadonlyMap<string, readonly Case[]> {
 function check(file: string, one: Case): void {
   const place = `${file}: ${one.title}`;
   refuseUnknown(place, one, CASE_KEYS);
+  refuseUnknown(place, one.except ?? {}, PLACES);
   if ((one.opening === undefined) === (one.steps === undefined)) throw new Error(`${place}: either opening or steps`);
   for (const step of one.steps ?? []) {
     refuseUnknown(place, step, STEP_KEYS);
+    refuseUnknown(place, step.except ?? {}, PLACES);
     if (step.expect !== undefined && step.error !== undefined) throw new Error(`${place}: expect and error in a step`);
   }
 }

@@ -51,9 +51,9 @@ async function runStep(
 async function call(target: unknown, method: string, args: readonly unknown[]): Promise<unknown> {
   const names = method.split(".");
   const owner = names.slice(0, -1).reduce((at, name) => (at as Record<string, unknown>)[name], target);
-  const callee = (owner as Record<string, unknown>)[names.at(-1)!];
-  if (typeof callee !== "function") throw new TypeError(`there is no ${method}`);
-  const result: unknown = await callee.apply(owner, args);
+  const member = (owner as Record<string, unknown>)[names.at(-1)!];
+  if (member === undefined) throw new TypeError(`there is no ${method}`);
+  const result: unknown = typeof member === "function" ? await member.apply(owner, args) : member;
   // A handle can be iterated too, but is kept for the steps to come.
   return isIterable(result) && !("wait" in result) ? await collect(result) : result;
 }

@@ -19,6 +19,11 @@ export class CallStream<T> implements AsyncGenerator<T, void, undefined> {
     this.#left = left;
   }
 
+  /** Of a call that need not be made. */
+  static empty<T>(): CallStream<T> {
+    return new CallStream<T>(nothing(), new AbortController());
+  }
+
   /** The same stream with each item converted. */
   map<U>(convert: (item: T) => U, options: MapOptions<U> = {}): CallStream<U> {
     return new CallStream(converted(this, convert, options, this.#left.signal), this.#left);
@@ -60,3 +65,5 @@ async function* converted<T, U>(
   }
   if (early !== undefined && !left.aborted) throw early();
 }
+
+async function* nothing(): AsyncGenerator<never, void, undefined> {}

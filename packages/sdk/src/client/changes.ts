@@ -3,7 +3,7 @@ import { type Listing, paged } from "../listing.ts";
 import type { PageOptions } from "../model/options.ts";
 import type { ApplyResult, Change, FileDiff } from "../model/records.ts";
 import type { ApplyOptions, PathsOptions } from "../model/requests.ts";
-import type { CallStream } from "./call-stream.ts";
+import { CallStream } from "./call-stream.ts";
 import { applyResultOf, changeOf, fileDiffOf } from "./messages/changes.ts";
 import { pageSizeOf } from "./messages/numbers.ts";
 import type { Rpc } from "./rpc.ts";
@@ -13,6 +13,15 @@ const { method } = SandboxService;
 /** Without a size the server answers with all of them in one message, which a long list does not fit into. */
 const CHANGES_A_PAGE = 1000;
 
+/**
+ * | paths     | stand for              |
+ * | --------- | ---------------------- |
+ * | absent    | everything             |
+ * | empty     | nothing                |
+ * | some      | each with all below it |
+ *
+ * On the wire none means everything, so an empty list must not get there: it is what is left of a review that approved nothing.
+ */
 export class ChangeCalls {
   readonly #rpc: Rpc;
 
@@ -28,17 +37,27 @@ export class ChangeCalls {
     });
   }
 
-  diff(sandboxId: string, { paths = [], signal }: PathsOptions = {}): CallStream<FileDiff> {
-    return this.#rpc.serverStream(method.diffChanges, { sandboxId, paths: [...paths] }, { signal }).map(fileDiffOf);
+  diff(sandboxId: string, { paths, signal }: PathsOptions = {}): CallStream<FileDiff> {
+    if (paths?.length === 0) return CallStream.empty();
+    return this.#rpc
+      .serverStream(method.diffChanges, { sandboxId, paths: wirePaths(paths) }, { signal })
+      .map(fileDiffOf);
   }
 
-  async apply(sandboxId: string, { paths = [], dryRun = false, signal }: ApplyOptions = {}): Promise<ApplyResult> {
-    const request = { sandboxId, paths: [...paths], dryRun };
+  async apply(sandboxId: string, { paths, dryRun = false, signal }: ApplyOptions = {}): Promise<ApplyResult> {
+    if (paths?.length === 0) return { version: 0, outcomes: [] };
+    const request = { sandboxId, paths: wirePaths(paths), dryRun };
     return applyResultOf(await this.#rpc.unary(method.applyChanges, request, { signal }));
   }
 
-  async discard(sandboxId: string, { paths = [], signal }: PathsOptions = {}): Promise<Change[]> {
-    const { discarded } = await this.#rpc.unary(method.discardChanges, { sandboxId, paths: [...paths] }, { signal });
+  async discard(sandboxId: string, { paths, signal }: PathsOptions = {}): Promise<Change[]> {
+    if (paths?.length === 0) return [];
+    const request = { sandboxId, paths: wirePaths(paths) };
+    const { discarded } = await this.#rpc.unary(method.discardChanges, request, { signal });
     return discarded.map(changeOf);
   }
+}
+
+function wirePaths(paths: readonly string[] | undefined): string[] {
+  return [...(paths ?? [])];
 }

@@ -10,7 +10,7 @@ import type {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Engine } from "../engine.ts";
-import { ConnectionError, type SandboxError } from "../errors.ts";
+import { ConnectionError, InvalidConfigurationError, type SandboxError } from "../errors.ts";
 import type { CallOptions, ConnectionOptions } from "../model/options.ts";
 import { CallStream } from "./call-stream.ts";
 import { Deadline } from "./deadline.ts";
@@ -66,7 +66,9 @@ export class Rpc {
   ) {
     this.#engine = engine;
     this.#requestTimeoutMs = requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS;
+    if (!(this.#requestTimeoutMs > 0)) throw invalid(`requestTimeoutMs is more than 0, not ${requestTimeoutMs}`);
     this.#retries = retries ?? DEFAULT_RETRIES;
+    if (!(this.#retries >= 0)) throw invalid(`retries is 0 or more, not ${retries}`);
   }
 
   /** No call begins any more, and those that run fail. */
@@ -247,6 +249,10 @@ export class Rpc {
     if (this.#closed) return closedError(error);
     return sandboxError(error, { name: this.#engine.name, timeoutMs });
   }
+}
+
+function invalid(message: string): InvalidConfigurationError {
+  return new InvalidConfigurationError(message, { code: "INVALID_ARGUMENT" });
 }
 
 function closedError(cause?: unknown): SandboxError {

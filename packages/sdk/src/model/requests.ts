@@ -116,7 +116,7 @@ export interface SessionExecOptions extends SessionStreamOptions {
 }
 
 export interface PathsOptions extends CallOptions {
-  /** Each with all below it; default: everything. */
+  /** Each with all below it; default: everything. An empty list is nothing. */
   readonly paths?: readonly string[] | undefined;
 }
 

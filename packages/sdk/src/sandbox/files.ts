@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { SandboxClient } from "../client/client.ts";
-import { FileNotFoundError } from "../errors.ts";
+import { FileNotFoundError, InvalidConfigurationError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { FileInfo } from "../model/records.ts";
 import type { Content, RecursiveOptions } from "../model/requests.ts";
@@ -70,6 +70,11 @@ export class SandboxFiles {
 
   async writeFile(path: string, content: Content, options: WriteOptions = {}): Promise<void> {
     const { flag = "w", mode, signal } = options;
+    if (flag !== "w" && flag !== "a") {
+      throw new InvalidConfigurationError(`the flag is "w" or "a", not ${JSON.stringify(flag)}`, {
+        code: "INVALID_ARGUMENT",
+      });
+    }
     await this.#client.writeFile(this.#sandboxId, workspacePath(path), content, { mode, append: flag === "a", signal });
   }
 
