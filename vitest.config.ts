@@ -21,8 +21,8 @@ export default defineConfig({
     include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
     // A process per file: a test that mounts must not share its thread, its descriptors or its working directory.
     pool: "forks",
-    // A file waits for a third of its time; with more of them at once than keep two CPUs busy, timings only become noisy.
-    maxWorkers: 3,
+    // A file waits for half of its time; with more of them at once than keep two CPUs busy, timings only become noisy.
+    maxWorkers: 4,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     reporters: ["default"],

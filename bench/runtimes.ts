@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Isolation, openIsolation, type Sandbox, type SandboxSpec } from "@agentfense/server";
+import { type Isolation, openIsolation, type Sandbox, type SandboxSpec } from "@agentfense/server/isolation";
 import { reasonAgainstDocker, startDockerEngine } from "../test/support/docker-engine.ts";
 import { BareBwrap } from "./bare-bwrap.ts";
 import { median, timed } from "./sample.ts";

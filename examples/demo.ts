@@ -6,7 +6,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getPreset } from "@agentfense/permission";
-import { listChanges, openIsolation, type Sandbox } from "@agentfense/server";
+import { listChanges, openIsolation, type Sandbox } from "@agentfense/server/isolation";
 
 const repository = join(import.meta.dirname, "..");
 const cli = join(repository, "packages/agentfense/src/cli.ts");

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { openIsolation, type Sandbox } from "@agentfense/server";
+import { openIsolation, type Sandbox } from "@agentfense/server/isolation";
 import { exec, makeCodebase, makeSandbox, makeSession, sessionExec } from "../../test/support/belongings.ts";
 import { GrpcClient } from "../../test/support/grpc-client.ts";
 import { RestClient } from "../../test/support/rest-client.ts";

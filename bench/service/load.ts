@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { openIsolation } from "@agentfense/server";
+import { openIsolation } from "@agentfense/server/isolation";
 import { exec, makeCodebase, makeSandbox } from "../../test/support/belongings.ts";
 import { GrpcClient } from "../../test/support/grpc-client.ts";
 import { quantile, timed } from "../sample.ts";

@@ -2,7 +2,7 @@
  * The process in which a server would run: one MountHost that mounts and unmounts on command over IPC. It stays warm from
  * one mount to the next and ends, unmounting everything, when its parent is gone.
  */
-import { MountHost, type WorkspaceMount, type WorkspaceSpec } from "@agentfense/server";
+import { MountHost, type WorkspaceMount, type WorkspaceSpec } from "@agentfense/server/isolation";
 
 export type EngineRequest =
   | { readonly id: number; readonly do: "mount"; readonly spec: WorkspaceSpec }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { WorkspaceSpec } from "@agentfense/server";
+import type { WorkspaceSpec } from "@agentfense/server/isolation";
 import { type Placement, placed } from "../client.ts";
 import type { EngineReply, EngineRequest } from "./engine-process.ts";
 

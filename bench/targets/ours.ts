@@ -2,7 +2,7 @@ import { chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { getPreset } from "@agentfense/permission";
-import type { WorkspaceSpec } from "@agentfense/server";
+import type { WorkspaceSpec } from "@agentfense/server/isolation";
 import type { Placement } from "../client.ts";
 import { mountAt, unmount } from "../mounts.ts";
 import { daemonTarget } from "./daemon.ts";

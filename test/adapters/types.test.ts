@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -20,12 +20,12 @@ test.each(["ai-v5", "ai-v6"])("the adapter and its program have the types of %s"
     include: [join(import.meta.dirname, "programs/ai.ts")],
   };
   writeFileSync(project, JSON.stringify(settings));
-  const { status, stdout } = spawnSync(join(repository, "node_modules/.bin/tsc"), ["-p", project, "--listFilesOnly"], {
+  const { status, stdout } = spawnSync(join(repository, "node_modules/.bin/tsc"), ["-p", project, "--listFiles"], {
     encoding: "utf8",
   });
-  expect(status).toBe(0);
-  expect(stdout).toContain(`/node_modules/${version}/dist/index.d.ts`);
-  expect(stdout).not.toContain("/node_modules/ai/dist/");
-  const check = spawnSync(join(repository, "node_modules/.bin/tsc"), ["-p", project], { encoding: "utf8" });
-  expect({ status: check.status, stdout: check.stdout }).toEqual({ status: 0, stdout: "" });
+  const lines = stdout.trim().split("\n");
+  const files = lines.filter((line) => existsSync(line));
+  expect({ status, complaints: lines.filter((line) => !files.includes(line)) }).toEqual({ status: 0, complaints: [] });
+  expect(files).toContain(join(import.meta.dirname, "node_modules", version, "dist/index.d.ts"));
+  expect(files.filter((file) => file.includes("/node_modules/ai/dist/"))).toEqual([]);
 });

@@ -74,7 +74,8 @@ describe("a terminal", () => {
 
   test("an interrupt from the keyboard ends what runs, not the terminal", async () => {
     const terminal = new Terminal({ open: { sandbox_id: sandbox } });
-    terminal.type("echo begun; sleep 600\n");
+    // What a program of the foreground prints shows that the foreground is its own: before that, the shell is interrupted.
+    terminal.type("sh -c 'echo begun; exec sleep 600'\n");
     await terminal.shows(/^begun\r?\n/m);
     terminal.type("\u0003");
     terminal.type("echo alive-$?\n");

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { loadConfiguration } from "@agentfense/server";
+import { loadConfiguration } from "@agentfense/server/configuration";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { REPOSITORY } from "../../scripts/docs/source.ts";
 import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../support/docker-engine.ts";
@@ -88,7 +88,9 @@ async function makeImage(engine: DockerEngine, bin: string): Promise<void> {
   expect(entryPoint).toBeDefined();
   const mounts = ["/usr:/usr:ro", "/etc/alternatives:/etc/alternatives:ro", `${REPOSITORY}:${REPOSITORY}:ro`];
   const path = `${join(REPOSITORY, "node_modules/.bin")}:/usr/sbin:/usr/bin:/sbin:/bin`;
-  const change = [`ENV PATH=${path}`, `ENTRYPOINT ${entryPoint}`].flatMap((line) => ["--change", line]);
+  const { NODE_COMPILE_CACHE } = process.env;
+  const compiled = NODE_COMPILE_CACHE === undefined ? [] : [`ENV NODE_COMPILE_CACHE=${NODE_COMPILE_CACHE}`];
+  const change = [`ENV PATH=${path}`, ...compiled, `ENTRYPOINT ${entryPoint}`].flatMap((line) => ["--change", line]);
   const container = (await engine.docker("create", engine.image, "true")).trim();
   await engine.docker("commit", ...change, container, "agentfense");
   await engine.docker("rm", container);

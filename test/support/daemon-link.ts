@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { Rule } from "@agentfense/permission";
-import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server";
+import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
 import { type As, identityOf } from "./identity.ts";
 import { Peer } from "./peer.ts";
 

@@ -1,4 +1,4 @@
-import { cleanStaleMount, MountHost, type WorkspaceMount, type WorkspaceSpec } from "@agentfense/server";
+import { cleanStaleMount, MountHost, type WorkspaceMount, type WorkspaceSpec } from "@agentfense/server/isolation";
 import type { DaemonRequest } from "./daemon-link.ts";
 import { answerParent, tellParent } from "./peer.ts";
 

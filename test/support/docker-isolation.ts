@@ -1,4 +1,4 @@
-import { openIsolation } from "@agentfense/server";
+import { openIsolation } from "@agentfense/server/isolation";
 import { afterAll, test } from "vitest";
 import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "./docker-engine.ts";
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { flushCompileCache } from "node:module";
 import type { Identity } from "./identity.ts";
 
 /**
@@ -21,7 +22,12 @@ export class Peer {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
       execArgv: [],
-      env: { PATH: process.env.PATH, HOME: "/", LANG: "C.UTF-8" },
+      env: {
+        PATH: process.env.PATH,
+        HOME: "/",
+        LANG: "C.UTF-8",
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      },
       cwd: "/",
     });
     this.#child.stderr?.on("data", (chunk: Buffer) => {
@@ -94,6 +100,8 @@ type Reply =
 
 /** The child's side: answers each question with what `answer` returns or throws, until the parent is gone. */
 export function answerParent(answer: (body: unknown) => unknown, atEnd: () => Promise<void> | void = () => {}): void {
+  // Most of these processes are killed, and would otherwise leave nothing compiled for the next one.
+  flushCompileCache();
   process.on("message", async ({ id, body }: { id: number; body: unknown }) => {
     try {
       process.send?.({ id, body: await answer(body) });

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { finished } from "node:stream/promises";
-import { type Isolation, openIsolation, type Sandbox } from "@agentfense/server";
+import { type Isolation, openIsolation, type Sandbox } from "@agentfense/server/isolation";
 import { answerParent } from "./peer.ts";
 import type { SandboxAnswers, SandboxRequest } from "./sandbox-link.ts";
 

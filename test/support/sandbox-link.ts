@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { ExecRequest, IsolationOptions, SandboxSpec } from "@agentfense/server";
+import type { ExecRequest, IsolationOptions, SandboxSpec } from "@agentfense/server/isolation";
 import { type As, identityOf } from "./identity.ts";
 import { Peer } from "./peer.ts";
 

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server";
+import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
 import { expect } from "vitest";
 import { Daemon } from "./daemon-link.ts";
 import { type As, type Identity, identityOf } from "./identity.ts";

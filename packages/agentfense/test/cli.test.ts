@@ -43,6 +43,22 @@ describe("help and version", () => {
     }
   });
 
+  test("what runs here loads nothing of the service or the network", async () => {
+    for (const args of [
+      ["run", "--help"],
+      ["mount", "--help"],
+      ["diff", "--help"],
+      ["doctor", "--help"],
+    ]) {
+      const { loaded, code } = await modulesLoadedBy(args);
+      expect({ code, args }).toEqual({ code: 0, args });
+      expect(
+        loaded.filter((url) => /server\/src\/(service|runtime)\/|packages\/protocol\/|@connectrpc|@bufbuild/.test(url)),
+      ).toEqual([]);
+      expect(loaded.some((url) => url.includes("/server/src/isolation/"))).toBe(true);
+    }
+  });
+
   test("a family lists its own commands", async () => {
     const { code, stdout, stderr } = await agentfense(["policy", "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

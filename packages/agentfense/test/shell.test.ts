@@ -32,6 +32,7 @@ async function atATerminal(
   const child = spawn("python3", [driver], { stdio: ["pipe", "pipe", "inherit"] });
   const env = {
     PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     LC_ALL: "C",
     TERM: "xterm-256color",
     ...surroundings.env,

@@ -60,7 +60,7 @@ function start(script: string, args: readonly string[], identity: Identity): Chi
   return spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
     ...identity,
     cwd: "/",
-    env: { PATH: process.env.PATH },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
     stdio: ["ignore", "pipe", "pipe"],
   });
 }

@@ -15,21 +15,21 @@ export interface PresetSummary {
 }
 
 interface Preset extends PresetSummary {
-  readonly rules: readonly Rule[];
+  rules(): readonly Rule[];
 }
 
 /** The presets of this process: those of `presets.json`, and what was registered since. */
 const presets = new Map<string, Preset>(
   Object.entries(builtIn).map(([name, { description, rules }]) => [
     name,
-    { name, description, builtIn: true, rules: frozen(parseRules(rules)) },
+    { name, description, builtIn: true, rules: readOnce(rules) },
   ]),
 );
 
 /** The rules of a preset. */
 export function getPreset(name: string): readonly Rule[] {
   const preset = presets.get(name);
-  if (preset !== undefined) return preset.rules;
+  if (preset !== undefined) return preset.rules();
   throw new PresetError(
     `there is no preset ${JSON.stringify(String(name).slice(0, 100))}; known: ${[...presets.keys()].join(", ")}`,
   );
@@ -51,7 +51,8 @@ export function registerPreset(name: string, rules: readonly Rule[], description
   if (presets.get(name)?.builtIn === true) {
     throw new PresetError(`the preset ${name} is built in and cannot be changed; register another name`);
   }
-  presets.set(name, { name, description, builtIn: false, rules: frozen(parseRules(rules)) });
+  const parsed = frozen(parseRules(rules));
+  presets.set(name, { name, description, builtIn: false, rules: () => parsed });
 }
 
 /**
@@ -75,6 +76,15 @@ export function extendPreset(options: {
     return { ...rule, priority };
   });
   return [...others, ...raised];
+}
+
+/** Most processes use one preset or none: each is read when it is first asked for. */
+function readOnce(rules: readonly unknown[]): () => readonly Rule[] {
+  let read: readonly Rule[] | undefined;
+  return () => {
+    read ??= frozen(parseRules(rules));
+    return read;
+  };
 }
 
 function frozen(rules: readonly Rule[]): readonly Rule[] {

@@ -12,7 +12,7 @@ import { type StartServiceOptions, startService } from "./service/open.ts";
 import { registerServices } from "./service/rpc/register.ts";
 
 export interface RunningServer {
-  /** "127.0.0.1:9000", with the real port. */
+  /** "127.0.0.1:9000", with the real port, or "unix:/path". */
   readonly grpcAddress: string;
   readonly httpAddress: string | undefined;
   readonly metricsAddress: string | undefined;

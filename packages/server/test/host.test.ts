@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
 import { afterEach, describe, expect, test } from "vitest";
-import { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "../src/index.ts";
+import { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "../src/isolation/index.ts";
 
 const isRoot = process.geteuid?.() === 0;
 const reason = isRoot ? undefined : "mounting several workspaces in this process needs root";

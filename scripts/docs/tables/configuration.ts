@@ -1,4 +1,4 @@
-import { describeConfiguration, loadConfiguration } from "@agentfense/server";
+import { describeConfiguration, loadConfiguration } from "@agentfense/server/configuration";
 import { code, table } from "./table.ts";
 
 /** What a setting is when nobody gives it and it depends on others, or on who runs the server. */

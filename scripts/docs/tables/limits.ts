@@ -1,4 +1,4 @@
-import { describeConfiguration, loadConfiguration } from "@agentfense/server";
+import { describeConfiguration, loadConfiguration } from "@agentfense/server/configuration";
 import { code, table } from "./table.ts";
 
 /** What a client runs into, and the setting that decides. */

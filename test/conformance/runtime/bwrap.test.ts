@@ -1,4 +1,4 @@
-import { openIsolation } from "@agentfense/server";
+import { openIsolation } from "@agentfense/server/isolation";
 import { describeBackend } from "./contract.suite.ts";
 
 describeBackend("bwrap as root", {

@@ -1,4 +1,4 @@
-import { openIsolation } from "@agentfense/server";
+import { openIsolation } from "@agentfense/server/isolation";
 import { describeBackend } from "./contract.suite.ts";
 
 // Run by bwrap-user.test.ts in a process of the ordinary user.

@@ -10,7 +10,7 @@ import {
   SandboxError,
   type SandboxEvent,
   type SandboxSpec,
-} from "@agentfense/server";
+} from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 
 // What every backend does alike. The real ones run the commands; the mock answers them from the script below, so that a
@@ -517,8 +517,9 @@ export function describeBackend(name: string, options: ContractOptions): void {
         await terminal.resize({ columns: 100, rows: 40 });
         terminal.input.write("stty size\n");
         await until(/40 100/);
-        terminal.input.write("sleep 60\n");
-        await sleep(300);
+        // Printed by the program itself, so that it is in the foreground when the interrupt comes.
+        terminal.input.write("sh -c 'echo asleep-$((40+3)); exec sleep 60'\n");
+        await until(/asleep-43/);
         terminal.input.write("\x03");
         terminal.input.write("echo back-$((1+1))\n");
         await until(/back-2/);

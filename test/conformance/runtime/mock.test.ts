@@ -1,4 +1,4 @@
-import { type MockCall, openIsolation } from "@agentfense/server";
+import { type MockCall, openIsolation } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { describeBackend, SCRIPT } from "./contract.suite.ts";
 

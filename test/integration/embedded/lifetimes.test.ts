@@ -24,6 +24,11 @@ interface Embedding {
   goOn(): void;
 }
 
+function environment(TMPDIR: string) {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, NODE_COMPILE_CACHE, TMPDIR };
+}
+
 /** A program with a sandbox, a session and two commands. */
 async function start(ending: string): Promise<Embedding> {
   const base = mkdtempSync(join(tmpdir(), "agentfense-embedding-"));
@@ -32,7 +37,7 @@ async function start(ending: string): Promise<Embedding> {
   const temporary = mkdtempSync(join(base, "temporary-"));
   writeFileSync(join(directory, "a"), "1\n");
   const child = spawn(process.execPath, [PROGRAM, directory, ending], {
-    env: { PATH: process.env.PATH, TMPDIR: temporary },
+    env: environment(temporary),
     stdio: ["pipe", "pipe", ending === "throws" ? "ignore" : "inherit"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -114,7 +119,7 @@ test("a program that is killed leaves no process and no mount; the next one remo
   expect(homes(embedding)).toHaveLength(1);
 
   const next = spawn(process.execPath, [PROGRAM, embedding.directory, "forgets"], {
-    env: { PATH: process.env.PATH, TMPDIR: embedding.temporary },
+    env: environment(embedding.temporary),
     stdio: ["pipe", "ignore", "inherit"],
   });
   next.stdin.write("\n");

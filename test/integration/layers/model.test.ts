@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { collectChanges, MountHost } from "@agentfense/server";
+import { collectChanges, MountHost } from "@agentfense/server/isolation";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { rounds } from "../../support/rounds.ts";

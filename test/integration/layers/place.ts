@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import { MountHost, type WorkspaceMount, type WorkspaceSpec } from "@agentfense/server";
+import { MountHost, type WorkspaceMount, type WorkspaceSpec } from "@agentfense/server/isolation";
 
 export const WRITE_ALL: readonly Rule[] = [{ pattern: "**/*", permission: "write" }];
 

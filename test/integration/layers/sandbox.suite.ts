@@ -1,7 +1,13 @@
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { collectChanges, type Isolation, openIsolation, type Sandbox, type Session } from "@agentfense/server";
+import {
+  collectChanges,
+  type Isolation,
+  openIsolation,
+  type Sandbox,
+  type Session,
+} from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 
 const RULES = [

@@ -20,7 +20,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Collection, collectChanges, settleChanges } from "@agentfense/server";
+import { type Collection, collectChanges, settleChanges } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { type LivePlace, livePlace, WRITE_ALL } from "./place.ts";
 

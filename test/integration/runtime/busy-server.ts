@@ -1,6 +1,6 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import { openIsolation } from "@agentfense/server";
+import { openIsolation } from "@agentfense/server/isolation";
 
 // A server that never rests, for tests that kill it: `node busy-server.ts STATE PROJECT DELTAS RUNTIME [SOCKET IMAGE]`.
 // Prints a letter for every step, so that the killer can choose its moment.

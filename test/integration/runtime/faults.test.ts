@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openIsolation } from "@agentfense/server";
+import { openIsolation } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { instancesIn, leftovers } from "../../support/leftovers.ts";
 import { rounds } from "../../support/rounds.ts";

@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openIsolation, type Sandbox, SandboxError, type Session } from "@agentfense/server";
+import { openIsolation, type Sandbox, SandboxError, type Session } from "@agentfense/server/isolation";
 import { expect, onTestFinished, test } from "vitest";
 import { instancesIn, leftovers, openDescriptors } from "../../support/leftovers.ts";
 import { rounds } from "../../support/rounds.ts";

@@ -67,7 +67,8 @@ describe("where the server is", () => {
   });
 
   test.each([
-    [{ endpoint: "ftp://x" }, /^an endpoint is http:\/\/HOST:PORT or https:\/\/HOST:PORT/],
+    [{ endpoint: "ftp://x" }, /^an endpoint is http:\/\/HOST:PORT, https:\/\/HOST:PORT or unix:\/PATH/],
+    [{ endpoint: "unix:relative" }, "a socket is unix: and an absolute path"],
     [{ endpoint: "http://u:p@x:1" }, "an endpoint has no user and no password in it"],
     [{ endpoint: "http://x/path" }, /^an endpoint is/],
     [{ endpoint: "http://x", apiKey: "a b" }, "the API key has characters no key has"],

@@ -1,4 +1,4 @@
-import { ChangesError, type ChangesErrorCode } from "@agentfense/server";
+import { ChangesError, type ChangesErrorCode } from "@agentfense/server/isolation";
 import { CommandFailure, UsageError } from "../command.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";

@@ -1,4 +1,4 @@
-import { type ApplyReport, applyChanges, type ChangeReport } from "@agentfense/server";
+import { type ApplyReport, applyChanges, type ChangeReport } from "@agentfense/server/isolation";
 import { paintMark } from "../changes/colours.ts";
 import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
 import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";

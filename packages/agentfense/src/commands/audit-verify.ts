@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { openSqliteStore, verifyAudit } from "@agentfense/server";
+import { openSqliteStore, verifyAudit } from "@agentfense/server/runtime";
 import { type Command, CommandFailure, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { print } from "../output.ts";
 import { printJson } from "../remote/show.ts";

@@ -1,4 +1,4 @@
-import { describeConfiguration } from "@agentfense/server";
+import { describeConfiguration } from "@agentfense/server/configuration";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { printJson } from "../remote/show.ts";
 import { readConfiguration, SETTING_OPTIONS, SETTINGS_HELP, withTwoDashes } from "../serve/configuration.ts";

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { diffChanges, encodeText, type FileDiff } from "@agentfense/server";
+import { diffChanges, encodeText, type FileDiff } from "@agentfense/server/isolation";
 import { paintDiff, paintMark } from "../changes/colours.ts";
 import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
 import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";

@@ -1,4 +1,4 @@
-import { discardChanges } from "@agentfense/server";
+import { discardChanges } from "@agentfense/server/isolation";
 import { explainRefusal, requireDelta } from "../changes/kept-delta.ts";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { print } from "../output.ts";

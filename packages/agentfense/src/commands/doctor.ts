@@ -1,4 +1,4 @@
-import { examineHost, type RealRuntime, workingRuntimes } from "@agentfense/server";
+import { examineHost, type RealRuntime, workingRuntimes } from "@agentfense/server/doctor";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { describeFindings } from "../doctor/report.ts";
 import { print } from "../output.ts";

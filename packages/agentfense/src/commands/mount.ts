@@ -1,4 +1,4 @@
-import { cleanStaleMount, MountHost, type WorkspaceEvent, type WorkspaceSpec } from "@agentfense/server";
+import { cleanStaleMount, MountHost, type WorkspaceEvent, type WorkspaceSpec } from "@agentfense/server/isolation";
 import { type Command, CommandFailure, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { detach } from "../mount/detach.ts";
 import { hasFuseMount } from "../mount/mount-table.ts";

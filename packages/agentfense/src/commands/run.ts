@@ -1,4 +1,4 @@
-import type { ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server";
+import type { ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server/isolation";
 import { type Command, UsageError } from "../command.ts";
 import { print, warn } from "../output.ts";
 import { reportChanges, type Settlement, settleChanges } from "../run/changes.ts";

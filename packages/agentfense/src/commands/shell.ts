@@ -1,4 +1,4 @@
-import type { Sandbox } from "@agentfense/server";
+import type { Sandbox } from "@agentfense/server/isolation";
 import { type Command, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
 import { reportChanges, settleChanges } from "../run/changes.ts";

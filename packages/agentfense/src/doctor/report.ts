@@ -1,4 +1,4 @@
-import type { Finding, RealRuntime } from "@agentfense/server";
+import type { Finding, RealRuntime } from "@agentfense/server/doctor";
 import { type Paint, printableSentence } from "../terminal.ts";
 
 const MARKS = {

@@ -1,4 +1,4 @@
-import { type KeyRecord, openKeys, openSqliteStore, RuntimeError } from "@agentfense/server";
+import { type KeyRecord, openKeys, openSqliteStore, RuntimeError } from "@agentfense/server/runtime";
 import { CommandFailure } from "../command.ts";
 import type { KeyKeeper, KeyView } from "./keeper.ts";
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { TemporaryHome } from "@agentfense/server";
+import { TemporaryHome } from "@agentfense/server/isolation";
 
 /** A delta that lives as long as the process. */
 export class TemporaryDelta implements AsyncDisposable {

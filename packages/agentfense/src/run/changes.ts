@@ -1,4 +1,4 @@
-import { type ApplyReport, applyChanges, type Change, listChanges } from "@agentfense/server";
+import { type ApplyReport, applyChanges, type Change, listChanges } from "@agentfense/server/isolation";
 import { explainRefusal } from "../changes/kept-delta.ts";
 import { counted } from "../changes/table.ts";
 import { warn } from "../output.ts";

@@ -1,4 +1,4 @@
-import { openIsolation, type Sandbox, SandboxError } from "@agentfense/server";
+import { openIsolation, type Sandbox, SandboxError } from "@agentfense/server/isolation";
 import { CommandFailure, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
 import { PullProgress } from "../progress/pull.ts";

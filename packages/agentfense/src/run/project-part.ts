@@ -1,5 +1,5 @@
 import { type ProjectPolicy, takenNetwork } from "@agentfense/sdk/project";
-import type { NetworkMode, SandboxLimits } from "@agentfense/server";
+import type { NetworkMode, SandboxLimits } from "@agentfense/server/isolation";
 import { explainingPolicy } from "../project-policy.ts";
 
 /** What the command line can leave to the policy of the project. */

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
-import type { Terminal } from "@agentfense/server";
+import type { Terminal } from "@agentfense/server/isolation";
 
 /** What programs switch on and a killed one leaves on: other screen, mouse, pasting, hidden cursor, colours, line drawing. */
 const SENSIBLE_MODES =

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import type { NetworkMode, SandboxLimits, SandboxSpec } from "@agentfense/server";
+import type { NetworkMode, SandboxLimits, SandboxSpec } from "@agentfense/server/isolation";
 import { parseArguments, UsageError } from "../command.ts";
 import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
 import { announcePolicy, findPolicy } from "../project-policy.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { fstatSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import type { ExecEvent, ExecOutcome } from "@agentfense/server";
+import type { ExecEvent, ExecOutcome } from "@agentfense/server/isolation";
 
 /** Passes the output on no faster than it is read, and gives what the command ended with. */
 export async function passOn(

@@ -19,11 +19,13 @@ const WIDE: readonly (readonly [first: number, last: number])[] = [
   [0x20000, 0x3fffd],
 ];
 
-const characters = new Intl.Segmenter("en", { granularity: "grapheme" });
+/** Made for the first text that needs it: that takes ten milliseconds, which few commands have a use for. */
+let characters: Intl.Segmenter | undefined;
 
 /** How many columns of a terminal a printable text takes. */
 export function columnsOf(text: string): number {
   if (/^[\u0020-\u007e]*$/.test(text)) return text.length;
+  characters ??= new Intl.Segmenter("en", { granularity: "grapheme" });
   let columns = 0;
   for (const { segment } of characters.segment(text)) columns += columnsOfCharacter(segment);
   return columns;

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readlinkSync } from "node:fs";
 import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -64,15 +65,21 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
         env: { PS1: "" },
         size: { columns: 80, rows: 24 },
       });
-      const output = textOf(terminal.output);
-      terminal.input.write("stty size; set -m; sleep 100\n");
-      await sleep(400);
+      const asleep = Promise.withResolvers<void>();
+      let text = "";
+      terminal.output.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+        if (text.includes("asleep-43")) asleep.resolve();
+      });
+      const ended = once(terminal.output, "end");
+      // Printed by the program itself, so that it is in the foreground when the interrupt comes.
+      terminal.input.write("stty size; set -m; sh -c 'echo asleep-$((40+3)); exec sleep 100'\n");
+      await asleep.promise;
       terminal.input.write("\x03");
-      await sleep(100);
       await terminal.resize({ columns: 132, rows: 50 });
       terminal.input.write("echo code $?; stty size; exit 5\n");
       const { exitCode } = await terminal.exit;
-      const text = await output;
+      await ended;
       return [
         text.includes("24 80"),
         text.includes("code 130"),

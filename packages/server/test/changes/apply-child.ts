@@ -1,4 +1,4 @@
-import { applyChanges } from "@agentfense/server";
+import { applyChanges } from "@agentfense/server/isolation";
 
 // Applies a delta, for the test that kills it. Arguments: the delta, the codebase.
 const [delta = "", lower = ""] = process.argv.slice(2);

@@ -20,7 +20,7 @@ import {
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { discardChanges, MountHost } from "@agentfense/server";
+import { discardChanges, MountHost } from "@agentfense/server/isolation";
 import { describe, expect, test } from "vitest";
 import { treeState } from "../../../../test/support/tree.ts";
 import { arrange, outcomes, shape } from "./arrangement.ts";

@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import { type ApplyReport, type ApplySpec, applyChanges, MountHost } from "@agentfense/server";
+import { type ApplyReport, type ApplySpec, applyChanges, MountHost } from "@agentfense/server/isolation";
 import { onTestFinished } from "vitest";
 import { decodeName, joinBytes } from "../../../../test/support/names.ts";
 import { type Tree, writeTree } from "../../../../test/support/tree.ts";

@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import { type Change, diffChanges, listChanges, MountHost } from "@agentfense/server";
+import { type Change, diffChanges, listChanges, MountHost } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { directory, fifo, file, link } from "../../../../test/support/tree.ts";
 import {

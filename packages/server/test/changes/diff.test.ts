@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { diffChanges, encodeText, type FileDiff } from "@agentfense/server";
+import { diffChanges, encodeText, type FileDiff } from "@agentfense/server/isolation";
 import { describe, expect, test } from "vitest";
 import { directory, fifo, file, link } from "../../../../test/support/tree.ts";
 import { type Arrangement, arrange, shape } from "./arrangement.ts";

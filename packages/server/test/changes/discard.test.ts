@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { discardChanges } from "@agentfense/server";
+import { discardChanges } from "@agentfense/server/isolation";
 import { describe, expect, test } from "vitest";
 import { arrange, shape } from "./arrangement.ts";
 

@@ -15,7 +15,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Rule } from "@agentfense/permission";
-import { listChanges, MountHost, type WorkspaceMount } from "@agentfense/server";
+import { listChanges, MountHost, type WorkspaceMount } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import type { CollectedChange } from "../../src/isolation/changes/collect.ts";
 import { LockedCodebase } from "../../src/isolation/changes/places.ts";

@@ -1,8 +1,8 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { MountHost } from "../../src/index.ts";
 import { DockerBackend } from "../../src/isolation/docker/backend.ts";
+import { MountHost } from "../../src/isolation/index.ts";
 import { bash, describeDocker, finish, output } from "./arena.ts";
 
 const OK = { exitCode: 0, outOfMemory: false };

@@ -125,9 +125,9 @@ describeDocker("a terminal in a container", (arena) => {
     await expect.poll(() => text, { timeout: 5000 }).toContain("is a terminal\r\n");
     expect(text).toContain("33 101\r\n");
     await terminal.resize({ columns: 55, rows: 22 });
-    terminal.input.write("stty size; sleep 7771\n");
-    await expect.poll(() => text, { timeout: 5000 }).toContain("22 55\r\n");
-    await delay(100);
+    // One program says its size and sleeps, so that it is in the foreground when the interrupt comes.
+    terminal.input.write("sh -c 'stty size; exec sleep 7771'\n");
+    await expect.poll(() => text, { timeout: 20_000 }).toContain("22 55\r\n");
     terminal.input.write("\x03exit 9\n");
     expect(await terminal.exit).toEqual({ exitCode: 9, outOfMemory: false });
     expect(text).not.toContain("\x1e");

@@ -1,6 +1,6 @@
 import { chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cleanStaleMount, listChanges } from "@agentfense/server";
+import { cleanStaleMount, listChanges } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { AT, MAP, O, PROT, S } from "../../../support/constants.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { ExecRequest, IsolationOptions, SandboxSpec } from "@agentfense/server";
+import type { ExecRequest, IsolationOptions, SandboxSpec } from "@agentfense/server/isolation";
 import { afterAll, afterEach, beforeAll, describe, expect } from "vitest";
 import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../support/docker-engine.ts";
 import { type As, type Identity, identityOf, reasonAgainst } from "../../../support/identity.ts";

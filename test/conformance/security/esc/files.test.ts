@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { getPreset } from "@agentfense/permission";
-import { listChanges } from "@agentfense/server";
+import { listChanges } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { expectOnly } from "../outcomes.ts";
 import { describeBoxes } from "./boxes.ts";

@@ -10,7 +10,7 @@ import {
   type Sandbox,
   type SandboxEvent,
   type SandboxSpec,
-} from "@agentfense/server";
+} from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
 
 // RES: one sandbox uses all it can get. Its limits hold, the server answers others meanwhile, and it can be destroyed.

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { listChanges } from "@agentfense/server";
+import { listChanges } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { AT, MAP, O, PROT, RENAME } from "../../../support/constants.ts";

@@ -1,4 +1,4 @@
-import { compileRules, LEVEL } from "@agentfense/permission";
+import { compileRules, LEVEL, type Policy } from "@agentfense/permission";
 
 // Names that make the host run something, or trust something, without anybody asking for it: a commit, an install, opening
 // the directory in an editor, a push. A reviewer has to see those among a thousand harmless ones.
@@ -49,13 +49,15 @@ const PATTERNS = [
   "**/Jenkinsfile",
 ];
 
-const policy = compileRules(PATTERNS.map((pattern) => ({ pattern, permission: "read", type: "glob" })));
+/** Compiled for the first change that is looked at: most processes never see one. */
+let policy: Policy | undefined;
 
 /**
  * The host may act on what stands at this path (`/package.json`) without being asked to, or it is a link (to `target`) that
  * leads out of the workspace.
  */
 export function isSensitive(path: string, target: string | undefined): boolean {
+  policy ??= compileRules(PATTERNS.map((pattern) => ({ pattern, permission: "read", type: "glob" })));
   return policy.decide(path).level > LEVEL.none || (target !== undefined && leadsOut(path, target));
 }
 

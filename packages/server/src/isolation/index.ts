@@ -1,0 +1,52 @@
+export type { BackendName, CreateOptions, NetworkMode, TerminalSize } from "./backend/backend.ts";
+export { SandboxError, type SandboxErrorCode } from "./backend/errors.ts";
+export type { ResourceLimits, ResourceUsage } from "./backend/limits.ts";
+export { type ApplySpec, applyChanges } from "./changes/apply.ts";
+export {
+  type CollectedChange,
+  type Collection,
+  type CollectSpec,
+  collectChanges,
+} from "./changes/collect.ts";
+export { type DiffSpec, diffChanges, type FileDiff } from "./changes/diff.ts";
+export { type DiscardReport, type DiscardSpec, discardChanges } from "./changes/discard.ts";
+export { ChangesError, type ChangesErrorCode } from "./changes/errors.ts";
+export { type Change, type ListSpec, listChanges } from "./changes/list.ts";
+export type { ApplyReport, ChangeReport, Outcome } from "./changes/report.ts";
+export { type SettleSpec, settleChanges } from "./changes/settle.ts";
+export { encodeText } from "./filesystem/names.ts";
+export type { Owner } from "./filesystem/presentation.ts";
+export type { QuotaLimits } from "./filesystem/quota.ts";
+export { removeTree } from "./filesystem/remove-tree.ts";
+export { TemporaryHome } from "./instance/temporary-home.ts";
+export { type Isolation, type IsolationOptions, openIsolation } from "./isolation.ts";
+export type { MockCall, MockOptions } from "./mock/backend.ts";
+export type { MockAnswer } from "./mock/plan.ts";
+export {
+  type LogLine,
+  MountHost,
+  type WorkspaceEvent,
+  type WorkspaceMount,
+  type WorkspaceSpec,
+} from "./mount/host.ts";
+export { cleanStaleMount } from "./mount/mount-table.ts";
+export type {
+  Cancellable,
+  ExecEvent,
+  ExecOutcome,
+  ExecRequest,
+  ExecResult,
+  Sandbox,
+  SandboxEvent,
+  SandboxLimits,
+  SandboxSpec,
+  SandboxStatus,
+  Session,
+  SessionEnd,
+  SessionExecRequest,
+  SessionExecResult,
+  SessionRequest,
+  Terminal,
+  TerminalRequest,
+  WorkspaceSpecification,
+} from "./sandbox/api.ts";
