@@ -1,5 +1,8 @@
 // The sample "resource limits" of the owner's document, as it stands there: in Docker, with that image.
 
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { EmbeddedEngine, Sandbox } from "agentfense";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../support/docker-engine.ts";
@@ -8,6 +11,7 @@ import { TestServer } from "../support/server.ts";
 
 /** There is no registry: the test's own image has this name here. */
 const IMAGE = "python:3.11-slim";
+const REPOSITORY = join(import.meta.dirname, "../..");
 const reason = reasonAgainstDocker();
 if (reason !== undefined) process.stdout.write(`skipped (docker sample): ${reason}\n`);
 
@@ -16,9 +20,17 @@ describe.skipIf(reason !== undefined)("core concepts in Docker", () => {
   let engine: DockerEngine;
   beforeAll(async () => {
     engine = await startDockerEngine();
-    await engine.docker("tag", engine.image, IMAGE);
+    // The image that has this name elsewhere calls its Python by both names.
+    const link = ["ln", "-s", "python3", "/usr/bin/python"];
+    await engine.docker("run", "--network", "none", "--name", "with-python", engine.image, ...link);
+    await engine.docker("commit", "with-python", IMAGE);
   });
   afterAll(async () => await engine?.[Symbol.asyncDispose]());
+
+  async function startServer(): Promise<TestServer> {
+    const docker = { host: `unix://${engine.socketPath}` };
+    return await TestServer.start({ settings: { runtime: { type: "bwrap", types: ["bwrap", "docker"], docker } } });
+  }
 
   async function limited(place: Place): Promise<void> {
     await using sandbox = await Sandbox.fromLocal(stage.project({ "heavy_task.py": "print(sum(range(10)))\n" }), {
@@ -28,7 +40,7 @@ describe.skipIf(reason !== undefined)("core concepts in Docker", () => {
       resources: { memoryBytes: 512 * 1024 * 1024, cpuQuota: 50_000, pidsLimit: 100 },
     });
     expect(sandbox.info).toMatchObject({ runtime: "docker", image: IMAGE });
-    expect(await sandbox.run("python3 heavy_task.py")).toMatchObject({ exitCode: 0, stdout: "45\n" });
+    expect(await sandbox.run("python heavy_task.py")).toMatchObject({ exitCode: 0, stdout: "45\n" });
   }
 
   test("resources are limited, embedded", async () => {
@@ -40,10 +52,17 @@ describe.skipIf(reason !== undefined)("core concepts in Docker", () => {
   });
 
   test("resources are limited, remote", async () => {
-    const docker = { host: `unix://${engine.socketPath}` };
-    await using server = await TestServer.start({
-      settings: { runtime: { type: "bwrap", types: ["bwrap", "docker"], docker } },
-    });
+    await using server = await startServer();
     await limited({ endpoint: server.grpc });
+  });
+
+  test("resources are limited, in Python: the block itself", async () => {
+    await using server = await startServer();
+    const { stdout } = await promisify(execFile)(
+      join(REPOSITORY, ".cache/python-sdk/bin/python"),
+      ["-m", "pytest", "tests/samples/test_documents.py::test_sample[001-3]"],
+      { cwd: join(REPOSITORY, "python"), env: { ...process.env, AGENTFENSE_SAMPLES_ENDPOINT: server.grpc } },
+    );
+    expect(stdout).toMatch(/^=+ 1 passed in .* =+$/m);
   });
 });

@@ -1,0 +1,205 @@
+"""AgentFense: run an untrusted AI agent against a real codebase with least privilege per file.
+
+    from agentfense import Sandbox
+
+    with Sandbox.from_local("./my-project") as sandbox:
+        print(sandbox.run("ls").stdout)
+
+Everything comes twice, blocking (`Sandbox`) and for asyncio (`AsyncSandbox`), with the same names and the same meaning.
+"""
+
+from __future__ import annotations
+
+from agentfense import presets
+from agentfense._async.client import AsyncSandboxClient
+from agentfense._async.execution import AsyncExecution
+from agentfense._async.file_watch import AsyncFileWatch
+from agentfense._async.files import AsyncSandboxFiles
+from agentfense._async.permissions import AsyncSandboxPermissions
+from agentfense._async.sandbox import AsyncSandbox
+from agentfense._async.session import AsyncSession
+from agentfense._async.terminal import AsyncTerminal
+from agentfense._permission.rule import RuleError
+from agentfense._project import ProjectPolicy, ProjectPolicyError, read_project_policy
+from agentfense._sync.client import SandboxClient
+from agentfense._sync.execution import Execution
+from agentfense._sync.file_watch import FileWatch
+from agentfense._sync.files import SandboxFiles
+from agentfense._sync.permissions import SandboxPermissions
+from agentfense._sync.sandbox import Sandbox
+from agentfense._sync.session import Session
+from agentfense._sync.terminal import Terminal
+from agentfense._version import __version__
+from agentfense.exceptions import (
+    AuthenticationError,
+    CodebaseError,
+    CodebaseNotFoundError,
+    CommandError,
+    CommandExecutionError,
+    CommandTimeoutError,
+    ConnectionError,
+    FileNotFoundError,
+    InvalidConfigurationError,
+    PermissionDeniedError,
+    ResourceLimitExceededError,
+    RuntimeUnavailableError,
+    SandboxError,
+    SandboxNotFoundError,
+    SandboxNotRunningError,
+    SessionClosedError,
+    SessionError,
+    SessionNotFoundError,
+    UploadError,
+    VersionConflictError,
+)
+from agentfense.presets import PresetError, extend_preset, get_preset, list_presets, register_preset
+from agentfense.types import (
+    ApiKey,
+    ApplyOutcome,
+    ApplyResult,
+    AuditEvent,
+    BatchEntry,
+    BatchResult,
+    Change,
+    ChangeKind,
+    Codebase,
+    Command,
+    CommandEnd,
+    CommandEvent,
+    Content,
+    CreatedKey,
+    DirectoryUploadResult,
+    EntryKind,
+    ExecResult,
+    ExitEvent,
+    FileChange,
+    FileDiff,
+    FileInfo,
+    ManifestEntry,
+    NetworkMode,
+    PathExplanation,
+    PatternType,
+    Permission,
+    PermissionRule,
+    PresetSummary,
+    ResourceLimits,
+    Role,
+    RuleCandidate,
+    RuleLike,
+    RuntimeType,
+    SandboxInfo,
+    SandboxStatus,
+    Seconds,
+    ServerInfo,
+    SessionInfo,
+    SessionStatus,
+    StderrEvent,
+    StdoutEvent,
+    SyncMode,
+    TlsOptions,
+    UploadProgress,
+    UploadResult,
+    Version,
+    VersionChange,
+    VersionConflict,
+    VersionOrigin,
+)
+
+__all__ = [
+    "ApiKey",
+    "ApplyOutcome",
+    "ApplyResult",
+    "AsyncExecution",
+    "AsyncFileWatch",
+    "AsyncSandbox",
+    "AsyncSandboxClient",
+    "AsyncSandboxFiles",
+    "AsyncSandboxPermissions",
+    "AsyncSession",
+    "AsyncTerminal",
+    "AuditEvent",
+    "AuthenticationError",
+    "BatchEntry",
+    "BatchResult",
+    "Change",
+    "ChangeKind",
+    "Codebase",
+    "CodebaseError",
+    "CodebaseNotFoundError",
+    "Command",
+    "CommandEnd",
+    "CommandError",
+    "CommandEvent",
+    "CommandExecutionError",
+    "CommandTimeoutError",
+    "ConnectionError",
+    "Content",
+    "CreatedKey",
+    "DirectoryUploadResult",
+    "EntryKind",
+    "ExecResult",
+    "Execution",
+    "ExitEvent",
+    "FileChange",
+    "FileDiff",
+    "FileInfo",
+    "FileNotFoundError",
+    "FileWatch",
+    "InvalidConfigurationError",
+    "ManifestEntry",
+    "NetworkMode",
+    "PathExplanation",
+    "PatternType",
+    "Permission",
+    "PermissionDeniedError",
+    "PermissionRule",
+    "PresetError",
+    "PresetSummary",
+    "ProjectPolicy",
+    "ProjectPolicyError",
+    "ResourceLimitExceededError",
+    "ResourceLimits",
+    "Role",
+    "RuleCandidate",
+    "RuleError",
+    "RuleLike",
+    "RuntimeType",
+    "RuntimeUnavailableError",
+    "Sandbox",
+    "SandboxClient",
+    "SandboxError",
+    "SandboxFiles",
+    "SandboxInfo",
+    "SandboxNotFoundError",
+    "SandboxNotRunningError",
+    "SandboxPermissions",
+    "SandboxStatus",
+    "Seconds",
+    "ServerInfo",
+    "Session",
+    "SessionClosedError",
+    "SessionError",
+    "SessionInfo",
+    "SessionNotFoundError",
+    "SessionStatus",
+    "StderrEvent",
+    "StdoutEvent",
+    "SyncMode",
+    "Terminal",
+    "TlsOptions",
+    "UploadError",
+    "UploadProgress",
+    "UploadResult",
+    "Version",
+    "VersionChange",
+    "VersionConflict",
+    "VersionConflictError",
+    "VersionOrigin",
+    "__version__",
+    "extend_preset",
+    "get_preset",
+    "list_presets",
+    "presets",
+    "read_project_policy",
+    "register_preset",
+]

@@ -1,0 +1,3 @@
+"""The asynchronous face. The synchronous one is generated from it."""
+
+from __future__ import annotations

@@ -1,0 +1,151 @@
+"""Calls over a transport, with what all of them have in common: deadlines and retries."""
+
+from __future__ import annotations
+
+from typing import AsyncIterable, Generic, Optional, TypeVar
+
+from typing_extensions import Protocol
+
+from agentfense._async.client_stream import AsyncAnswers
+from agentfense._connection.method import Method, Req, Res
+from agentfense._connection.retry import Deadline, pause_before
+from agentfense._face.async_face import Duplex, Exchange, Stream, Transport, sleep
+from agentfense.exceptions import SandboxError
+
+T = TypeVar("T")
+Result = TypeVar("Result", covariant=True)
+
+# The longest that a server usually lets a command run.
+_LONGEST_COMMAND_SECONDS = 600.0
+
+
+class AsyncAttempt(Protocol[Result]):
+    """One attempt of a call, in the seconds that are left for it."""
+
+    async def __call__(self, seconds: Optional[float]) -> Result: ...
+
+
+class AsyncCalls:
+    """The calls of one client.
+
+    Streams without a deadline rely on keepalive: a server that does not answer pings is gone.
+    """
+
+    def __init__(self, transport: Transport, request_timeout: Optional[float], retries: int) -> None:
+        self._transport = transport
+        self._request_timeout = request_timeout
+        self._retries = retries
+
+    @property
+    def name(self) -> str:
+        """The server's address."""
+        return self._transport.name
+
+    async def close(self) -> None:
+        """No call begins any more, and those that run fail."""
+        await self._transport.close()
+
+    def patience_for(self, timeout: Optional[float]) -> Optional[float]:
+        """How long to wait for the end of a command, which the server ends in time by itself."""
+        if self._request_timeout is None:
+            return None
+        return (_LONGEST_COMMAND_SECONDS if timeout is None else timeout) + self._request_timeout
+
+    async def unary(self, method: Method[Req, Res], request: Req) -> Res:
+        """One message there, one back."""
+        return await self.repeating(
+            lambda seconds: self._transport.unary(method, request, timeout=seconds),
+            timeout=self._request_timeout,
+            repeatable=method.idempotent,
+        )
+
+    async def command(self, method: Method[Req, Res], request: Req, timeout: Optional[float]) -> Res:
+        """The same for a call that runs a command."""
+        return await self._transport.unary(method, request, timeout=self.patience_for(timeout))
+
+    def server_stream(
+        self, method: Method[Req, Res], request: Req, *, timeout: Optional[float] = None
+    ) -> AsyncAnswers[Res]:
+        """One message there, many back. It is sent at once, unless it may have to be sent again."""
+        if method.idempotent:
+            return AsyncRepeatedStream(self, method, request)
+        return self.begin_stream(method, request, timeout)
+
+    def begin_stream(self, method: Method[Req, Res], request: Req, timeout: Optional[float]) -> Stream[Res]:
+        """The same, sent once."""
+        return self._transport.server_stream(method, request, timeout=timeout)
+
+    async def client_stream(self, method: Method[Req, Res], requests: AsyncRequests[Req], *, repeatable: bool) -> Res:
+        """Many messages there, one back. Without a deadline: content may be large."""
+        return await self.repeating(
+            lambda seconds: self._transport.client_stream(method, requests(), timeout=seconds),
+            timeout=None,
+            repeatable=repeatable and method.idempotent,
+        )
+
+    def duplex(self, method: Method[Req, Res], first: Req, *, timeout: Optional[float] = None) -> Duplex[Req, Res]:
+        """Many messages in both directions, given one by one."""
+        return self._transport.duplex(method, first, timeout=timeout)
+
+    def exchange(
+        self, method: Method[Req, Res], requests: AsyncIterable[Req], *, timeout: Optional[float] = None
+    ) -> Exchange[Req, Res]:
+        """Many messages in both directions, taken from an iterable as the call goes on."""
+        return self._transport.exchange(method, requests, timeout=timeout)
+
+    async def repeating(self, attempt: AsyncAttempt[T], *, timeout: Optional[float], repeatable: bool) -> T:
+        """Tries again as long as that may help, with a pause that grows."""
+        deadline = Deadline(timeout)
+        made = 0
+        while True:
+            try:
+                return await attempt(deadline.left())
+            except SandboxError as error:
+                pause = pause_before(made, error) if repeatable and made < self._retries else None
+                if pause is None or not deadline.allows(pause):
+                    raise
+            made += 1
+            await sleep(pause)
+
+
+class AsyncRequests(Protocol[Result]):
+    """Makes the messages of a streamed request, from the first one on."""
+
+    def __call__(self) -> AsyncIterable[Result]: ...
+
+
+class AsyncRepeatedStream(Generic[Req, Res]):
+    """A stream that is tried again up to its first answer: whoever has seen one would see it again."""
+
+    def __init__(self, calls: AsyncCalls, method: Method[Req, Res], request: Req) -> None:
+        self._calls = calls
+        self._method = method
+        self._request = request
+        self._stream: Optional[Stream[Res]] = None
+        self._is_closed = False
+
+    async def __anext__(self) -> Res:
+        if self._is_closed:
+            raise StopAsyncIteration
+        if self._stream is not None:
+            return await self._stream.__anext__()
+        first = await self._calls.repeating(lambda _: self._begin(), timeout=None, repeatable=True)
+        if first is None:
+            raise StopAsyncIteration
+        return first
+
+    async def close(self) -> None:
+        """Ends the call, also for whoever waits for an answer."""
+        self._is_closed = True
+        if self._stream is not None:
+            await self._stream.close()
+
+    async def _begin(self) -> Optional[Res]:
+        """The first answer; None where there is none at all, or nobody wants it any more."""
+        if self._is_closed:
+            return None
+        self._stream = self._calls.begin_stream(self._method, self._request, None)
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            return None

@@ -1,0 +1,139 @@
+"""Sandboxes and their rules."""
+
+from __future__ import annotations
+
+from typing import Iterable, List, Mapping, Optional, Tuple, Union
+
+from agentfense._async.client_base import AsyncClientPart, all_pages
+from agentfense._connection.method import SandboxService
+from agentfense._messages.numbers import strings
+from agentfense._messages.rules import rule_messages
+from agentfense._messages.sandbox import create_sandbox_message, explanation_of, sandbox_of
+from agentfense._messages.words import SANDBOX_STATUSES
+from agentfense._wire.sandbox.v1 import sandbox_pb2
+from agentfense.types import (
+    NetworkMode,
+    PathExplanation,
+    ResourceLimits,
+    RuleLike,
+    RuntimeType,
+    SandboxInfo,
+    SandboxStatus,
+    Seconds,
+    SyncMode,
+)
+
+
+class AsyncSandboxMethods(AsyncClientPart):
+    """The life of a sandbox."""
+
+    async def create_sandbox(
+        self,
+        codebase_id: str,
+        permissions: Optional[Iterable[RuleLike]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        *,
+        preset: Optional[str] = None,
+        network: Union[NetworkMode, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        codebase_version: Optional[int] = None,
+        revocable: bool = False,
+    ) -> SandboxInfo:
+        """Makes a sandbox, which is not started.
+
+        Args:
+            codebase_id: What it is made of.
+            permissions: Rules; without these and without a preset, those of the preset agent-safe.
+            labels: To find it by.
+            expires_in: Seconds until it is destroyed; default: the server's.
+            runtime: How it is isolated; default: the server's.
+            image: For docker.
+            resources: Limits.
+            preset: Rules that go by a name, before `permissions`. Presets are those of this process.
+            network: What it reaches; default none.
+            sync: When changes reach the codebase; default: the server's.
+            env: For every command.
+            codebase_version: Pins it to a version; default: the newest, and it follows.
+            revocable: Rule changes reach files that are open already.
+        """
+        request = create_sandbox_message(
+            codebase_id,
+            permissions,
+            labels,
+            expires_in,
+            runtime,
+            image,
+            resources,
+            preset=preset,
+            network=network,
+            sync=sync,
+            env=env,
+            codebase_version=codebase_version,
+            revocable=revocable,
+        )
+        return sandbox_of(await self._calls.unary(SandboxService.create_sandbox, request))
+
+    async def get_sandbox(self, sandbox_id: str) -> SandboxInfo:
+        """One sandbox."""
+        request = sandbox_pb2.GetSandboxRequest(sandbox_id=sandbox_id)
+        return sandbox_of(await self._calls.unary(SandboxService.get_sandbox, request))
+
+    async def list_sandboxes(
+        self,
+        codebase_id: Optional[str] = None,
+        *,
+        owner_id: Optional[str] = None,
+        status: Union[SandboxStatus, str, None] = None,
+        labels: Optional[Mapping[str, str]] = None,
+    ) -> List[SandboxInfo]:
+        """Those that the caller may see; with labels, those that have all of these."""
+
+        async def fetch(token: str) -> Tuple[Iterable[SandboxInfo], str]:
+            request = sandbox_pb2.ListSandboxesRequest(
+                codebase_id=codebase_id or "",
+                owner_id=owner_id or "",
+                status=SANDBOX_STATUSES.number(status),
+                labels=strings(labels, "labels"),
+                page_token=token,
+            )
+            page = await self._calls.unary(SandboxService.list_sandboxes, request)
+            return map(sandbox_of, page.sandboxes), page.next_page_token
+
+        return await all_pages(fetch)
+
+    async def start_sandbox(self, sandbox_id: str) -> SandboxInfo:
+        """Starts it."""
+        request = sandbox_pb2.StartSandboxRequest(sandbox_id=sandbox_id)
+        return sandbox_of(await self._calls.unary(SandboxService.start_sandbox, request))
+
+    async def stop_sandbox(self, sandbox_id: str) -> SandboxInfo:
+        """Ends everything that runs in it; what it changed stays."""
+        request = sandbox_pb2.StopSandboxRequest(sandbox_id=sandbox_id)
+        return sandbox_of(await self._calls.unary(SandboxService.stop_sandbox, request))
+
+    async def destroy_sandbox(self, sandbox_id: str) -> None:
+        """Removes it with everything that runs in it and with changes that were not applied."""
+        request = sandbox_pb2.DestroySandboxRequest(sandbox_id=sandbox_id)
+        await self._calls.unary(SandboxService.destroy_sandbox, request)
+
+    async def update_permissions(
+        self,
+        sandbox_id: str,
+        permissions: Optional[Iterable[RuleLike]] = None,
+        preset: Optional[str] = None,
+    ) -> SandboxInfo:
+        """New rules, at once, also for a running sandbox. Neither given, they are those of the preset agent-safe."""
+        request = sandbox_pb2.UpdatePermissionsRequest(
+            sandbox_id=sandbox_id, permissions=rule_messages(preset, permissions)
+        )
+        return sandbox_of(await self._calls.unary(SandboxService.update_permissions, request))
+
+    async def explain_path(self, sandbox_id: str, path: str) -> PathExplanation:
+        """Which rule decides about a path, and which ones lost."""
+        request = sandbox_pb2.ExplainPathRequest(sandbox_id=sandbox_id, path=path)
+        return explanation_of(await self._calls.unary(SandboxService.explain_path, request))

@@ -1,0 +1,96 @@
+"""Files of a running sandbox, as a process inside sees them."""
+
+from __future__ import annotations
+
+from typing import AsyncIterator, List, Optional
+
+from agentfense._async.client_base import AsyncClientPart, content_pieces, is_repeatable
+from agentfense._async.client_stream import AsyncCallStream
+from agentfense._connection.method import SandboxService
+from agentfense._messages.codebase import file_info_of
+from agentfense._messages.content import data_of
+from agentfense._messages.events import file_change_of
+from agentfense._messages.numbers import mode_bits
+from agentfense._wire.sandbox.v1 import sandbox_pb2
+from agentfense.exceptions import ConnectionError
+from agentfense.types import Content, FileChange, FileInfo
+
+
+class AsyncViewMethods(AsyncClientPart):
+    """Reading and writing where the rules apply, with the answers that a process inside gets."""
+
+    def read_file(self, sandbox_id: str, path: str) -> AsyncCallStream[bytes]:
+        """A file in pieces. Nothing is asked for before the first read, which is where errors show."""
+        request = sandbox_pb2.ReadFileRequest(sandbox_id=sandbox_id, path=path)
+        return AsyncCallStream(self._calls.server_stream(SandboxService.read_file, request), data_of)
+
+    async def read_file_bytes(self, sandbox_id: str, path: str) -> bytes:
+        """A file, all at once."""
+        async with self.read_file(sandbox_id, path) as pieces:
+            return b"".join([piece async for piece in pieces])
+
+    async def write_file(
+        self, sandbox_id: str, path: str, content: Content, *, mode: Optional[int] = None, append: bool = False
+    ) -> FileInfo:
+        """Writes a file, or adds to it.
+
+        Args:
+            sandbox_id: Where.
+            path: Absolute, or relative to the workspace.
+            content: Text, bytes, or an iterable of bytes, which is sent as it comes.
+            mode: Permission bits of a new file; default 0o644.
+            append: Add to what is there.
+        """
+        metadata = sandbox_pb2.WriteFileChunk.Metadata(
+            sandbox_id=sandbox_id, path=path, mode=mode_bits(mode), append=append, announces_end=True
+        )
+
+        async def requests() -> AsyncIterator[sandbox_pb2.WriteFileChunk]:
+            yield sandbox_pb2.WriteFileChunk(metadata=metadata)
+            async for data in content_pieces(content):
+                yield sandbox_pb2.WriteFileChunk(data=data)
+            yield sandbox_pb2.WriteFileChunk(end=True)
+
+        # Replacing a file twice is as good as once, adding to it is not.
+        repeatable = is_repeatable(content) and not append
+        return file_info_of(await self._calls.client_stream(SandboxService.write_file, requests, repeatable=repeatable))
+
+    async def list_directory(self, sandbox_id: str, path: str = "", recursive: bool = False) -> List[FileInfo]:
+        """What is in a directory."""
+        request = sandbox_pb2.ListDirectoryRequest(sandbox_id=sandbox_id, path=path, recursive=recursive)
+        answer = await self._calls.unary(SandboxService.list_directory, request)
+        return [file_info_of(file) for file in answer.files]
+
+    async def stat_file(self, sandbox_id: str, path: str) -> FileInfo:
+        """What is at a path; of a symbolic link, the link."""
+        request = sandbox_pb2.StatFileRequest(sandbox_id=sandbox_id, path=path)
+        return file_info_of(await self._calls.unary(SandboxService.stat_file, request))
+
+    async def make_directory(self, sandbox_id: str, path: str, *, recursive: bool = False) -> FileInfo:
+        """Makes a directory; when recursive also those on the way, and one that is there is no error."""
+        request = sandbox_pb2.MakeDirectoryRequest(sandbox_id=sandbox_id, path=path, recursive=recursive)
+        return file_info_of(await self._calls.unary(SandboxService.make_directory, request))
+
+    async def remove_file(self, sandbox_id: str, path: str, *, recursive: bool = False) -> None:
+        """Removes a file, or a directory with all below it when recursive."""
+        request = sandbox_pb2.RemoveFileRequest(sandbox_id=sandbox_id, path=path, recursive=recursive)
+        await self._calls.unary(SandboxService.remove_file, request)
+
+    async def move_file(self, sandbox_id: str, source: str, target: str) -> FileInfo:
+        """Moves a file or a directory."""
+        request = sandbox_pb2.MoveFileRequest(sandbox_id=sandbox_id, from_path=source, to_path=target)
+        return file_info_of(await self._calls.unary(SandboxService.move_file, request))
+
+    async def watch_files(
+        self, sandbox_id: str, path: str = "", *, recursive: bool = False
+    ) -> AsyncCallStream[FileChange]:
+        """What changes, from the moment this returns. Ends when the sandbox stops; closing it ends it before."""
+        request = sandbox_pb2.WatchFilesRequest(sandbox_id=sandbox_id, path=path, recursive=recursive)
+        answers = self._calls.server_stream(SandboxService.watch_files, request)
+        try:
+            # The first message says that the watch has begun.
+            await answers.__anext__()
+        except StopAsyncIteration:
+            message = "the server ended the watch before it began"
+            raise ConnectionError(message, code="CONNECTION_FAILED") from None
+        return AsyncCallStream(answers, file_change_of)

@@ -1,0 +1,112 @@
+"""The files of a running sandbox."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import AsyncIterator, List, Optional, Union, overload
+
+from typing_extensions import Literal
+
+from agentfense._async.client import AsyncSandboxClient
+from agentfense._async.file_watch import AsyncFileWatch
+from agentfense._sandbox.workspace_path import names_in, workspace_path
+from agentfense.exceptions import FileNotFoundError, InvalidConfigurationError
+from agentfense.types import Content, FileInfo
+
+
+class AsyncSandboxFiles:
+    """The files of a running sandbox as a process inside sees them, by well-known names: the rules apply.
+
+    Paths are those of the workspace: "/workspace/src", "/src" and "src" are the same. Links are followed inside the
+    workspace only. `sandbox.files` is one.
+    """
+
+    def __init__(self, client: AsyncSandboxClient, sandbox_id: str) -> None:
+        self._client = client
+        self._sandbox_id = sandbox_id
+
+    @overload
+    async def read_file(self, path: str, encoding: None = None) -> bytes: ...
+
+    @overload
+    async def read_file(self, path: str, encoding: str) -> str: ...
+
+    async def read_file(self, path: str, encoding: Optional[str] = None) -> Union[bytes, str]:
+        """Gives all of a file: its bytes, or with an encoding its text."""
+        content = await self._client.read_file_bytes(self._sandbox_id, workspace_path(path))
+        return content if encoding is None else content.decode(encoding)
+
+    def read_stream(self, path: str) -> AsyncIterator[bytes]:
+        """Gives a file in pieces. Errors show with the first one."""
+        return self._client.read_file(self._sandbox_id, workspace_path(path))
+
+    async def write_file(
+        self, path: str, content: Content, *, mode: Optional[int] = None, flag: Literal["w", "a"] = "w"
+    ) -> None:
+        """Writes a file.
+
+        Args:
+            path: Its directory has to be there.
+            content: Text (UTF-8), bytes, or pieces of bytes, which are sent as they come.
+            mode: Permission bits of a new file; default 0o644.
+            flag: "w" replaces what is there, "a" adds to it.
+        """
+        if flag not in ("w", "a"):
+            raise InvalidConfigurationError(f'the flag is "w" or "a", not {flag!r}')
+        await self._client.write_file(self._sandbox_id, workspace_path(path), content, mode=mode, append=flag == "a")
+
+    async def append_file(self, path: str, content: Content, *, mode: Optional[int] = None) -> None:
+        """Adds to the end of a file, which is made if it is not there."""
+        await self.write_file(path, content, mode=mode, flag="a")
+
+    @overload
+    async def readdir(
+        self, path: str, *, recursive: bool = False, with_file_types: Literal[False] = False
+    ) -> List[str]: ...
+
+    @overload
+    async def readdir(
+        self, path: str, *, recursive: bool = False, with_file_types: Literal[True]
+    ) -> List[FileInfo]: ...
+
+    async def readdir(
+        self, path: str, *, recursive: bool = False, with_file_types: bool = False
+    ) -> Union[List[str], List[FileInfo]]:
+        """Gives what is in a directory: names, "a/b" when recursive; or what is known of each."""
+        entries = await self._client.list_directory(self._sandbox_id, workspace_path(path), recursive=recursive)
+        if with_file_types:
+            return [_from_workspace(entry) for entry in entries]
+        depth = len(names_in(workspace_path(path)))
+        return ["/".join(names_in(entry.path)[depth:]) for entry in entries]
+
+    async def stat(self, path: str) -> FileInfo:
+        """Gives what is known of a path; of a symbolic link, the link."""
+        return _from_workspace(await self._client.stat_file(self._sandbox_id, workspace_path(path)))
+
+    async def mkdir(self, path: str, *, recursive: bool = False) -> None:
+        """Makes a directory; when recursive also those on the way, and one that is there is no error."""
+        await self._client.make_directory(self._sandbox_id, workspace_path(path), recursive=recursive)
+
+    async def rm(self, path: str, *, recursive: bool = False, force: bool = False) -> None:
+        """Removes a file, or a directory with all below it when recursive.
+
+        With force, what is not there is no error.
+        """
+        try:
+            await self._client.remove_file(self._sandbox_id, workspace_path(path), recursive=recursive)
+        except FileNotFoundError:
+            if not force:
+                raise
+
+    async def rename(self, source: str, target: str) -> None:
+        """Moves a file or a directory."""
+        await self._client.move_file(self._sandbox_id, workspace_path(source), workspace_path(target))
+
+    def watch(self, path: str, *, recursive: bool = False) -> AsyncFileWatch:
+        """Watches what changes at a path. It is on when the `with` block of what this gives was entered."""
+        place = workspace_path(path)
+        return AsyncFileWatch(lambda: self._client.watch_files(self._sandbox_id, place, recursive=recursive))
+
+
+def _from_workspace(info: FileInfo) -> FileInfo:
+    return replace(info, path="/" + "/".join(names_in(info.path)))

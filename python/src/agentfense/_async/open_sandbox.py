@@ -1,0 +1,366 @@
+"""A sandbox that is open, and what can be done with it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import AsyncIterator, List, Mapping, Optional, Sequence, Type, Union
+
+from typing_extensions import Self
+
+from agentfense._async.client import AsyncSandboxClient
+from agentfense._async.events import follow_events, past_events
+from agentfense._async.execution import AsyncExecution
+from agentfense._async.execution_start import start_closed_command, start_command
+from agentfense._async.files import AsyncSandboxFiles
+from agentfense._async.opening_existing import start_idempotently
+from agentfense._async.parts import AsyncSandboxParts
+from agentfense._async.permissions import AsyncSandboxPermissions
+from agentfense._async.session import AsyncSession
+from agentfense._async.terminal import AsyncTerminal
+from agentfense._face.async_face import opening
+from agentfense._sandbox.output import OutputCallback
+from agentfense._sandbox.workspace_path import names_in, workspace_path
+from agentfense.exceptions import (
+    CodebaseNotFoundError,
+    SandboxError,
+    SandboxNotFoundError,
+    SandboxNotRunningError,
+)
+from agentfense.types import (
+    ApplyResult,
+    AuditEvent,
+    Change,
+    Codebase,
+    Command,
+    Content,
+    ExecResult,
+    FileDiff,
+    PathExplanation,
+    PermissionRule,
+    RuleLike,
+    RuntimeType,
+    SandboxInfo,
+    SandboxStatus,
+    Seconds,
+)
+
+_RUN_TIMEOUT = 60.0
+
+
+class AsyncOpenSandbox:
+    """A sandbox that is open. The end of its `with` block destroys it if this object made it, and else only lets go."""
+
+    def __init__(self, parts: AsyncSandboxParts) -> None:
+        """For the class methods, which make one."""
+        self._parts = parts
+        self._info = parts.info
+        self._closed = False
+        client = parts.connection.client
+        self._client = client
+        self._files = AsyncSandboxFiles(client, self.id)
+        self._permissions = AsyncSandboxPermissions(client, self.id, self._learn)
+
+    @property
+    def id(self) -> str:
+        """Its name on the server."""
+        return self._info.id
+
+    @property
+    def codebase_id(self) -> str:
+        """The codebase that it shows."""
+        return self._info.codebase_id
+
+    @property
+    def info(self) -> SandboxInfo:
+        """What the server last said of it."""
+        return self._info
+
+    @property
+    def status(self) -> SandboxStatus:
+        """Its state, as the server last said."""
+        return self._info.status
+
+    @property
+    def runtime(self) -> RuntimeType:
+        """How it is isolated."""
+        return self._info.runtime
+
+    @property
+    def codebase(self) -> Optional[Codebase]:
+        """Its codebase as it was when this was opened; None where the server would not tell."""
+        return self._parts.codebase
+
+    @property
+    def client(self) -> AsyncSandboxClient:
+        """Everything that can be called, for what is not here."""
+        return self._client
+
+    @property
+    def files(self) -> AsyncSandboxFiles:
+        """Its files as a process inside sees them."""
+        return self._files
+
+    @property
+    def permissions(self) -> AsyncSandboxPermissions:
+        """Its rules."""
+        return self._permissions
+
+    async def refresh(self) -> Self:
+        """Asks the server how it is; gives this object."""
+        self._learn(await self._client.get_sandbox(self.id))
+        return self
+
+    async def run(
+        self,
+        command: Command,
+        timeout: Optional[Seconds] = _RUN_TIMEOUT,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+        raise_on_error: bool = False,
+        *,
+        check: bool = False,
+        stdin: Union[str, bytes, None] = None,
+        on_stdout: Optional[OutputCallback] = None,
+        on_stderr: Optional[OutputCallback] = None,
+    ) -> ExecResult:
+        """Runs a command and waits for its end.
+
+        A non-zero exit code and a timeout are results, unless `check` is given. Whoever is interrupted while he waits,
+        by the cancellation of his task or a KeyboardInterrupt, ends the command.
+
+        Args:
+            command: A line for the shell, or a program and its arguments without a shell.
+            timeout: Seconds; None is the server's.
+            env: Variables for this command.
+            workdir: Absolute, or relative to the workspace; default /workspace.
+            raise_on_error: The same as `check`.
+            check: Raise CommandExecutionError on a non-zero exit code, and CommandTimeoutError when the time was up.
+            stdin: Its input; default: none.
+            on_stdout: Sees output as it comes, decoded as UTF-8 across pieces.
+            on_stderr: Sees complaints as they come.
+        """
+        if on_stdout is None and on_stderr is None:
+            result = await self._client.exec(self.id, command, stdin, env, workdir, timeout)
+        else:
+            async with start_closed_command(
+                self._client, self.id, command, stdin, env, workdir, timeout, on_stdout, on_stderr
+            ) as execution:
+                result = await execution.wait()
+        return result.raise_on_error() if check or raise_on_error else result
+
+    async def exec(
+        self,
+        command: Command,
+        stdin: Union[str, bytes, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+        timeout: Optional[Seconds] = None,
+        *,
+        check: bool = False,
+    ) -> ExecResult:
+        """The same as `run`, in the order of the client's arguments and with the server's timeout, usually 30 s."""
+        return await self._client.exec(self.id, command, stdin, env, workdir, timeout, check=check)
+
+    def exec_stream(
+        self,
+        command: Command,
+        stdin: Union[str, bytes, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+        timeout: Optional[Seconds] = None,
+        *,
+        on_stdout: Optional[OutputCallback] = None,
+        on_stderr: Optional[OutputCallback] = None,
+    ) -> AsyncExecution:
+        """Starts a command and gives a handle on it, to be looped over or waited for.
+
+        Unless `stdin` is given, its input stays open for `send_stdin` until `end_stdin`. That it cannot be run shows in
+        the handle.
+        """
+        if stdin is None:
+            return start_command(self._client, self.id, command, env, workdir, timeout, on_stdout, on_stderr)
+        return start_closed_command(self._client, self.id, command, stdin, env, workdir, timeout, on_stdout, on_stderr)
+
+    @opening
+    async def session(
+        self,
+        shell: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        *,
+        workdir: Optional[str] = None,
+        idle_timeout: Optional[Seconds] = None,
+    ) -> AsyncSession:
+        """Opens a shell that keeps its state from one command to the next.
+
+        Args:
+            shell: Default: the sandbox's first one.
+            env: Variables for all of its commands.
+            workdir: Where it begins; default /workspace.
+            idle_timeout: Seconds without a command after which the server closes it.
+        """
+        return await self._client.create_session(self.id, shell, env, workdir=workdir, idle_timeout=idle_timeout)
+
+    @opening
+    async def terminal(
+        self,
+        columns: int = 80,
+        rows: int = 24,
+        *,
+        argv: Optional[Sequence[str]] = None,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+    ) -> AsyncTerminal:
+        """Opens a terminal, in which the sandbox's first shell runs, or the program and arguments in `argv`."""
+        connection = await self._client.open_terminal(
+            self.id, columns=columns, rows=rows, argv=argv, env=env, workdir=workdir
+        )
+        return AsyncTerminal(connection)
+
+    async def changes(self) -> List[Change]:
+        """Tells what it changed and has not been applied, in path order."""
+        return await self._client.list_changes(self.id)
+
+    async def diff(self, paths: Optional[Sequence[str]] = None) -> List[FileDiff]:
+        """Tells the same as unified diffs: of these paths with all below them, or of everything."""
+        return [diff async for diff in self._client.diff_changes(self.id, paths)]
+
+    async def apply(self, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False) -> ApplyResult:
+        """Writes changes into the codebase, and after `from_local` into the directory, as far as the rules allow.
+
+        In the directory of somebody who went on working, what is not as it was uploaded is left alone and told as a
+        conflict.
+
+        Args:
+            paths: Each with all below it; default: everything.
+            dry_run: Tells what would happen, and does nothing.
+        """
+        result = await self._client.apply_changes(self.id, paths, dry_run=dry_run)
+        directory = self._parts.local_directory
+        if directory is None:
+            return result
+        return await (directory.rehearse(result) if dry_run else directory.follow(result))
+
+    async def discard(self, paths: Optional[Sequence[str]] = None) -> List[Change]:
+        """Undoes changes, of these paths with all below them or of everything, and tells which."""
+        return await self._client.discard_changes(self.id, paths)
+
+    async def sync(self) -> ApplyResult:
+        """Writes all changes into the codebase, and nowhere else."""
+        return await self._client.apply_changes(self.id)
+
+    async def events(
+        self,
+        *,
+        types: Optional[Sequence[str]] = None,
+        after_sequence: Optional[int] = None,
+        follow: bool = True,
+    ) -> AsyncIterator[AuditEvent]:
+        """Tells what happened so far, then what happens, until the sandbox is destroyed or this object is closed.
+
+        After a lost connection it goes on where it was, without gaps or repeats.
+
+        Args:
+            types: Any of these; default: all.
+            after_sequence: Only what came after the event with this sequence.
+            follow: Go on with what happens.
+        """
+        after = after_sequence or 0
+        if not follow:
+            async for event in past_events(self._client, self.id, types=types, after_sequence=after):
+                yield event
+            return
+        watch = follow_events(self._client, self.id, types=types, after_sequence=after, is_over=lambda: self._closed)
+        async for event in watch:
+            yield event
+
+    async def read_file(self, path: str) -> str:
+        """Gives all of a file as text, as a process inside sees it: the rules apply."""
+        return await self._files.read_file(path, "utf-8")
+
+    async def read_file_bytes(self, path: str) -> bytes:
+        """Gives all of a file, as a process inside sees it: the rules apply."""
+        return await self._files.read_file(path)
+
+    async def write_file(self, path: str, content: Content) -> None:
+        """Writes a file, as far as the rules allow a process inside to do it."""
+        await self._files.write_file(path, content)
+
+    async def list_files(self, path: str = "", recursive: bool = False) -> List[str]:
+        """The paths of what is in a directory, "src/a.py", as a process inside sees it: what is hidden is not there."""
+        entries = await self._client.list_directory(self.id, workspace_path(path), recursive=recursive)
+        return ["/".join(names_in(entry.path)) for entry in entries]
+
+    async def update_permissions(
+        self, permissions: Optional[Sequence[RuleLike]] = None, preset: Optional[str] = None
+    ) -> List[PermissionRule]:
+        """Puts new rules in the place of all there were, at once; gives those in force then."""
+        return await self._permissions.update(permissions, preset)
+
+    async def explain(self, path: str) -> PathExplanation:
+        """Tells which rule decides about a path, and which ones lost."""
+        return await self._permissions.explain(path)
+
+    async def start(self) -> Self:
+        """Starts it, unless it runs."""
+        self._learn(await start_idempotently(self._client, self.id))
+        return self
+
+    async def stop(self) -> Self:
+        """Ends everything that runs in it, if it runs; what it changed stays."""
+        try:
+            self._learn(await self._client.stop_sandbox(self.id))
+        except SandboxNotRunningError:
+            await self.refresh()
+        return self
+
+    async def destroy(self, delete_codebase: Optional[bool] = None) -> None:
+        """Removes it with all that runs in it, with changes that were not applied, and with a codebase made for it.
+
+        Args:
+            delete_codebase: Default: whether this object made the codebase.
+        """
+        with suppress(SandboxNotFoundError):
+            await self._client.destroy_sandbox(self.id)
+        self._learn(replace(self._info, status=SandboxStatus.STOPPED))
+        if delete_codebase is True or (delete_codebase is None and self._parts.owns_codebase):
+            await self._delete_codebase(is_asked_for=delete_codebase is True)
+
+    async def close(self) -> None:
+        """Lets go of the connection, and leaves the sandbox as it is."""
+        self._closed = True
+        await self._parts.connection.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        """Destroys it if this object made it, and lets go of the connection."""
+        try:
+            if self._parts.is_own:
+                await self.destroy()
+        except SandboxError:
+            # What went wrong first is what has to be heard of.
+            if error is None:
+                raise
+        finally:
+            await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.status}>"
+
+    async def _delete_codebase(self, *, is_asked_for: bool) -> None:
+        try:
+            await self._client.delete_codebase(self.codebase_id)
+        except CodebaseNotFoundError:
+            pass
+        except SandboxError as error:
+            # Made for this sandbox, but others found it useful: unless it was asked for, it is theirs now.
+            if is_asked_for or error.code != "CODEBASE_IN_USE":
+                raise
+
+    def _learn(self, info: SandboxInfo) -> None:
+        self._info = info

@@ -1,0 +1,335 @@
+"""A guarded environment for an agent's commands."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, List, Mapping, Optional, Sequence, Union
+
+from agentfense._async.client import AsyncSandboxClient
+from agentfense._async.connection import connect
+from agentfense._async.open_sandbox import AsyncOpenSandbox
+from agentfense._async.opening import AsyncLayGround, build, codebase_ground, empty_ground
+from agentfense._async.opening_by_key import open_by_key
+from agentfense._async.opening_existing import open_existing
+from agentfense._async.opening_local import directory_ground
+from agentfense._async.undo import AsyncUndo
+from agentfense._face.async_face import opening, run_blocking
+from agentfense._sandbox.options import CodebaseOptions, SandboxOptions, ServerOptions, UploadOptions
+from agentfense._sandbox.project import read_project
+from agentfense.exceptions import InvalidConfigurationError
+from agentfense.types import (
+    NetworkMode,
+    ResourceLimits,
+    RuleLike,
+    RuntimeType,
+    SandboxInfo,
+    SandboxStatus,
+    Seconds,
+    SyncMode,
+    TlsOptions,
+    UploadProgress,
+)
+
+
+class AsyncSandbox(AsyncOpenSandbox):
+    """A guarded environment for an agent's commands, on a codebase of which it sees what the rules show.
+
+    The class methods make one. The end of its `with` block destroys it if this object made it, and else only lets go.
+
+    Which rules it gets:
+
+    ======  ===========  ====================================
+    preset  permissions  the rules
+    ======  ===========  ====================================
+    absent  absent       those of the preset agent-safe
+    given   absent       the preset's
+    absent  given        exactly these; none at all hides all
+    given   given        the preset's, then these
+    ======  ===========  ====================================
+    """
+
+    @classmethod
+    @opening
+    async def from_local(
+        cls,
+        path: Union[str, os.PathLike[str]],
+        preset: Optional[str] = None,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        endpoint: Optional[str] = None,
+        secure: Optional[bool] = None,
+        owner_id: Optional[str] = None,
+        codebase_name: Optional[str] = None,
+        ignore_patterns: Optional[Sequence[str]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        auto_start: bool = True,
+        *,
+        network: Union[NetworkMode, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        revocable: bool = False,
+        api_key: Optional[str] = None,
+        tls: Optional[TlsOptions] = None,
+        client: Optional[AsyncSandboxClient] = None,
+        request_timeout: Optional[Seconds] = 60.0,
+        retries: int = 3,
+        ignore_files: bool = True,
+        include_git: bool = False,
+        skip_unreadable: bool = False,
+        on_progress: Optional[Callable[[UploadProgress], None]] = None,
+        policy: bool = True,
+    ) -> AsyncSandbox:
+        """A sandbox on a directory of this machine. Nothing is written there unless `apply` is called.
+
+        It is uploaded; when anything fails, nothing of it is left on the server. Where no server is named and none
+        listens at localhost:9000, one is started for this process.
+
+        Args:
+            path: The directory.
+            preset: The name of a preset.
+            permissions: Rules, as PermissionRule or dict.
+            runtime: How it is isolated; default: as the server does.
+            image: For docker.
+            resources: Limits; default: the server's.
+            endpoint: "host:port", "http://…", "https://…" or "unix:/path"; default: AGENTFENSE_ENDPOINT, else
+                localhost:9000.
+            secure: Whether to use TLS, where the endpoint does not say so.
+            owner_id: Of the codebase that is made; default: the owner of the API key, else the user of this process.
+            codebase_name: Default: the name of the directory.
+            ignore_patterns: What stays behind besides, in the words of .gitignore.
+            labels: To find it again by.
+            auto_start: Whether to start it.
+            network: What of the network it reaches; default none.
+            sync: When changes reach the codebase; default manual.
+            env: For every command.
+            expires_in: Seconds after which the server destroys it.
+            revocable: Rule changes reach files that are open already.
+            api_key: Default: AGENTFENSE_API_KEY.
+            tls: Certificates.
+            client: To use instead of a connection of its own; stays open, whatever becomes of the sandbox.
+            request_timeout: Seconds for every call that is not a stream and does not run a command.
+            retries: How often an idempotent call is tried again when the server cannot be reached or is busy.
+            ignore_files: Heed .gitignore and .agentfenseignore.
+            include_git: Upload .git, too.
+            skip_unreadable: Leave out what cannot be read instead of failing.
+            on_progress: Told how far the upload is.
+            policy: Whether what .agentfense.yaml in the directory says counts.
+        """
+        server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
+        given = SandboxOptions(
+            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+        )
+        upload = UploadOptions(ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy)
+        project = await run_blocking(read_project, path, given, upload)
+        ground = directory_ground(project, CodebaseOptions(codebase_name, owner_id), upload)
+        return await cls._open(server, client, ground, project.options, auto_start, may_be_private=True)
+
+    @classmethod
+    @opening
+    async def from_codebase(
+        cls,
+        codebase_id: str,
+        preset: Optional[str] = None,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        endpoint: Optional[str] = None,
+        secure: Optional[bool] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        auto_start: bool = True,
+        *,
+        codebase_version: Optional[int] = None,
+        network: Union[NetworkMode, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        revocable: bool = False,
+        api_key: Optional[str] = None,
+        tls: Optional[TlsOptions] = None,
+        client: Optional[AsyncSandboxClient] = None,
+        request_timeout: Optional[Seconds] = 60.0,
+        retries: int = 3,
+    ) -> AsyncSandbox:
+        """Opens a sandbox on a codebase that is there, and stays.
+
+        Args:
+            codebase_id: The codebase.
+            codebase_version: Pins it to a version; default: the newest, and it follows.
+
+        The others are those of `from_local`.
+        """
+        server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
+        options = SandboxOptions(
+            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+        )
+        return await cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
+
+    @classmethod
+    @opening
+    async def create(
+        cls,
+        codebase_id: Optional[str] = None,
+        preset: Optional[str] = None,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        endpoint: Optional[str] = None,
+        secure: Optional[bool] = None,
+        owner_id: Optional[str] = None,
+        codebase_name: Optional[str] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        auto_start: bool = True,
+        *,
+        network: Union[NetworkMode, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        revocable: bool = False,
+        api_key: Optional[str] = None,
+        tls: Optional[TlsOptions] = None,
+        client: Optional[AsyncSandboxClient] = None,
+        request_timeout: Optional[Seconds] = 60.0,
+        retries: int = 3,
+    ) -> AsyncSandbox:
+        """Opens a sandbox on a codebase that is there, or else on an empty one of its own, which goes with it.
+
+        The arguments are those of `from_local`.
+        """
+        server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
+        options = SandboxOptions(
+            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+        )
+        is_new = codebase_id is None
+        ground = (
+            empty_ground(CodebaseOptions(codebase_name, owner_id))
+            if codebase_id is None
+            else codebase_ground(codebase_id)
+        )
+        return await cls._open(server, client, ground, options, auto_start, may_be_private=is_new)
+
+    @classmethod
+    @opening
+    async def connect(
+        cls,
+        sandbox_id: str,
+        endpoint: Optional[str] = None,
+        secure: Optional[bool] = None,
+        *,
+        api_key: Optional[str] = None,
+        tls: Optional[TlsOptions] = None,
+        client: Optional[AsyncSandboxClient] = None,
+        request_timeout: Optional[Seconds] = 60.0,
+        retries: int = 3,
+    ) -> AsyncSandbox:
+        """Takes hold of a sandbox that is there. The end of its `with` block leaves it alone."""
+        server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
+        return cls(await open_existing(sandbox_id, server, client))
+
+    @classmethod
+    @opening
+    async def get_or_create(
+        cls,
+        key: str,
+        *,
+        path: Union[str, os.PathLike[str], None] = None,
+        codebase_id: Optional[str] = None,
+        preset: Optional[str] = None,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        endpoint: Optional[str] = None,
+        secure: Optional[bool] = None,
+        owner_id: Optional[str] = None,
+        codebase_name: Optional[str] = None,
+        ignore_patterns: Optional[Sequence[str]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        network: Union[NetworkMode, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        revocable: bool = False,
+        api_key: Optional[str] = None,
+        tls: Optional[TlsOptions] = None,
+        client: Optional[AsyncSandboxClient] = None,
+        request_timeout: Optional[Seconds] = 60.0,
+        retries: int = 3,
+        ignore_files: bool = True,
+        include_git: bool = False,
+        skip_unreadable: bool = False,
+        on_progress: Optional[Callable[[UploadProgress], None]] = None,
+        policy: bool = True,
+    ) -> AsyncSandbox:
+        """Gives the sandbox of this key, started; made if there is none. The end of its `with` block leaves it alone.
+
+        Only the object that made it from a directory has `apply` write there: others know nothing of what was uploaded.
+        Callers that race end with the same one.
+
+        Args:
+            key: The name to find it again by.
+            path: A directory to make it of.
+            codebase_id: A codebase to make it of. Without either it gets an empty one.
+
+        The others are those of `from_local`.
+        """
+        server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
+        options = SandboxOptions(
+            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+        )
+        codebase = CodebaseOptions(codebase_name, owner_id)
+        if path is not None and codebase_id is not None:
+            raise InvalidConfigurationError("a directory and a codebase are two different things to start from")
+        if path is not None:
+            upload = UploadOptions(
+                ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy
+            )
+            project = await run_blocking(read_project, path, options, upload)
+            options, ground = project.options, directory_ground(project, codebase, upload)
+        else:
+            ground = empty_ground(codebase) if codebase_id is None else codebase_ground(codebase_id)
+        return cls(await open_by_key(key, ground, options, server, client))
+
+    @classmethod
+    async def list(
+        cls,
+        codebase_id: Optional[str] = None,
+        endpoint: Optional[str] = None,
+        secure: Optional[bool] = None,
+        *,
+        owner_id: Optional[str] = None,
+        status: Union[SandboxStatus, str, None] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        api_key: Optional[str] = None,
+        tls: Optional[TlsOptions] = None,
+        client: Optional[AsyncSandboxClient] = None,
+        request_timeout: Optional[Seconds] = 60.0,
+        retries: int = 3,
+    ) -> List[SandboxInfo]:
+        """Gives those that the caller may see: of a codebase, of an owner, in a state, with all of these labels."""
+        server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
+        connection = await connect(AsyncUndo(), server, client)
+        try:
+            return await connection.client.list_sandboxes(codebase_id, owner_id=owner_id, status=status, labels=labels)
+        finally:
+            await connection.release()
+
+    @classmethod
+    async def _open(
+        cls,
+        server: ServerOptions,
+        client: Optional[AsyncSandboxClient],
+        lay_ground: AsyncLayGround,
+        options: SandboxOptions,
+        start: bool,
+        *,
+        may_be_private: bool = False,
+    ) -> AsyncSandbox:
+        """Connects, gets the codebase ready, makes the sandbox, starts it. When anything fails, nothing is left."""
+        async with AsyncUndo() as undo:
+            connection = await connect(undo, server, client, may_be_private=may_be_private)
+            return cls(await build(undo, connection, lay_ground, options, start=start))

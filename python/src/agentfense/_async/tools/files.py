@@ -1,0 +1,80 @@
+"""Files, for models."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from agentfense._async.files import AsyncSandboxFiles
+from agentfense._async.tools.context import AsyncToolContext
+from agentfense._tools.bounds import keep_lines
+from agentfense._tools.declaration import READ_LINES
+from agentfense._tools.failure import ToolFailure
+from agentfense._tools.line_window import LineWindow
+from agentfense.exceptions import FileNotFoundError
+from agentfense.types import FileInfo
+
+_LARGEST_EDITED_BYTES = 10 * 1024 * 1024
+
+
+async def read_file(given: Mapping[str, Any], context: AsyncToolContext) -> str:
+    """Reads lines of a file, and fetches no more of it than that takes."""
+    first = given.get("offset", 1)
+    window = LineWindow(first, first + given.get("limit", READ_LINES) - 1, context.max_output)
+    async for piece in context.sandbox.files.read_stream(given["path"]):
+        if window.add(piece):
+            break
+    return window.end(given["path"])
+
+
+async def write_file(given: Mapping[str, Any], context: AsyncToolContext) -> str:
+    """Writes a file and, where they are missing, the directories on its way."""
+    path, content, files = given["path"], given["content"], context.sandbox.files
+    async with context.turn:
+        try:
+            await files.write_file(path, content)
+        except FileNotFoundError:
+            parent = path[: path.rfind("/") + 1]
+            if parent.strip("/") == "":
+                raise
+            await files.mkdir(parent, recursive=True)
+            await files.write_file(path, content)
+    return f"wrote {path}"
+
+
+async def edit_file(given: Mapping[str, Any], context: AsyncToolContext) -> str:
+    """Replaces text in a file that is UTF-8."""
+    path = given["path"]
+    async with context.turn:
+        parts = (await _text_of(context.sandbox.files, path)).split(given["old_text"])
+        count = len(parts) - 1
+        if count == 0:
+            raise ToolFailure(f"the old text is not in {path}: it must be there exactly as given")
+        if count > 1 and not given.get("replace_all", False):
+            advice = "give more of what is around it, or replace all"
+            raise ToolFailure(f"the old text is in {path} {count} times: {advice}")
+        await context.sandbox.files.write_file(path, given["new_text"].join(parts))
+    return f"edited {path}" if count == 1 else f"edited {path} in {count} places"
+
+
+async def list_files(given: Mapping[str, Any], context: AsyncToolContext) -> str:
+    """Lists a directory."""
+    recursive = given.get("recursive", False)
+    entries = await context.sandbox.files.readdir(given.get("path", "/"), recursive=recursive, with_file_types=True)
+    if not entries:
+        return "(nothing)"
+    return keep_lines([_line_for(entry) for entry in entries], context.max_output, "list a directory below")
+
+
+async def _text_of(files: AsyncSandboxFiles, path: str) -> str:
+    """Gives the text of a file; what is not UTF-8 would not survive being written back."""
+    if (await files.stat(path)).size > _LARGEST_EDITED_BYTES:
+        raise ToolFailure(f"{path} is too large to be edited in this way")
+    try:
+        return await files.read_file(path, "utf-8")
+    except UnicodeDecodeError:
+        raise ToolFailure(f"{path} is no UTF-8 text") from None
+
+
+def _line_for(entry: FileInfo) -> str:
+    ending = f" -> {entry.target}" if entry.is_symlink else "/" if entry.is_dir else ""
+    return entry.path[1:] + ending

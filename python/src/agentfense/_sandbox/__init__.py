@@ -1,0 +1,1 @@
+"""What a sandbox needs that neither waits nor talks to a server: the same for both faces."""

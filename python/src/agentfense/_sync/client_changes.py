@@ -1,0 +1,62 @@
+# Generated from src/agentfense/_async/client_changes.py by scripts/generate_sync.py: change it there.
+"""What a sandbox changed and has not synced."""
+
+from __future__ import annotations
+
+from typing import Iterable, List, Optional, Sequence, Tuple
+
+from agentfense._connection.method import SandboxService
+from agentfense._messages.changes import apply_result_of, change_of, file_diff_of
+from agentfense._sync.client_base import ClientPart, all_pages
+from agentfense._sync.client_stream import CallStream
+from agentfense._wire.sandbox.v1 import sandbox_pb2
+from agentfense.types import ApplyResult, Change, FileDiff
+
+# Without a size the server answers with all of them in one message, which a long list does not fit into.
+_CHANGES_A_PAGE = 1000
+
+
+class ChangeMethods(ClientPart):
+    """Looking at changes, and deciding about them. Each path stands for all below it.
+
+    Without paths it is about everything, with an empty list about nothing. On the wire none means everything, so an
+    empty list must not get there: it is what is left of a review that approved nothing.
+    """
+
+    def list_changes(self, sandbox_id: str) -> List[Change]:
+        """In path order."""
+
+        def fetch(token: str) -> Tuple[Iterable[Change], str]:
+            request = sandbox_pb2.ListChangesRequest(sandbox_id=sandbox_id, page_size=_CHANGES_A_PAGE, page_token=token)
+            page = self._calls.unary(SandboxService.list_changes, request)
+            return map(change_of, page.changes), page.next_page_token
+
+        return all_pages(fetch)
+
+    def diff_changes(self, sandbox_id: str, paths: Optional[Sequence[str]] = None) -> CallStream[FileDiff]:
+        """The same as unified diffs, one after the other."""
+        if _is_empty(paths):
+            return CallStream.empty()
+        request = sandbox_pb2.DiffChangesRequest(sandbox_id=sandbox_id, paths=paths or ())
+        return CallStream(self._calls.server_stream(SandboxService.diff_changes, request), file_diff_of)
+
+    def apply_changes(
+        self, sandbox_id: str, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False
+    ) -> ApplyResult:
+        """Writes changes into the codebase as a new version, as far as the rules allow."""
+        if _is_empty(paths):
+            return ApplyResult(version=0, outcomes=())
+        request = sandbox_pb2.ApplyChangesRequest(sandbox_id=sandbox_id, paths=paths or (), dry_run=dry_run)
+        return apply_result_of(self._calls.unary(SandboxService.apply_changes, request))
+
+    def discard_changes(self, sandbox_id: str, paths: Optional[Sequence[str]] = None) -> List[Change]:
+        """Undoes changes, and tells which."""
+        if _is_empty(paths):
+            return []
+        request = sandbox_pb2.DiscardChangesRequest(sandbox_id=sandbox_id, paths=paths or ())
+        answer = self._calls.unary(SandboxService.discard_changes, request)
+        return [change_of(change) for change in answer.discarded]
+
+
+def _is_empty(paths: Optional[Sequence[str]]) -> bool:
+    return paths is not None and len(paths) == 0

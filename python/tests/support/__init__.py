@@ -1,0 +1,3 @@
+"""What several tests need."""
+
+from __future__ import annotations

@@ -1,0 +1,152 @@
+# Generated from tests/async_face/test_client_sandboxes.py by scripts/generate_sync.py: change it there.
+"""The life of a sandbox, call by call, against a real server."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Dict
+
+import pytest
+
+from agentfense import (
+    InvalidConfigurationError,
+    NetworkMode,
+    PatternType,
+    Permission,
+    PermissionRule,
+    ResourceLimits,
+    RuntimeType,
+    RuntimeUnavailableError,
+    SandboxClient,
+    SandboxError,
+    SandboxNotFoundError,
+    SandboxNotRunningError,
+    SandboxStatus,
+    SyncMode,
+)
+from agentfense.types import Codebase, SandboxInfo
+
+NO_SANDBOX = "sb_" + "0" * 32
+
+
+def test_a_sandbox_is_what_was_asked_for(client: SandboxClient, codebase: Codebase) -> None:
+    made = client.create_sandbox(
+        codebase.id,
+        [{"pattern": "/docs/**", "permission": "write", "priority": 3}, PermissionRule("/src/", Permission.READ)],
+        {"team": "blue"},
+        timedelta(hours=1),
+        "bwrap",
+        resources=ResourceLimits(memory_bytes=256 * 1024 * 1024, pids_limit=50),
+        network=NetworkMode.NONE,
+        sync="never",
+        env={"GREETING": "hello"},
+        codebase_version=1,
+        revocable=True,
+    )
+    assert (made.status, made.runtime, made.network, made.sync) == (
+        SandboxStatus.PENDING,
+        RuntimeType.BWRAP,
+        NetworkMode.NONE,
+        SyncMode.NEVER,
+    )
+    assert made.permissions == (
+        PermissionRule("/docs/**", Permission.WRITE, PatternType.GLOB, 3),
+        PermissionRule("/src/", Permission.READ, PatternType.DIRECTORY),
+    )
+    assert (made.labels, made.codebase_version, made.revocable) == ({"team": "blue"}, 1, True)
+    assert (made.resources.memory_bytes, made.resources.pids_limit) == (256 * 1024 * 1024, 50)
+    assert made.expires_at is not None
+    assert timedelta(minutes=59) < made.expires_at - made.created_at < timedelta(minutes=61)
+    assert (made.started_at, made.stopped_at) == (None, None)
+    assert client.get_sandbox(made.id) == made
+
+
+def test_a_sandbox_without_rules_is_agent_safe(client: SandboxClient, codebase: Codebase) -> None:
+    safe = client.create_sandbox(codebase.id)
+    assert safe.permissions == client.create_sandbox(codebase.id, preset="agent-safe").permissions
+    assert client.create_sandbox(codebase.id, []).permissions == ()
+    both = client.create_sandbox(codebase.id, [{"pattern": "/x", "permission": "none"}], preset="full-access")
+    assert both.permissions[-1].pattern == "/x"
+    assert len(both.permissions) > 1
+
+
+def test_sandboxes_are_found_by_what_they_have(client: SandboxClient, codebase: Codebase) -> None:
+    blue = client.create_sandbox(codebase.id, labels={"team": "blue"})
+    red = client.create_sandbox(codebase.id, labels={"team": "red"})
+    assert {each.id for each in client.list_sandboxes(codebase.id)} == {blue.id, red.id}
+    assert client.list_sandboxes(codebase.id, labels={"team": "red"}, status="pending") == [red]
+    assert client.list_sandboxes(codebase.id, status=SandboxStatus.RUNNING) == []
+    assert client.list_sandboxes(codebase.id, owner_id="nobody") == []
+
+
+def test_a_sandbox_starts_stops_and_goes(client: SandboxClient, sandbox: SandboxInfo) -> None:
+    assert sandbox.status is SandboxStatus.RUNNING
+    assert sandbox.started_at is not None
+    with pytest.raises(SandboxError) as raised:
+        client.start_sandbox(sandbox.id)
+    assert raised.value.code == "SANDBOX_ALREADY_RUNNING"
+    stopped = client.stop_sandbox(sandbox.id)
+    assert stopped.status is SandboxStatus.STOPPED
+    with pytest.raises(SandboxNotRunningError) as not_running:
+        client.exec(sandbox.id, "true")
+    assert not_running.value.code == "SANDBOX_NOT_RUNNING"
+    assert not_running.value.hint is not None
+    assert str(not_running.value) == f"{not_running.value.message} ({not_running.value.hint})"
+    client.destroy_sandbox(sandbox.id)
+    with pytest.raises(SandboxNotFoundError):
+        client.get_sandbox(sandbox.id)
+
+
+def test_new_rules_count_at_once(client: SandboxClient, sandbox: SandboxInfo) -> None:
+    assert client.exec(sandbox.id, "cat README.md").success
+    changed = client.update_permissions(sandbox.id, [{"pattern": "/src/**", "permission": "read"}])
+    assert [rule.pattern for rule in changed.permissions] == ["/src/**"]
+    hidden = client.exec(sandbox.id, "cat README.md")
+    assert (hidden.exit_code, "No such file" in hidden.stderr) == (1, True)
+    assert len(client.update_permissions(sandbox.id, preset="read-only").permissions) > 0
+
+
+def test_a_level_is_explained(client: SandboxClient, codebase: Codebase) -> None:
+    rules = [{"pattern": "**/*", "permission": "read"}, {"pattern": "/secrets/**", "permission": "none"}]
+    sandbox = client.create_sandbox(codebase.id, rules)
+    why = client.explain_path(sandbox.id, "/secrets/key")
+    assert (why.path, why.permission) == ("/secrets/key", Permission.NONE)
+    assert why.deciding is not None
+    assert (why.deciding.index, why.deciding.rule.pattern) == (1, "/secrets/**")
+    assert [each.index for each in why.losing] == [0]
+    assert why.text == "/secrets/key is none: rule 1 decides: none"
+    bare = client.create_sandbox(codebase.id, [])
+    assert client.explain_path(bare.id, "/any").deciding is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"expires_in": 0}, "expires_in must be a number of seconds above 0"),
+        ({"expires_in": timedelta(seconds=-1)}, "expires_in must be a number of seconds above 0"),
+        ({"runtime": "vm"}, "runtime must be one of bwrap, docker, mock"),
+        ({"network": "all"}, "network must be one of none, private, host"),
+        ({"sync": "always"}, "sync must be one of on-exec, manual, never"),
+        ({"resources": ResourceLimits(pids_limit=0)}, r"resources\.pids_limit must be above 0"),
+        ({"env": {"PORT": 80}}, r"env\['PORT'\] must be a string, not 80"),
+        ({"codebase_version": -1}, "codebase_version must be a whole number, 0 or more"),
+        ({"preset": "agent-sfae"}, "agent-sfae"),
+        ({"permissions": [{"pattern": "/a", "permission": "read"}, {"pattern": "/b", "permission": "rad"}]}, "rule 1"),
+        ({"permissions": [{"pattern": "/a", "permission": "read", "priorty": 1}]}, "rule 0 .*priorty"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_sent(options: Dict[str, Any], message: str) -> None:
+    with SandboxClient("127.0.0.1:1", retries=0) as client:
+        with pytest.raises(InvalidConfigurationError, match=message):
+            client.create_sandbox("cb_1", **options)
+
+
+def test_what_a_server_refuses(client: SandboxClient, codebase: Codebase) -> None:
+    with pytest.raises(SandboxNotFoundError) as missing:
+        client.start_sandbox(NO_SANDBOX)
+    assert missing.value.code == "SANDBOX_NOT_FOUND"
+    with pytest.raises(RuntimeUnavailableError) as unavailable:
+        client.create_sandbox(codebase.id, runtime=RuntimeType.MOCK)
+    assert unavailable.value.code == "RUNTIME_UNAVAILABLE"
+    with pytest.raises(InvalidConfigurationError):
+        client.get_sandbox("nonsense")

@@ -1,0 +1,74 @@
+# Generated from tests/async_face/test_opening_private.py by scripts/generate_sync.py: change it there.
+"""Sandboxes of somebody who names no server."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+from agentfense import ConnectionError, InvalidConfigurationError, Sandbox, _server
+from tests.server import CLI, REPOSITORY, Server
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Everything that a private server leaves would be in here."""
+    if not _server.nothing_listens("localhost", 9000):
+        pytest.skip("a server listens at localhost:9000, and would be used")
+    # Not pytest's own directory, whose path is too long for a socket.
+    top = Path(tempfile.mkdtemp(prefix="agentfense-private-"))
+    node = REPOSITORY / "node_modules" / ".bin" / "node"
+    monkeypatch.setenv("AGENTFENSE_COMMAND", shlex.join([str(node) if node.exists() else "node", str(CLI)]))
+    monkeypatch.setenv("TMPDIR", str(top))
+    for name in ("XDG_RUNTIME_DIR", "AGENTFENSE_ENDPOINT", "AGENTFENSE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    yield top
+    shutil.rmtree(top)
+
+
+def test_they_have_a_server_of_their_own_which_goes_with_the_last_of_them(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    with Sandbox.from_local(tmp_path) as first:
+        assert first.client.name.startswith(f"unix:{place}")
+        with Sandbox.create(preset="full-access") as second:
+            assert second.client.name == first.client.name
+        assert first.run("cat a.txt").stdout == "a\n"
+    assert os.listdir(place) == []
+
+
+def test_an_opening_that_fails_leaves_no_server(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfigurationError):
+        Sandbox.from_local(tmp_path, env={"NOT A NAME=": "x"})
+    assert os.listdir(place) == []
+
+
+def test_what_is_elsewhere_is_looked_for_elsewhere(place: Path) -> None:
+    for look in (
+        partial(Sandbox.connect, "sb_0123456789abcdef"),
+        partial(Sandbox.from_codebase, "cb_0123456789abcdef"),
+        partial(Sandbox.create, "cb_0123456789abcdef"),
+        partial(Sandbox.get_or_create, "job"),
+    ):
+        with pytest.raises(ConnectionError, match="nothing listens"):
+            look(retries=0)
+    # Who says how to reach one means a certain one.
+    create = partial(Sandbox.create, retries=0)
+    for look in (partial(create, secure=True), partial(create, api_key="af_key")):
+        with pytest.raises(ConnectionError, match="nothing listens"):
+            look()
+
+
+def test_a_server_that_the_environment_names_is_used(
+    place: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTFENSE_ENDPOINT", server.endpoint)
+    with Sandbox.create() as sandbox:
+        assert sandbox.client.name.endswith(server.endpoint)
+    assert os.listdir(place) == []

@@ -1,0 +1,124 @@
+# Generated from tests/async_face/test_sandbox.py by scripts/generate_sync.py: change it there.
+"""A sandbox and what can be done with it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Iterator, List
+
+import pytest
+
+from agentfense import (
+    CommandExecutionError,
+    CommandTimeoutError,
+    InvalidConfigurationError,
+    RuntimeType,
+    Sandbox,
+    SandboxNotRunningError,
+    SandboxStatus,
+    SyncMode,
+)
+from tests.server import Server
+
+FILES = {"package.json": '{\n  "name": "parcels"\n}\n', "src/events.js": "// events\n", "secrets/signing.key": "secret"}
+RULES = [{"pattern": "/src/**", "permission": "write"}]
+
+
+@pytest.fixture
+def sandbox(server: Server, tmp_path: Path) -> Iterator[Sandbox]:
+    project = tmp_path / "parcels"
+    for path, content in FILES.items():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(content)
+    with Sandbox.from_local(project, "agent-safe", RULES, endpoint=server.endpoint) as sandbox:
+        yield sandbox
+
+
+def test_it_knows_what_it_is(sandbox: Sandbox) -> None:
+    assert (sandbox.status, sandbox.runtime) == (SandboxStatus.RUNNING, RuntimeType.BWRAP)
+    assert (sandbox.id, sandbox.codebase_id) == (sandbox.info.id, sandbox.info.codebase_id)
+    assert sandbox.info.sync is SyncMode.MANUAL
+    assert sandbox.codebase is not None
+    assert (sandbox.codebase.name, sandbox.codebase.file_count) == ("parcels", 3)
+    before = sandbox.info
+    assert sandbox.refresh() is sandbox
+    assert sandbox.info == before
+    assert repr(sandbox) == f"<{type(sandbox).__name__} {sandbox.id} running>"
+
+
+def test_run_gives_a_result_whatever_the_exit_code(sandbox: Sandbox) -> None:
+    result = sandbox.run("head -1 package.json; ls secrets; echo bad >&2; exit 3")
+    assert (result.exit_code, result.success, result.stdout, result.timed_out) == (3, False, "{\n", False)
+    assert result.stderr.endswith("bad\n")
+    assert sandbox.run(["printf", "%s|", "$HOME", "a b"]).stdout == "$HOME|a b|"
+    assert sandbox.run("cat; echo $A; pwd", stdin="in\n", env={"A": "1"}, workdir="src").stdout == (
+        "in\n1\n/workspace/src\n"
+    )
+
+
+def test_check_and_raise_on_error_make_it_an_error_with_the_result(sandbox: Sandbox) -> None:
+    for run in (partial(sandbox.run, check=True), partial(sandbox.run, raise_on_error=True)):
+        with pytest.raises(CommandExecutionError) as raised:
+            run("echo out; exit 4")
+        assert (raised.value.exit_code, raised.value.stdout) == (4, "out\n")
+    with pytest.raises(CommandExecutionError):
+        sandbox.exec("exit 4", check=True)
+    assert sandbox.exec("cat", "input", None, None, timedelta(seconds=20)).stdout == "input"
+
+
+def test_run_with_callbacks_has_the_same_result(sandbox: Sandbox) -> None:
+    heard: List[str] = []
+    result = sandbox.run(
+        "echo one; echo two >&2; cat; exit 5", stdin="three\n", on_stdout=heard.append, on_stderr=heard.append
+    )
+    assert (result.exit_code, result.stdout, result.stderr) == (5, "one\nthree\n", "two\n")
+    assert sorted("".join(heard).split("\n")) == ["", "one", "three", "two"]
+    with pytest.raises(CommandExecutionError):
+        sandbox.run("exit 6", check=True, on_stdout=heard.append)
+    # It has no input unless there is one, and does not wait for any.
+    assert sandbox.run("cat; echo done", on_stdout=heard.append).stdout == "done\n"
+
+
+def test_a_run_out_of_time_is_a_result_with_what_there_was(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo begun; sleep 60", timeout=1)
+    assert (result.timed_out, result.success, result.stdout) == (True, False, "begun\n")
+    with pytest.raises(CommandTimeoutError) as raised:
+        sandbox.run("echo begun; sleep 60", timeout=timedelta(seconds=1), check=True)
+    assert (raised.value.result.timed_out, raised.value.stdout) == (True, "begun\n")
+    for nothing in (0, -1, timedelta(0)):
+        with pytest.raises(InvalidConfigurationError, match="timeout"):
+            sandbox.run("true", timeout=nothing)
+
+
+def test_changes_their_diff_and_discarding_them(sandbox: Sandbox) -> None:
+    sandbox.run("echo '// new' > src/new.js; echo '// more' >> src/events.js; printf '\\0' > src/blob")
+    changes = sandbox.changes()
+    assert [f"{change.kind} {change.path}" for change in changes] == [
+        "added /src/blob",
+        "modified /src/events.js",
+        "added /src/new.js",
+    ]
+    blob, events, new = sandbox.diff()
+    assert (blob.binary, blob.unified) == (True, "")
+    assert "\n+// more\n" in events.unified
+    assert "\n+// new\n" in new.unified
+    assert [diff.change.path for diff in sandbox.diff(["src/new.js"])] == ["/src/new.js"]
+    assert [change.path for change in sandbox.discard(["/src/new.js"])] == ["/src/new.js"]
+    assert len(sandbox.discard()) == 2
+    assert sandbox.changes() == []
+
+
+def test_stop_and_start_as_often_as_one_likes(sandbox: Sandbox) -> None:
+    sandbox.run("echo kept > src/kept.txt")
+    sandbox.stop()
+    sandbox.stop()
+    assert sandbox.status is SandboxStatus.STOPPED
+    with pytest.raises(SandboxNotRunningError):
+        sandbox.run("true")
+    assert [change.path for change in sandbox.changes()] == ["/src/kept.txt"]
+    sandbox.start()
+    sandbox.start()
+    assert sandbox.status is SandboxStatus.RUNNING
+    assert sandbox.run("cat src/kept.txt").stdout == "kept\n"
