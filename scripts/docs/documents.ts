@@ -8,7 +8,8 @@ import { tableOf } from "./tables.ts";
 export function documents(): readonly string[] {
   const below = readdirSync(join(REPOSITORY, "docs"), { recursive: true, encoding: "utf8" });
   const docs = below.filter((path) => path.endsWith(".md")).map((path) => `docs/${path}`);
-  return ["README.md", "packages/agentfense/README.md", "packages/sdk/README.md", ...docs].toSorted();
+  const packages = ["packages/agentfense/README.md", "packages/sdk/README.md", "python/README.md"];
+  return ["README.md", ...packages, ...docs].toSorted();
 }
 
 export function readDocument(path: string): string {

@@ -14,11 +14,13 @@ export const FOLDERS = ["local", "server", "apart"] as const;
 
 export type Folder = (typeof FOLDERS)[number];
 
+const PYTHON_PACKAGE = join(REPOSITORY, "python/src");
+
 /** How a file is run; one of another kind is data that a program of its folder reads. */
 const INTERPRETERS: Readonly<Record<string, (file: string) => readonly [string, ...string[]]>> = {
   ".ts": (file) => [process.execPath, file],
   ".sh": (file) => ["bash", "-eumo", "pipefail", file],
-  ".py": (file) => [join(REPOSITORY, ".cache/python/bin/python"), file],
+  ".py": (file) => ["env", `PYTHONPATH=${PYTHON_PACKAGE}`, join(REPOSITORY, ".cache/python-sdk/bin/python"), file],
 };
 
 /** Everything in a folder, by its path in the repository: what runs, what is printed, what is read. */
@@ -77,8 +79,9 @@ function execute(
   [command, ...args]: readonly [string, ...string[]],
   { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
 ): Promise<Outcome> {
-  // Nothing of the test's own environment: what a document shows must work without it.
-  const surroundings = { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", LC_ALL: "C", ...env };
+  // Nothing of the test's own environment: what a document shows must work without it. Compiled code only saves time.
+  const { PATH = "", HOME = "/", NODE_COMPILE_CACHE } = process.env;
+  const surroundings = { PATH, HOME, NODE_COMPILE_CACHE, LC_ALL: "C", ...env };
   return new Promise((resolve) => {
     execFile(command, args, { cwd, env: surroundings, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : (error.code ?? error.signal ?? "failed"), stdout, stderr });
