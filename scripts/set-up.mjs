@@ -6,7 +6,7 @@
 //
 // It asks npm, apt and PyPI for packages and uses the network for nothing else.
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   accessSync,
@@ -69,12 +69,19 @@ try {
     openDevice("/dev/fuse");
     openDevice("/dev/net/tun");
     createTestUser();
-    installPythonPackages("test/python/requirements.txt", ".cache/python");
-    installPythonPackages("python/requirements-dev.lock", ".cache/python-sdk");
-    installRuntimes();
   }
-  // The compiler wants the types of the frameworks that the adapters are for.
-  if (values.test || values.build) installFrameworks();
+  // Each waits for the network most of its time.
+  await all([
+    ...(values.test
+      ? [
+          installPythonPackages("python/requirements-dev.lock", ".cache/python-sdk"),
+          installPythonPackages("test/python/requirements.txt", ".cache/python"),
+          installRuntimes(),
+        ]
+      : []),
+    // The compiler wants the types of the frameworks that the adapters are for.
+    ...(values.test || values.build ? [installFrameworks()] : []),
+  ]);
   requireFuseDevice();
 } catch (error) {
   if (!(error instanceof SetUpError || error.code?.startsWith("ERR_PARSE_ARGS"))) throw error;
@@ -106,7 +113,7 @@ function installNodePackages() {
 }
 
 /** A Python environment of the repository's own, with the packages of a list. */
-function installPythonPackages(listFile, folder) {
+async function installPythonPackages(listFile, folder) {
   const list = join(repository, listFile);
   const environment = join(repository, folder);
   const stamp = join(environment, ".installed-from");
@@ -115,30 +122,31 @@ function installPythonPackages(listFile, folder) {
   if (existsSync(stamp) && readFileSync(stamp, "utf8").trim() === wanted) return;
   say(`installing Python packages (${folder})`);
   const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
-  must(run(python, ["-m", "venv", "--clear", environment]), "python3 -m venv");
+  must(await runBeside(python, ["-m", "venv", "--clear", environment]), "python3 -m venv");
   // uv takes a fifth of pip's time for a long list. It does not know pip's settings, such as a mirror; then pip does it all.
   const uv = /^uv==[^\\]*(?:\\\n[^\\\n]*)*/m.exec(packages)?.[0];
-  if (!(uv && installByUv(environment, uv, list))) must(pipInstall(environment, list), "pip install");
+  if (!(uv && (await installByUv(environment, uv, list)))) must(await pipInstall(environment, list), "pip install");
   writeFileSync(stamp, `${wanted}\n`);
 }
 
-function installByUv(environment, uvItself, list) {
+async function installByUv(environment, uvItself, list) {
   const listOfUv = join(environment, "uv.txt");
   writeFileSync(listOfUv, uvItself);
-  if (pipInstall(environment, listOfUv).status !== 0) return false;
+  if ((await pipInstall(environment, listOfUv)).status !== 0) return false;
   // A Python that is told not to write what it compiled would compile everything for every process of the tests.
   const how = ["--quiet", "--no-cache", "--only-binary", ":all:", "--compile-bytecode"];
   const python = join(environment, "bin/python");
-  return run(join(environment, "bin/uv"), ["pip", "install", ...how, "--python", python, "-r", list]).status === 0;
+  const uv = await runBeside(join(environment, "bin/uv"), ["pip", "install", ...how, "--python", python, "-r", list]);
+  return uv.status === 0;
 }
 
 function pipInstall(environment, list) {
   const how = ["--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
-  return run(join(environment, "bin/python"), ["-m", "pip", "install", ...how, "-r", list]);
+  return runBeside(join(environment, "bin/python"), ["-m", "pip", "install", ...how, "-r", list]);
 }
 
 /** Other versions of Node, Bun and Deno, for the test that the packages run where they promise to. */
-function installRuntimes() {
+async function installRuntimes() {
   const project = join(repository, "test/packaging/runtimes");
   const place = join(repository, ".cache/runtimes");
   const stamp = join(place, "node_modules/.installed-from");
@@ -150,7 +158,7 @@ function installRuntimes() {
   mkdirSync(place, { recursive: true });
   for (const file of ["package.json", "package-lock.json"]) copyFileSync(join(project, file), join(place, file));
   const install = ["ci", "--prefix", place, "--include=optional", "--ignore-scripts", "--loglevel=error"];
-  must(run("npm", install), "npm ci (.cache/runtimes)");
+  must(await runBeside("npm", install), "npm ci (.cache/runtimes)");
   // They are optional because each is for one processor; npm says nothing when one for this processor fails to come.
   const ours = { x64: /x64/, arm64: /arm64|aarch64/ }[process.arch];
   const names = Object.keys(JSON.parse(readFileSync(join(project, "package.json"), "utf8")).optionalDependencies);
@@ -160,7 +168,7 @@ function installRuntimes() {
 }
 
 /** The agent frameworks that have adapters. They are large, so they are beside those tests and not among the other packages. */
-function installFrameworks() {
+async function installFrameworks() {
   const project = join(repository, "test/adapters");
   const stamp = join(project, "node_modules/.installed-from");
   const wanted = createHash("sha256")
@@ -169,7 +177,7 @@ function installFrameworks() {
   if (existsSync(stamp) && readFileSync(stamp, "utf8").trim() === wanted) return;
   say("installing agent frameworks (test/adapters/node_modules)");
   const install = ["ci", "--prefix", project, "--include=dev", "--ignore-scripts", "--loglevel=error"];
-  must(run("npm", install), "npm ci (test/adapters)");
+  must(await runBeside("npm", install), "npm ci (test/adapters)");
   writeFileSync(stamp, `${wanted}\n`);
 }
 
@@ -255,6 +263,24 @@ function run(command, args, { show = false } = {}) {
   });
   if (result.error) throw new SetUpError(`cannot run ${command}: ${result.error.message}`);
   return { status: result.status, output: `${result.stdout ?? ""}${result.stderr ?? ""}` };
+}
+
+/** The same, while others go on. */
+async function runBeside(command, args) {
+  const child = spawn(command, args, { cwd: repository, stdio: ["ignore", "pipe", "pipe"] });
+  const output = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => output.push(chunk));
+  const status = await new Promise((resolve, reject) => {
+    child.once("error", (error) => reject(new SetUpError(`cannot run ${command}: ${error.message}`)));
+    child.once("close", resolve);
+  });
+  return { status, output: Buffer.concat(output).toString() };
+}
+
+/** Waits for every one, so that none goes on behind the first failure; that is what is thrown. */
+async function all(installations) {
+  const failed = (await Promise.allSettled(installations)).find(({ status }) => status === "rejected");
+  if (failed !== undefined) throw failed.reason;
 }
 
 function must(result, what) {

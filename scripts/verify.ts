@@ -65,11 +65,12 @@ interface Outcome {
   readonly log: string;
 }
 
-const outcomes: Outcome[] = [];
-for (const check of CHECKS) outcomes.push(await outcomeOf(check, "shown"));
-// Either of them waits for a good part of its time; together they keep two CPUs busy.
-outcomes.push(...(await Promise.all([outcomeOf(TESTS, "shown"), outcomeOf(PYTHON_TESTS, "held")])));
-for (const { log } of outcomes) process.stdout.write(log);
+// Side by side, since most use one CPU or wait; their output comes one after the other.
+const checks = await Promise.all(CHECKS.map((check) => outcomeOf(check, "held")));
+for (const { log } of checks) process.stdout.write(log);
+const tests = await Promise.all([outcomeOf(TESTS, "shown"), outcomeOf(PYTHON_TESTS, "held")]);
+for (const { log } of tests) process.stdout.write(log);
+const outcomes = [...checks, ...tests];
 
 process.stdout.write("\n== summary\n");
 for (const { name, passed, seconds } of outcomes) {

@@ -19,7 +19,7 @@ import { grpcFrame, http2Post, rawExchange, rawRequest, statusOf } from "../../.
 import { TestServer } from "../../../support/server.ts";
 
 const CANARY = "CANARY-OUTSIDE-51c3";
-const MAX_FILE = 96 * 1024 * 1024;
+const MAX_FILE = 192 * 1024 * 1024;
 
 let server: TestServer;
 let client: GrpcClient;

@@ -12,6 +12,7 @@ import {
   type SandboxSpec,
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
+import { rounds } from "../../../support/rounds.ts";
 
 // RES: one sandbox uses all it can get. Its limits hold, the server answers others meanwhile, and it can be destroyed.
 
@@ -20,6 +21,9 @@ export interface ResourceOptions {
   readonly spec: Pick<SandboxSpec, "runtime" | "image">;
 }
 
+/** Much more than the memory that may be taken for it, and 3 GB when there is time. */
+const FLOOD_BYTES = Math.min(3_000_000_000, rounds(1) * 600_000_000);
+const MANY = Math.min(20_000, rounds(1) * 5_000);
 const MIB = 1024 * 1024;
 const RULES = [{ pattern: "**/*", permission: "write" }] as const;
 /** What a neighbour may wait for its own small command while somebody attacks, on two busy cores. */
@@ -173,7 +177,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
       const sandbox = await attacker();
       const { exitCode } = await attack(
         sandbox,
-        'mkdir many && cd many && seq 20000 | xargs touch && ls | wc -l > /tmp/n && [ "$(cat /tmp/n)" = 20000 ]',
+        `mkdir many && cd many && seq ${MANY} | xargs touch && ls | wc -l > /tmp/n && [ "$(cat /tmp/n)" = ${MANY} ]`,
         120_000,
       );
       expect(exitCode).toBe(0);
@@ -207,7 +211,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
       const before = process.memoryUsage().rss;
       const result = await attack(
         sandbox,
-        "head -c 3000000000 /dev/zero; head -c 100000000 /dev/zero >&2; exit 4",
+        `head -c ${FLOOD_BYTES} /dev/zero; head -c 100000000 /dev/zero >&2; exit 4`,
         60_000,
       );
       expect(result).toMatchObject({ exitCode: 4, truncated: true });

@@ -87,8 +87,13 @@ export function deltaWork(jobs: Jobs): DeltaWork {
 
 async function isEmpty(delta: string): Promise<boolean> {
   try {
-    await using directory = await opendir(join(delta, "tree"), { bufferSize: 1 });
-    return (await directory.read()) === null;
+    // Not `await using`: a directory of Node 24.0 cannot be disposed of.
+    const directory = await opendir(join(delta, "tree"), { bufferSize: 1 });
+    try {
+      return (await directory.read()) === null;
+    } finally {
+      await directory.close();
+    }
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
