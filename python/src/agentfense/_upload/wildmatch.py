@@ -122,15 +122,20 @@ def _read_class(pattern: bytes, at: int) -> Tuple[Optional[FrozenSet[int]], int]
     #: Where a range can begin.
     low: Optional[int] = None
     start = at
+    close = -1
     while pattern[at : at + 1] != b"]" or at == start:
-        named = re.compile(rb"\[:([^\]]*):\]").match(pattern, at)
+        # Looked for once, however many brackets stand in front of it.
+        close = pattern.find(b"]", at) if close < at else close
+        if close < 0:
+            return None, len(pattern)
+        named = _class_name(pattern, at, close)
         is_range = low is not None and re.compile(rb"-[^\]]", re.DOTALL).match(pattern, at) is not None
         at += is_range
         if named is not None and not is_range:
-            if named[1] not in _CLASSES:
+            if named not in _CLASSES:
                 return None, at
-            members |= _CLASSES[named[1]]
-            at, low = named.end(), None
+            members |= _CLASSES[named]
+            at, low = close + 1, None
             continue
         at += pattern[at : at + 1] == b"\\"
         if at >= len(pattern):
@@ -139,6 +144,12 @@ def _read_class(pattern: bytes, at: int) -> Tuple[Optional[FrozenSet[int]], int]
         low = None if is_range else pattern[at]
         at += 1
     return (_ALL - members if is_negated else frozenset(members)), at + 1
+
+
+def _class_name(pattern: bytes, at: int, close: int) -> Optional[bytes]:
+    """What stands in [: and :] at a place, if the bracket that closes next belongs to that."""
+    is_named = pattern[at : at + 2] == b"[:" and close - 1 >= at + 2 and pattern[close - 1 : close] == b":"
+    return pattern[at + 2 : close - 1] if is_named else None
 
 
 def _expression(token: _Token) -> bytes:
@@ -174,10 +185,13 @@ def _walk_through(tokens: List[_Token], text: bytes) -> bool:
 
 
 def _with_skips(tokens: List[_Token], reached: Set[int]) -> Set[int]:
-    """With the states behind what may stand for nothing."""
+    """With the states behind what may stand for nothing.
+
+    Whoever finds a state goes on from there, so that nobody else has to.
+    """
     found = set(reached)
     for state in reached:
-        while 0 <= state < len(tokens) and tokens[state].repeat is not _Repeat.ONCE:
+        while 0 <= state < len(tokens) and tokens[state].repeat is not _Repeat.ONCE and state + 1 not in found:
             state += 1
             found.add(state)
     return found
