@@ -2,16 +2,16 @@ import { constants } from "node:os";
 import type { InterruptSignal, ShellProcess } from "../backend/backend.ts";
 import { UNWIND_SIGNAL } from "./dialects.ts";
 
-/** What is sent to the programs of a command that has to end, and when: the next one if the last did not help. */
-const STAGES: readonly { readonly signal: InterruptSignal; readonly afterMs: number }[] = [
-  { signal: "SIGINT", afterMs: 0 },
-  { signal: "SIGTERM", afterMs: 500 },
-  { signal: "SIGKILL", afterMs: 1_000 },
-];
-
-/** A shell that has not come back by then never will. */
-const GIVE_UP_MS = 3_000;
+/** What is sent to the programs of a command that has to end: the next one if the last did not help. */
+const STAGES: readonly InterruptSignal[] = ["SIGINT", "SIGTERM", "SIGKILL"];
+/** So long a signal has to help, from when it was sent. */
+const STAGE_MS = 500;
 const STEP_MS = 50;
+
+// A shell that has not come back by then never will. On a busy machine sending a signal takes its time, and so does answering
+// it: what counts is that it had its chances, not only that time went by.
+const GIVE_UP_MS = 2_000;
+const GIVE_UP_KILLS = 20;
 
 export interface Interruption {
   /** The last signal that was needed. */
@@ -44,24 +44,28 @@ export async function interrupt(
       over = true;
     },
   );
-  const beganMs = performance.now();
   let stage = -1;
+  let stageSinceMs = Number.NEGATIVE_INFINITY;
+  let kills = 0;
   await process.signalShell(constants.signals.SIGCONT); // a stopped shell runs no trap
   while (!over) {
-    const elapsedMs = performance.now() - beganMs;
-    if (elapsedMs > GIVE_UP_MS) break;
-    const due = STAGES.findLastIndex(({ afterMs }) => afterMs <= elapsedMs);
+    const stageMs = performance.now() - stageSinceMs;
+    if (kills >= GIVE_UP_KILLS && stageMs > GIVE_UP_MS) break;
     // The shell first: when its program ends, it must not go on with the next one.
     await process.signalShell(UNWIND_SIGNAL);
     if (over) break;
-    if (due > stage || STAGES[due]!.signal === "SIGKILL") {
-      stage = due;
-      await process.signalForeground(STAGES[stage]!.signal, sinceMs);
+    if (stage < STAGES.length - 1 && stageMs >= STAGE_MS) {
+      stage += 1;
+      await process.signalForeground(STAGES[stage]!, sinceMs);
+      stageSinceMs = performance.now();
+    } else if (STAGES[stage] === "SIGKILL") {
+      kills += 1;
+      await process.signalForeground("SIGKILL", sinceMs);
     }
     await Promise.race([finished, pause(STEP_MS)]);
     if (!over) remind();
   }
-  return { signal: STAGES[Math.max(stage, 0)]!.signal, helpless: !over };
+  return { signal: STAGES[Math.max(stage, 0)]!, helpless: !over };
 }
 
 function pause(ms: number): Promise<void> {

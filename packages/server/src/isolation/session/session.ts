@@ -51,17 +51,17 @@ interface Sinks {
 
 type Ending = { readonly answer: Answer } | { readonly exit: ProcessExit };
 
-/** After an interruption the shell must answer an empty line within this time. */
-const SETTLE_MS = 2_000;
+/** After an interruption the shell must answer an empty line within this time: much for it, for a busy machine it may not be. */
+const SETTLE_MS = 10_000;
 const REMIND_MS = 100;
 
 /**
  * A shell that stays. One command at a time is given to it; `dialects.ts` says how.
  *
  * A command that runs out of time is interrupted as from a keyboard, then with more force (`interruption.ts`), and its
- * exit code is 128 + the signal that was needed: 130, 143 or 137. The shell survives; when it does not come back within
- * 3 s it is killed, and the session with it. Output of background jobs between two commands is kept for the next one, 256 KiB of
- * each stream; beyond that it is dropped and the next command says `truncated`.
+ * exit code is 128 + the signal that was needed: 130, 143 or 137. The shell survives; when it does not come back after all
+ * that, in about 3 s, it is killed, and the session with it. Output of background jobs between two commands is kept for the
+ * next one, 256 KiB of each stream; beyond that it is dropped and the next command says `truncated`.
  */
 export class ShellSession implements Session {
   readonly id: string;
