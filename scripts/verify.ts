@@ -68,14 +68,19 @@ interface Outcome {
 // Side by side, since most use one CPU or wait; their output comes one after the other.
 const checks = await Promise.all(CHECKS.map((check) => outcomeOf(check, "held")));
 for (const { log } of checks) process.stdout.write(log);
-const tests = await Promise.all([outcomeOf(TESTS, "shown"), outcomeOf(PYTHON_TESTS, "held")]);
-for (const { log } of tests) process.stdout.write(log);
+// Python's come amid the others', which take longer: whatever fails in those is then at the end of the log.
+const pythonTests = outcomeOf(PYTHON_TESTS, "held").then((outcome) => {
+  process.stdout.write(outcome.log);
+  return outcome;
+});
+const tests = await Promise.all([outcomeOf(TESTS, "shown"), pythonTests]);
 const outcomes = [...checks, ...tests];
 
 process.stdout.write("\n== summary\n");
 for (const { name, passed, seconds } of outcomes) {
   process.stdout.write(`${passed ? "passed" : "FAILED"}  ${seconds.padStart(6)} s  ${name}\n`);
 }
+for (const { log } of tests) process.stdout.write((log.match(/^(?:FAILED|ERROR) .*\n/gm) ?? []).join(""));
 process.exitCode = outcomes.every(({ passed }) => passed) ? 0 : 1;
 
 /** Runs each command, also after one that fails. */

@@ -7,6 +7,7 @@ import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
 import type { MetadataStore, RuntimeName } from "./runtime/store/store.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
+import type { Door } from "./service/http/doors.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
 import { type StartServiceOptions, startService } from "./service/open.ts";
 import { registerServices } from "./service/rpc/register.ts";
@@ -29,7 +30,7 @@ const GRACE_MS = 1_500;
 export async function openServer(
   config: ServerConfig,
   /** The operator's log: entries with a level and a message, and whatever else there is to know. */
-  { log }: { readonly log: (entry: object) => void },
+  { log, doors = [] }: { readonly log: (entry: object) => void; readonly doors?: readonly Door[] | undefined },
 ): Promise<RunningServer> {
   const tls = await readTls(config);
   await using undo = new AsyncDisposableStack();
@@ -81,6 +82,7 @@ export async function openServer(
     register: (router) => registerServices(router, runtime.service, { log }),
     metrics: { source: metrics, ...(config.server.metrics_addr === "" ? {} : { address: config.server.metrics_addr }) },
     ready: () => ready,
+    doors,
     log,
   });
   for (const message of runtime.isolation.degradations) log({ level: "warn", message });

@@ -4,6 +4,7 @@ import type { Keys } from "../runtime/keys/api.ts";
 import { isWithinMachine, type ListenAddress, resolveBinding } from "./http/address.ts";
 import { Authenticator } from "./http/authentication.ts";
 import { createCallChain } from "./http/call-chain.ts";
+import { type Door, Doors } from "./http/doors.ts";
 import { drainService } from "./http/drain.ts";
 import { createFront, sendStatus } from "./http/front.ts";
 import { registerHealth } from "./http/health.ts";
@@ -16,6 +17,7 @@ import { registerReflection } from "./http/reflection.ts";
 import { answerUnknown, RpcDoor } from "./http/rpc-door.ts";
 import { RunningCalls } from "./http/running-calls.ts";
 import { Serving } from "./http/serving.ts";
+import { createUpgrades } from "./http/upgrades.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { openApiDocument } from "./openapi/openapi.ts";
 import { apiPage } from "./openapi/page.ts";
@@ -40,6 +42,8 @@ export interface StartServiceOptions {
   readonly allowOpen: boolean;
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
+  /** Ways in besides, on the port of REST. */
+  readonly doors?: readonly Door[] | undefined;
   readonly limits?: Partial<ServiceLimits>;
   /** Whether work can be taken; absent: always. */
   readonly ready?: () => boolean;
@@ -84,18 +88,21 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   registerReflection(router, contract);
   const rpc = new RpcDoor({ router, log, messageTimeoutMs: limits.uploadIdleMs });
 
-  const front = (next: (request: NodeRequest, response: NodeResponse) => Promise<void>) =>
+  const policy = {
+    allowedHosts: new Set((options.allowedHosts ?? []).map((host) => host.toLowerCase())),
+    allowedOrigins: new Set(options.allowedOrigins ?? []),
+  };
+  const front = (next: (request: NodeRequest, response: NodeResponse) => Promise<void>, doors?: Doors) =>
     createFront({
-      policy: {
-        allowedHosts: new Set((options.allowedHosts ?? []).map((host) => host.toLowerCase())),
-        allowedOrigins: new Set(options.allowedOrigins ?? []),
-      },
+      policy,
       authenticator,
+      doors,
       log,
       isDraining: () => serving.isDraining,
       next: async (request, response) => {
         if (await rpc.answer(request, response)) return;
         if (answerUnknown(request, response)) return;
+        if (await doors?.answer(request, response)) return;
         await next(request, response);
       },
     });
@@ -105,6 +112,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     address: string,
     rules: Parameters<typeof resolveBinding>[1],
     answer: ReturnType<typeof front>,
+    upgrade?: ReturnType<typeof createUpgrades>,
   ) => {
     const binding = await resolveBinding(address, rules);
     const listener = await Listener.open({
@@ -113,6 +121,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
       limits,
       log,
       answer,
+      upgrade,
     });
     undo.defer(() => listener.cut());
     listeners.push(listener);
@@ -126,6 +135,9 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     front(async (_request, response) => sendStatus(response, 404, "NOT_FOUND", "Not Found")),
   );
   const separateMetrics = options.metrics?.address;
+  const inMemory = createRouterTransport(options.register, { router: chain });
+  const doors = new Doors({ doors: options.doors ?? [], authenticator, calls, transport: inMemory, log });
+  undo.defer(async () => void (await doors.close()));
   const httpAddress =
     options.http.address === ""
       ? undefined
@@ -138,7 +150,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
               authenticator,
               rest: createRestHandler({
                 services: contract,
-                transport: createRouterTransport(options.register, { router: chain }),
+                transport: inMemory,
                 limits: {
                   bodyBytes: limits.bodyBytes,
                   uploadIdleMs: limits.uploadIdleMs > 0 ? limits.uploadIdleMs : 2 ** 31 - 1,
@@ -149,7 +161,9 @@ export async function startService(options: StartServiceOptions): Promise<Servic
               metrics: separateMetrics === undefined ? metrics : undefined,
               log,
             }),
+            doors,
           ),
+          createUpgrades({ policy, authenticator, doors, log }),
         );
   const metricsAddress =
     separateMetrics === undefined
@@ -159,7 +173,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const parts = undo.move();
   let closing: Promise<void> | undefined;
   const drain = async (graceMs: number): Promise<void> => {
-    closing ??= drainService({ serving, calls, listeners }, graceMs).finally(() => parts.disposeAsync());
+    closing ??= drainService({ serving, calls, listeners, doors }, graceMs).finally(() => parts.disposeAsync());
     await closing;
   };
   const close = (): Promise<void> => drain(0);

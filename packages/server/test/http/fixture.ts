@@ -236,7 +236,7 @@ export async function rawHttp(address: string, bytes: string, waitMs = 2_000): P
   return Buffer.concat(chunks).toString("latin1");
 }
 
-export async function eventually(check: () => boolean, waitMs = 3_000): Promise<void> {
+export async function eventually(check: () => boolean, waitMs = 20_000): Promise<void> {
   const endsAt = performance.now() + waitMs;
   while (!check()) {
     if (performance.now() > endsAt) throw new Error(`did not come true within ${waitMs} ms: ${check}`);

@@ -43,19 +43,22 @@ export class Authenticator {
   }
 
   /** A key is required and this request has a valid one. */
-  async holdsKey(headers: IncomingHttpHeaders): Promise<boolean> {
+  async holdsKey(headers: HeaderSource): Promise<boolean> {
     if (this.#keys === undefined) return false;
-    const given = new Map(Object.entries(headers));
-    const source = { get: (name: string) => [given.get(name)].flat()[0] ?? null };
-    return await this.identify(source).then(
+    return await this.identify(headers).then(
       () => true,
       () => false,
     );
   }
 }
 
-interface HeaderSource {
+export interface HeaderSource {
   get(name: string): string | null;
+}
+
+export function headerSource(headers: IncomingHttpHeaders): HeaderSource {
+  const given = new Map(Object.entries(headers));
+  return { get: (name) => [given.get(name)].flat()[0] ?? null };
 }
 
 function secretIn(headers: HeaderSource): string | undefined {

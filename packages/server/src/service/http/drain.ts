@@ -1,5 +1,6 @@
 import { RuntimeError } from "../../runtime/errors.ts";
 import { fromRuntimeError } from "../rpc/errors.ts";
+import type { Doors } from "./doors.ts";
 import type { Listener } from "./listener.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import type { Serving } from "./serving.ts";
@@ -13,15 +14,18 @@ export async function drainService(
     serving,
     calls,
     listeners,
+    doors,
   }: {
     readonly serving: Serving;
     readonly calls: RunningCalls;
     readonly listeners: readonly Listener[];
+    readonly doors: Doors;
   },
   graceMs: number,
 ): Promise<void> {
   const goodbye = fromRuntimeError(new RuntimeError("SHUTTING_DOWN", "the server is shutting down"));
   serving.drain();
+  await settledWithin(doors.close(), FLUSH_MS); // they have a way of their own to say goodbye
   calls.cutEndless(goodbye);
   const closed = Promise.all(listeners.map((listener) => listener.closed));
   const stopAll = (): void => {

@@ -3,14 +3,28 @@ import type { Http2ServerRequest } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
 import { cors } from "@connectrpc/connect";
-import type { Authenticator } from "./authentication.ts";
+import { type Authenticator, headerSource } from "./authentication.ts";
+import { type Doors, headersAt } from "./doors.ts";
 import { type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
 import type { ServiceLog } from "./log.ts";
-import { mayShare, type RequestFacts, type RequestPolicy, refusalOf, statusBody } from "./request-rules.ts";
+import {
+  mayShare,
+  type Refusal,
+  type RequestFacts,
+  type RequestPolicy,
+  refusalOf,
+  statusBody,
+} from "./request-rules.ts";
 
-export interface FrontOptions {
+/** What decides whether a request is let in at all. */
+export interface EntranceOptions {
   readonly policy: RequestPolicy;
   readonly authenticator: Authenticator;
+  /** Absent where there are none. */
+  readonly doors?: Doors | undefined;
+}
+
+export interface FrontOptions extends EntranceOptions {
   readonly log: ServiceLog;
   readonly isDraining: () => boolean;
   /** Answers what passed. */
@@ -39,10 +53,9 @@ export function createFront(options: FrontOptions): (request: NodeRequest, respo
 
 async function pass(request: NodeRequest, response: NodeResponse, options: FrontOptions): Promise<void> {
   nameHostOfSocket(request);
-  const facts = factsOf(request);
+  const { facts, refusal } = await enter(request, options);
   if (options.isDraining() && !facts.http2) response.setHeader("connection", "close");
-  const refusal = refusalOf(facts, options.policy);
-  if (refusal !== undefined && !(refusal.keyHelps && (await options.authenticator.holdsKey(request.headers)))) {
+  if (refusal !== undefined) {
     sendStatus(response, refusal.httpStatus, refusal.status, refusal.message);
     return;
   }
@@ -58,6 +71,19 @@ async function pass(request: NodeRequest, response: NodeResponse, options: Front
   if (!response.destroyed && !request.destroyed) await options.next(request, response);
 }
 
+/** The rules about hosts, origins and content types. */
+export async function enter(
+  request: NodeRequest,
+  { policy, authenticator, doors }: EntranceOptions,
+): Promise<{ readonly facts: RequestFacts; readonly refusal: Refusal | undefined }> {
+  const door = doors?.find(request.url);
+  const facts = factsOf(request, door !== undefined);
+  const refusal = refusalOf(facts, policy);
+  if (!refusal?.keyHelps) return { facts, refusal };
+  const keys = door === undefined ? headerSource(request.headers) : headersAt(door, request);
+  return { facts, refusal: (await authenticator.holdsKey(keys)) ? undefined : refusal };
+}
+
 /**
  * Over a Unix socket, whose ends have no addresses, gRPC clients write the socket's path for a host, "%2Frun%2Fa.sock". That is
  * none, and nobody but this machine can be meant.
@@ -66,7 +92,7 @@ function nameHostOfSocket(request: NodeRequest): void {
   if ("stream" in request && request.socket.localAddress === undefined) request.headers[":authority"] = "localhost";
 }
 
-function factsOf(request: NodeRequest): RequestFacts {
+function factsOf(request: NodeRequest, atDoor: boolean): RequestFacts {
   const http2 = request.httpVersionMajor === 2;
   const { headers } = request;
   return {
@@ -77,6 +103,7 @@ function factsOf(request: NodeRequest): RequestFacts {
     origin: headers.origin,
     contentType: headers["content-type"],
     hasBody: hasBody(request),
+    atDoor,
     localAddress: request.socket.localAddress,
   };
 }

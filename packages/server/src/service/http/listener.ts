@@ -14,6 +14,7 @@ import {
 } from "node:http2";
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, ListenOptions, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { formatAddress, type ListenAddress } from "./address.ts";
 import { tendSession } from "./http2-session.ts";
@@ -44,6 +45,8 @@ export interface ListenerOptions {
   readonly log: ServiceLog;
   /** Must not throw. */
   readonly answer: (request: NodeRequest, response: NodeResponse) => void;
+  /** Takes connections that are to become WebSockets. Must not throw. Absent: such requests are answered as any. */
+  readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
 }
 
 /**
@@ -149,6 +152,12 @@ function boundPort(server: Server): ListenAddress {
 }
 
 function createHttp1(options: ListenerOptions): Server {
+  const server = createPlainOrTls(options);
+  if (options.upgrade !== undefined) server.on("upgrade", options.upgrade);
+  return server;
+}
+
+function createPlainOrTls(options: ListenerOptions): Server {
   const { limits, tls } = options;
   const settings = {
     maxHeaderSize: limits.headerBytes,
@@ -157,6 +166,8 @@ function createHttp1(options: ListenerOptions): Server {
     requestTimeout: 0,
     keepAliveTimeout: limits.idleTimeoutMs,
     connectionsCheckingInterval: Math.min(5_000, Math.max(50, limits.headerTimeoutMs / 4)),
+    // A client that would rather speak HTTP/2 is content with an answer. Before Node 24.9 it is refused.
+    shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === "websocket",
   };
   if (tls === undefined) return createHttpServer(settings, options.answer);
   return createHttpsServer(

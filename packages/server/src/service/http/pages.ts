@@ -1,15 +1,12 @@
-import { file_google_rpc_error_details } from "@agentfense/protocol/error-details";
-import { createRegistry } from "@bufbuild/protobuf";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import type { Metrics } from "../metrics/metrics.ts";
 import { API_PAGE_POLICY } from "../openapi/page.ts";
 import type { RestHandler } from "../rest/handler.ts";
 import { jsonResponse } from "../rest/responses.ts";
-import { failureOf } from "../rest/status.ts";
-import { toConnectError } from "../rpc/errors.ts";
 import { isLoopback } from "./address.ts";
 import type { Authenticator } from "./authentication.ts";
+import { failureResponse } from "./failure-response.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 import type { ServiceLog } from "./log.ts";
 import type { Serving } from "./serving.ts";
@@ -79,8 +76,6 @@ async function metricsResponse(metrics: Metrics): Promise<Response> {
   return new Response(await metrics.text(), { headers: { "content-type": metrics.contentType } });
 }
 
-const ERROR_TYPES = createRegistry(file_google_rpc_error_details);
-
 async function answerRest(context: Context<Environment>, options: PagesOptions): Promise<Response> {
   const { raw } = context.req;
   if (context.env.incoming.url?.startsWith("/v1/")) {
@@ -88,8 +83,7 @@ async function answerRest(context: Context<Environment>, options: PagesOptions):
     try {
       await options.authenticator.identify(raw.headers);
     } catch (error) {
-      const failure = failureOf(toConnectError(error, { log: options.log, signal: raw.signal }), ERROR_TYPES);
-      return jsonResponse(failure.httpStatus, failure.body, failure.headers);
+      return failureResponse(error, { log: options.log, signal: raw.signal });
     }
   }
   const request = withRawTarget(raw, context.env.incoming);

@@ -14,6 +14,8 @@ export interface RequestFacts {
   readonly origin: string | undefined;
   readonly contentType: string | undefined;
   readonly hasBody: boolean;
+  /** It is for a door besides gRPC and REST, some of which take forms. */
+  readonly atDoor: boolean;
   /** The address of ours that the client connected to. */
   readonly localAddress: string | undefined;
 }
@@ -94,8 +96,12 @@ const CHANGING = new Set(["POST", "PUT", "PATCH", "DELETE"]);
 const CONTENT_TYPES =
   /^application\/(?:json|x-ndjson|octet-stream|x-tar|proto|x-protobuf|grpc(?:[+-][a-z+-]+)?|connect\+[a-z]+)\s*(?:;|$)/i;
 
-function checkContentType({ method, hasBody, contentType = "" }: RequestFacts): Refusal | undefined {
+const FORM = /^multipart\/form-data\s*;/i;
+
+function checkContentType({ method, hasBody, contentType = "", atDoor, origin }: RequestFacts): Refusal | undefined {
   if (!CHANGING.has(method) || !hasBody || CONTENT_TYPES.test(contentType)) return undefined;
+  // Browsers name the origin of every form they post: this is none of theirs.
+  if (atDoor && origin === undefined && FORM.test(contentType)) return undefined;
   // Browsers ask before any PUT, whatever it carries, and `curl -T` names no type.
   if (method === "PUT" && contentType === "") return undefined;
   return {

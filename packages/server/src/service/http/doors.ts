@@ -1,0 +1,142 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Transport } from "@connectrpc/connect";
+import { getRequestListener } from "@hono/node-server";
+import type { Caller } from "../../runtime/caller.ts";
+import { type Authenticator, type Credential, type HeaderSource, headerSource } from "./authentication.ts";
+import { failureResponse } from "./failure-response.ts";
+import { limitedAs } from "./gate.ts";
+import type { NodeRequest, NodeResponse } from "./listener.ts";
+import type { ServiceLog } from "./log.ts";
+import type { RunningCalls } from "./running-calls.ts";
+
+/** A request that has passed the rules about hosts and origins, and whose key is valid. */
+export interface DoorCall {
+  readonly caller: Caller;
+  /** The calls of the contract, made as this caller: what he may not do is refused there. */
+  readonly transport: Transport;
+}
+
+/** A way in besides gRPC and REST, made by somebody above the server. */
+export interface Door {
+  /** "/aio/": every request below is this door's. Without a slash at the end: exactly this path. */
+  readonly prefix: string;
+  /** A key besides those in `Authorization` and `X-Api-Key`. */
+  keyIn?(headers: IncomingHttpHeaders, target: string): string | undefined;
+  answer(request: Request, call: DoorCall): Promise<Response>;
+  /** Takes the connection over; absent where there are no WebSockets. Must not throw. */
+  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, call: DoorCall): void;
+  /** The server ends: connections are closed, what was begun is ended. */
+  close?(): Promise<void>;
+}
+
+type NodeHandler = (request: NodeRequest, response: NodeResponse) => Promise<void>;
+
+export interface DoorsOptions {
+  readonly doors: readonly Door[];
+  readonly authenticator: Authenticator;
+  readonly calls: RunningCalls;
+  /** In memory, with the checks that every call passes. */
+  readonly transport: Transport;
+  readonly log: ServiceLog;
+}
+
+/** All doors: finds the one that is meant, and lets in who has a key. */
+export class Doors {
+  readonly #options: DoorsOptions;
+  readonly #listeners: ReadonlyMap<Door, NodeHandler>;
+  #closing: Promise<unknown> | undefined;
+
+  constructor(options: DoorsOptions) {
+    this.#options = options;
+    this.#listeners = new Map(options.doors.map((door) => [door, this.#listenerOf(door)]));
+  }
+
+  find(target: string | undefined): Door | undefined {
+    const path = target?.split("?", 1)[0] ?? "";
+    return this.#options.doors.find(({ prefix }) => (prefix.endsWith("/") ? path.startsWith(prefix) : path === prefix));
+  }
+
+  /** False: there is no door of this path. */
+  async answer(request: NodeRequest, response: NodeResponse): Promise<boolean> {
+    const door = this.find(request.url);
+    if (door === undefined) return false;
+    await this.#listeners.get(door)?.(request, response);
+    return true;
+  }
+
+  /**
+   * Hands a connection over; it is cut when its key is revoked or the server ends. False: there is no such door. Throws when
+   * it is not let in.
+   */
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<boolean> {
+    const door = this.find(request.url);
+    if (door?.upgrade === undefined) return false;
+    const credential = await this.#admit(door, request);
+    if (socket.destroyed) return true;
+    const running = this.#options.calls.begin({
+      owner: limitedAs(credential.caller),
+      secret: credential.secret,
+      endless: true,
+      signal: new AbortController().signal,
+    });
+    socket.once("close", () => running.end());
+    running.cut.addEventListener("abort", () => socket.destroy(), { once: true });
+    door.upgrade(request, socket, head, this.#callOf(credential));
+    return true;
+  }
+
+  /** Idempotent. */
+  close(): Promise<unknown> {
+    this.#closing ??= Promise.allSettled(this.#options.doors.map(async (door) => await door.close?.()));
+    return this.#closing;
+  }
+
+  /** Throws UNAUTHENTICATED. */
+  async #admit(door: Door, request: NodeRequest): Promise<Credential> {
+    return await this.#options.authenticator.identify(headersAt(door, request));
+  }
+
+  #callOf({ caller, secret }: Credential): DoorCall {
+    const { transport } = this.#options;
+    return { caller, transport: secret === undefined ? transport : withKey(transport, secret) };
+  }
+
+  #listenerOf(door: Door): NodeHandler {
+    const { log } = this.#options;
+    return getRequestListener(
+      async (request, { incoming }) => {
+        try {
+          return await door.answer(request, this.#callOf(await this.#admit(door, incoming)));
+        } catch (error) {
+          return failureResponse(error, { log, signal: request.signal });
+        }
+      },
+      // The global Request and Response stay what they are: a library does not change them for everybody.
+      { overrideGlobalObjects: false },
+    );
+  }
+}
+
+/** Every call carries the key of who made it: it is looked at again for each. */
+function withKey(transport: Transport, secret: string): Transport {
+  const add = (header: ConstructorParameters<typeof Headers>[0]): Headers => {
+    const headers = new Headers(header);
+    headers.set("authorization", `Bearer ${secret}`);
+    return headers;
+  };
+  return {
+    unary: (method, signal, timeoutMs, header, input, contextValues) =>
+      transport.unary(method, signal, timeoutMs, add(header), input, contextValues),
+    stream: (method, signal, timeoutMs, header, input, contextValues) =>
+      transport.stream(method, signal, timeoutMs, add(header), input, contextValues),
+  };
+}
+
+/** The headers in which a key is looked for. */
+export function headersAt(door: Door, request: NodeRequest): HeaderSource {
+  const usual = headerSource(request.headers);
+  if (usual.get("authorization") !== null || usual.get("x-api-key") !== null) return usual;
+  const key = door.keyIn?.(request.headers, request.url ?? "");
+  return { get: (name) => (name === "x-api-key" && key !== undefined ? key : usual.get(name)) };
+}
