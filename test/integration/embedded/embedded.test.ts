@@ -171,6 +171,25 @@ describe("a sandbox on a directory", () => {
     expect(content).toBe("all new\n");
   });
 
+  test("what is applied, or written by others, while commands have it open stays readable to them", async () => {
+    const directory = workshop.project({ untouched: "u\n" });
+    const sandboxId = await workshop.on(directory);
+    const first = await workshop.run(sandboxId, "for n in 1 2 3 4; do echo $n > own$n; done; cat own*");
+    expect(first).toBe("1\n2\n3\n4\n");
+    await workshop.sandboxes.applyChanges({ sandboxId });
+    // Each opens without reading, and the next command looks at the directory again meanwhile.
+    const reading = Array.from({ length: 8 }, (_, round) =>
+      workshop.run(sandboxId, `n=$((${round} % 4 + 1)); exec 3<own$n 4<untouched; sleep 0.3; cat <&3 <&4 && cat /dev/fd/3`),
+    );
+    for (let round = 0; round < 10; round += 1) {
+      await workshop.run(sandboxId, `echo ${(round % 4) + 1} > own${(round % 4) + 1}`);
+      await workshop.sandboxes.applyChanges({ sandboxId });
+      writeFileSync(join(directory, "other"), "u\n");
+      renameSync(join(directory, "other"), join(directory, "untouched"));
+    }
+    for (const output of await Promise.all(reading)) expect(output).toMatch(/^u\n[1-4]?\n?$/);
+  });
+
   test("never writes through a link that came into the directory", async () => {
     const directory = workshop.project({ "d/f": "1\n" });
     const outside = workshop.project({ f: "theirs\n" });

@@ -110,15 +110,18 @@ export class Refresh {
     if (inDelta && known.inDelta && known.deltaInode === tree.stat.ino) return; // shadows whatever happened
     this.#attributes.add(parent.id);
     const keeps = cause === "settled" && known.inDelta && !inDelta;
+    // It may have been written to where it is; whoever has it open has the right one.
+    const isSame = !known.inDelta && !inDelta && known.lowerInode === tree.foundLower && known.openCount > 0;
     if (keeps) tree.handOver(known);
+    else if (isSame) tree.remember(known);
     else if (inDelta || tree.replaceContent(known, parent, name) === undefined) {
       if (inDelta) this.#lose(known, parent, name, { superseded: true });
       this.#nameChanged(parent, name);
       return;
     }
     this.#attributes.add(known.id);
-    // A link's target is cached in its pages, which no open drops.
-    if (!known.isRegular) this.#inodes.add(known.id);
+    // A link's target is cached in its pages, which no open drops; and what is open is not opened again.
+    if (!known.isRegular || (known.openCount > 0 && !keeps)) this.#inodes.add(known.id);
   }
 
   #directory(known: Node, parent: Node, name: string, cause: Cause | undefined): void {

@@ -44,6 +44,14 @@ const server = z.strictObject({
   allow_open: flag(false, "serve beyond this machine without API keys"),
   allowed_hosts: texts([], "names that the Host header may have besides the addresses listened on"),
   allowed_origins: texts([], "web pages that may call REST, such as https://console.example.org"),
+  aio: flag(true, "serve sandboxes to clients of the AIO sandbox too, on http_addr below /aio/ and the sandbox's id"),
+  aio_browser: text("", "a Chromium that those clients may use, inside their sandboxes; empty is none"),
+  confirmations: flag(true, "serve the WebSocket /v1/confirmations on http_addr, where people answer what agents ask"),
+  confirmation_reviewers: choice(
+    ["owner", "other-key", "admin"],
+    "owner",
+    "who may answer: every key of the owner that is not read-only, those but the one that asked, or administrators' keys alone",
+  ),
 });
 
 const auth = z.strictObject({
