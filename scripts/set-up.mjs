@@ -34,6 +34,7 @@ const NEEDS = [
   { for: "test", command: "ip", package: "iproute2" },
   { for: "test", command: "iptables-restore", package: "iptables" },
   { for: "test", command: "dockerd", package: "docker.io" },
+  { for: "test", command: "chromium", package: "chromium" },
   { for: "test", command: "zsh", package: "zsh" },
   { for: "test", command: "fish", package: "fish" },
   { for: "test", command: "gdb", package: "gdb" },

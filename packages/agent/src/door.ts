@@ -1,0 +1,32 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Engine } from "@agentfense/sdk/engine";
+
+// A way into a server besides gRPC and REST. The server knows the same shape; it imports nothing of this package.
+
+export interface DoorCaller {
+  /** Undefined: an administrator, or a server without keys. */
+  readonly ownerId: string | undefined;
+  readonly role: "admin" | "user" | "read-only";
+  readonly keyId?: string | undefined;
+}
+
+/** A request that has passed the server's rules about hosts and origins, and whose key is valid. */
+export interface DoorCall {
+  readonly caller: DoorCaller;
+  /** The server's own calls, made as this caller: what he may not do is refused there. */
+  readonly transport: Engine["transport"];
+}
+
+export interface Door {
+  /** "/aio/": every request below is this door's. Without a slash at the end: exactly this path. */
+  readonly prefix: string;
+  /** A key besides those in `Authorization` and `X-Api-Key`. */
+  keyIn?(headers: IncomingHttpHeaders, target: string): string | undefined;
+  /** Must not reject. */
+  answer(request: Request, call: DoorCall): Promise<Response>;
+  /** Takes the connection over; absent where there are no WebSockets. Must not throw. */
+  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, call: DoorCall): void;
+  /** The server ends: connections are closed, what was begun is ended. */
+  close?(): Promise<void>;
+}
