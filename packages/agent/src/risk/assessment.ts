@@ -1,0 +1,106 @@
+import type { DetectedPattern, Language, RiskAssessment } from "../types.ts";
+import { RISK_LEVELS } from "../types.ts";
+import { assessBash } from "./bash/assess.ts";
+import { type Finding, Findings, maxRisk, type NestedCode, type Rule } from "./findings.ts";
+import { assessJavaScript } from "./javascript/assess.ts";
+import { assessPython } from "./python/assess.ts";
+import { parserOf } from "./syntax/grammars.ts";
+import type { SyntaxNode } from "./syntax/node.ts";
+import { PARSE_LIMITS, parse } from "./syntax/parse.ts";
+import { asRead, strangeText } from "./text.ts";
+
+type Assessed = NestedCode["language"];
+
+const ASSESSORS: Readonly<Record<Assessed, (root: SyntaxNode, findings: Findings) => void>> = {
+  python: assessPython,
+  javascript: assessJavaScript,
+  typescript: assessJavaScript,
+  bash: assessBash,
+};
+
+/** How deep code in code is followed, and how much of it altogether. */
+const NESTING = { depth: 4, pieces: 64, length: PARSE_LIMITS.codeLength } as const;
+
+const TOO_LARGE: Rule = { pattern: "too-large", level: "HIGH", reason: "is too large to be looked at" };
+const TOO_COMPLICATED: Rule = {
+  pattern: "too-complicated",
+  level: "HIGH",
+  reason: "is too complicated to be looked at",
+};
+const TOO_NESTED: Rule = { pattern: "too-nested", level: "HIGH", reason: "holds more code in code than is looked at" };
+const UNPARSABLE: Rule = { pattern: "unparsable", level: "MEDIUM", reason: "cannot be parsed here" };
+const NOT_ASSESSED: Rule = { pattern: "not-assessed", level: "HIGH", reason: "could not be assessed" };
+
+/** Assesses code on this thread; how long that takes is bounded, and long for text that is made for it. */
+export async function assessHere(code: string, language: Language): Promise<RiskAssessment> {
+  const found: Finding[] = [];
+  const first: NestedCode = { code, language: language === "command" ? "bash" : language, line: 1 };
+  const waiting: { readonly piece: NestedCode; readonly depth: number }[] = [{ piece: first, depth: 0 }];
+  let pieces = 0;
+  let length = 0;
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    const { piece, depth } = next;
+    const isOuter = depth === 0;
+    length += piece.code.length;
+    const isBeyond = depth > NESTING.depth || ++pieces > NESTING.pieces || (!isOuter && length > 2 * NESTING.length);
+    const findings = isBeyond ? onlyFinding(piece.language, TOO_NESTED) : await assessPiece(piece.code, piece.language);
+    found.push(...findings.list().map((finding) => (isOuter ? finding : { ...finding, line: piece.line })));
+    if (isBeyond) break;
+    for (const inner of findings.nested) {
+      waiting.push({ piece: isOuter ? inner : { ...inner, line: piece.line }, depth: depth + 1 });
+    }
+  }
+  return { level: maxRisk(found.map((finding) => finding.level)), detected: detected(found) };
+}
+
+async function assessPiece(code: string, language: Assessed): Promise<Findings> {
+  const findings = new Findings(language);
+  if (code.length > PARSE_LIMITS.codeLength) return onlyFinding(language, TOO_LARGE);
+  const text = asRead(code, language);
+  for (const strange of strangeText(text, language)) findings.add(strange, strange.line);
+  try {
+    const parser = await parserOf(language);
+    const root = parse(parser, text);
+    if (root === undefined) {
+      findings.add(TOO_COMPLICATED, 1);
+      return findings;
+    }
+    for (const node of root.all()) {
+      if (!node.isError) continue;
+      findings.add(UNPARSABLE, node.line);
+      break;
+    }
+    ASSESSORS[language](root, findings);
+  } catch (error) {
+    // Not knowing is not SAFE. What went wrong belongs to what a person sees.
+    findings.add(
+      { ...NOT_ASSESSED, reason: `${NOT_ASSESSED.reason}: ${error instanceof Error ? error.message : error}` },
+      1,
+    );
+  }
+  return findings;
+}
+
+function onlyFinding(language: Assessed, rule: Rule): Findings {
+  const findings = new Findings(language);
+  findings.add(rule, 1);
+  return findings;
+}
+
+/** The most serious first where there are too many, then in the order of the lines. */
+function detected(found: readonly Finding[]): readonly DetectedPattern[] {
+  const seriousness = (finding: Finding): number => RISK_LEVELS.indexOf(finding.level);
+  // That something is not on a list of harmless things says nothing where a rule says what it is.
+  const explained = new Set(found.filter((finding) => !isUnlisted(finding)).map((finding) => finding.line));
+  const telling = found.filter((finding) => !isUnlisted(finding) || !explained.has(finding.line));
+  const kept = telling.toSorted((a, b) => seriousness(b) - seriousness(a)).slice(0, MAX_DETECTED);
+  return kept
+    .toSorted((a, b) => a.line - b.line || seriousness(b) - seriousness(a))
+    .map(({ pattern, reason, line }) => ({ pattern, reason, line }));
+}
+
+function isUnlisted({ pattern }: Finding): boolean {
+  return pattern.includes(".unlisted");
+}
+
+const MAX_DETECTED = 100;
