@@ -1,0 +1,38 @@
+import type { BrowserError } from "../errors.ts";
+import type { RiskAssessment } from "../types.ts";
+import type { BrowserTab } from "./page/tabs.ts";
+
+/** Where a browser runs: in a sandbox, or on this machine. */
+export type BrowserRoute = "sandbox" | "external";
+
+/** What an action is for; either of the two leads into the sandbox. */
+export interface BrowserContext {
+  /** Files of the workspace are to be opened. */
+  readonly needsFileAccess?: boolean | undefined;
+  /** Pages that nobody knows are to be visited. */
+  readonly isResearch?: boolean | undefined;
+}
+
+export interface BrowserResult {
+  readonly success: boolean;
+  readonly action: string;
+  readonly route: BrowserRoute;
+  /** Of the tab that is looked at, afterwards. */
+  readonly url?: string | undefined;
+  readonly title?: string | undefined;
+  /** Of text, markdown and html: at most 256 Ki characters. */
+  readonly text?: string | undefined;
+  /** The value of `evaluate`, the status of `navigate`, the path of what was saved. */
+  readonly data?: unknown;
+  /** PNG unless the action says otherwise. */
+  readonly screenshot?: Uint8Array | undefined;
+  /** After `tabs`, and whenever there is more than one. */
+  readonly tabs?: readonly BrowserTab[] | undefined;
+  /** Requests that the URL rules or the proxy did not let through meanwhile; the first few. */
+  readonly blocked?: readonly { readonly url: string; readonly reason: string }[] | undefined;
+  readonly risk: RiskAssessment;
+  /** For people; there unless `success`. */
+  readonly error?: string | undefined;
+  readonly errorCode?: BrowserError["code"] | undefined;
+  readonly durationMs: number;
+}
