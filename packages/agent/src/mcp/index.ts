@@ -1,0 +1,10 @@
+// The tools of a world as an MCP server.
+
+export { sandboxBrowser } from "./browser.ts";
+export { ClientConfirmationService, MCP_APPROVALS, type McpApproval } from "./client-confirmation.ts";
+export type { HttpAccess } from "./guard.ts";
+export { type McpHttpHandler, type McpHttpOptions, mcpHttpHandler } from "./http.ts";
+export { createMcpServer } from "./server.ts";
+export type { SessionLimits } from "./sessions.ts";
+export type { McpSourceOptions, RecordedSandbox } from "./source.ts";
+export { type StdioOptions, serveStdio } from "./stdio.ts";
