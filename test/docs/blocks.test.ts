@@ -14,6 +14,12 @@ const NOT_CODE = ["text", "console", "mermaid"];
 /** Files that blocks come from, besides the programs that run.test.ts runs, and the test that proves them. */
 const PROVEN_BY: Readonly<Record<string, string>> = {
   "examples/docs/commands.sh": "test/docs/blocks.test.ts",
+  "examples/docs/mcp/claude-code.json": "packages/agentfense/test/mcp-configuration.test.ts",
+  "examples/docs/mcp/claude-code.sh": "packages/agentfense/test/mcp-configuration.test.ts",
+  "examples/docs/mcp/cursor.json": "packages/agentfense/test/mcp-configuration.test.ts",
+  "examples/docs/mcp/http.json": "packages/agentfense/test/mcp-configuration.test.ts",
+  "examples/docs/mcp/http.sh": "packages/agentfense/test/mcp-configuration.test.ts",
+  "examples/docs/mcp/inspector.sh": "packages/agentfense/test/mcp-configuration.test.ts",
   "examples/operations/agentfense.yaml": "test/docs/operations.test.ts",
   "examples/operations/agentfense.service": "test/docs/operations.test.ts",
   "examples/operations/Dockerfile": "test/docs/operations.test.ts",

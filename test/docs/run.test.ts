@@ -18,7 +18,7 @@ describe("programs against a server", () => {
   afterAll(() => server[Symbol.asyncDispose]());
 
   test.for(filesOf("server").programs)("%s", { timeout: 180_000 }, async (program) => {
-    expectSuccess(program, await runBeside(program, { AGENTFENSE_ENDPOINT: `http://${server.grpc}` }));
+    expectSuccess(program, await runBeside(program, environmentOf(server)));
   });
 });
 
@@ -29,6 +29,10 @@ describe.skipIf(reason !== "")(`programs that start a server themselves${reason}
     expectSuccess(program, await runApart(program));
   });
 });
+
+function environmentOf({ grpc, http }: TestServer): Record<string, string> {
+  return { AGENTFENSE_ENDPOINT: `http://${grpc}`, REST_ENDPOINT: http };
+}
 
 function expectSuccess(program: string, outcome: Outcome): void {
   expect(outcome.code, `${outcome.stdout}${outcome.stderr}`).toBe(0);

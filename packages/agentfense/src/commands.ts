@@ -16,6 +16,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "an interactive shell on a directory in a sandbox",
     load: async () => (await import("./commands/shell.ts")).shell,
   },
+  mcp: {
+    summary: "an MCP server: tools for a coding agent, on a directory in a sandbox",
+    load: async () => (await import("./commands/mcp.ts")).mcp,
+  },
   doctor: {
     summary: "what this machine lacks for running sandboxes, and how to fix it",
     load: async () => (await import("./commands/doctor.ts")).doctor,
@@ -227,7 +231,7 @@ export const FAMILIES: Readonly<Record<string, string>> = {
 
 /** The first words of all commands as people look for them. */
 export const GROUPS: readonly { readonly title: string; readonly words: readonly string[] }[] = [
-  { title: "Here", words: ["run", "shell", "mount", "diff", "apply", "discard", "doctor"] },
+  { title: "Here", words: ["run", "shell", "mcp", "mount", "diff", "apply", "discard", "doctor"] },
   { title: "Rules", words: ["init", "policy"] },
   { title: "Server", words: ["serve", "config", "key", "audit", "codebase", "sandbox", "session"] },
   { title: "Shell", words: ["completion"] },

@@ -179,7 +179,10 @@ describe("a sandbox on a directory", () => {
     await workshop.sandboxes.applyChanges({ sandboxId });
     // Each opens without reading, and the next command looks at the directory again meanwhile.
     const reading = Array.from({ length: 8 }, (_, round) =>
-      workshop.run(sandboxId, `n=$((${round} % 4 + 1)); exec 3<own$n 4<untouched; sleep 0.3; cat <&3 <&4 && cat /dev/fd/3`),
+      workshop.run(
+        sandboxId,
+        `n=$((${round} % 4 + 1)); exec 3<own$n 4<untouched; sleep 0.3; cat <&3 <&4 && cat /dev/fd/3`,
+      ),
     );
     for (let round = 0; round < 10; round += 1) {
       await workshop.run(sandboxId, `echo ${(round % 4) + 1} > own${(round % 4) + 1}`);

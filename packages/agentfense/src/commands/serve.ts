@@ -10,6 +10,7 @@ import {
   type SettingValues,
   withTwoDashes,
 } from "../serve/configuration.ts";
+import { doorsOf } from "../serve/doors.ts";
 import { createLog } from "../serve/log.ts";
 import { PrivateHome, readPrivateConfiguration, requireProgramAtInput } from "../serve/private.ts";
 import { StopSignals } from "../serve/stop-signals.ts";
@@ -73,7 +74,7 @@ async function servePrivately(values: SettingValues): Promise<boolean> {
 /** Gives whether everything ended in time. */
 async function serveUntilStopped(config: ServerConfig, stop: AbortSignal): Promise<boolean> {
   const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
-  const server = await openServer(config, { log }).catch((error: unknown) => {
+  const server = await openServer(config, { log, doors: doorsOf(config, log) }).catch((error: unknown) => {
     throw failure("the server cannot start", error);
   });
   await print(addressLine(server)).catch(() => {}); // nobody reads it

@@ -360,6 +360,186 @@ export const SHAPES: readonly CommandShape[] = [
   "takes": "directory"
  },
  {
+  "name": "mcp",
+  "summary": "an MCP server: tools for a coding agent, on a directory in a sandbox",
+  "options": [
+   {
+    "name": "--preset",
+    "about": "one of these",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--rules",
+    "about": "a JSON or YAML list of { pattern, permission, type?, priority? }",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--no-policy",
+    "about": "take no notice of .agentfense.yaml"
+   },
+   {
+    "name": "--http",
+    "about": "serve over HTTP instead, until SIGINT or SIGTERM, at http",
+    "value": {
+     "name": "ADDRESS",
+     "kind": "other",
+     "optional": true
+    }
+   },
+   {
+    "name": "--key",
+    "about": "what HTTP clients have to send as Authorization",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--allow-host",
+    "about": "another name by which HTTP clients call this machine",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--approve",
+    "about": "who agrees to risky calls",
+    "value": {
+     "name": "WHO",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--browser",
+    "about": "tools for a browser too",
+    "value": {
+     "name": "PATH",
+     "kind": "file",
+     "optional": true
+    }
+   },
+   {
+    "name": "--runtime",
+    "about": "bwrap",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--image",
+    "about": "docker",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--pull",
+    "about": "docker"
+   },
+   {
+    "name": "--network",
+    "about": "none",
+    "value": {
+     "name": "MODE",
+     "kind": "other",
+     "optional": true
+    }
+   },
+   {
+    "name": "--env",
+    "about": "a variable for commands",
+    "value": {
+     "name": "NAME=VALUE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--memory",
+    "about": "512m, 1g …",
+    "value": {
+     "name": "SIZE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--cpus",
+    "about": "0.5, 2 …",
+    "value": {
+     "name": "NUMBER",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--pids",
+    "about": "processes and threads together",
+    "value": {
+     "name": "NUMBER",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--disk",
+    "about": "the most the changes may take",
+    "value": {
+     "name": "SIZE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--write-through",
+    "about": "write them back to DIR after each call, as far as the rules allow"
+   },
+   {
+    "name": "--apply",
+    "about": "write them back to DIR at the end",
+    "value": {
+     "name": "WHEN",
+     "kind": "other",
+     "optional": true
+    }
+   },
+   {
+    "name": "--patch",
+    "about": "write them here at the end, as a unified diff",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "directory"
+ },
+ {
   "name": "doctor",
   "summary": "what this machine lacks for running sandboxes, and how to fix it",
   "options": [

@@ -1,0 +1,2 @@
+# In the directory of the project.
+claude mcp add agentfense -- npx agentfense mcp .

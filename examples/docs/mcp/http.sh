@@ -1,0 +1,1 @@
+AGENTFENSE_API_KEY=$(openssl rand -hex 24) npx agentfense mcp --http .

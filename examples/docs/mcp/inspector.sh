@@ -1,0 +1,1 @@
+npx @modelcontextprotocol/inspector npx agentfense mcp .

@@ -1,0 +1,16 @@
+export {
+  ClientConfirmationService,
+  createMcpServer,
+  type HttpAccess,
+  MCP_APPROVALS,
+  type McpApproval,
+  type McpHttpHandler,
+  type McpHttpOptions,
+  type McpSourceOptions,
+  mcpHttpHandler,
+  type RecordedSandbox,
+  type SessionLimits,
+  type StdioOptions,
+  sandboxBrowser,
+  serveStdio,
+} from "@agentfense/agent/mcp";

@@ -1,0 +1,96 @@
+import { ClientConfirmationService, mcpHttpHandler, sandboxBrowser, serveStdio } from "@agentfense/agent/mcp";
+import type { ResourceLimits } from "@agentfense/sdk";
+import { SandboxError } from "@agentfense/sdk";
+import { CommandFailure, UsageError } from "../command.ts";
+import { EmbeddedEngine } from "../embedded/engine.ts";
+import { warn } from "../output.ts";
+import type { SandboxRequest } from "../run/sandbox-request.ts";
+import { Sandbox } from "../sandbox.ts";
+import { StopSignals } from "../serve/stop-signals.ts";
+import { listen } from "./listener.ts";
+import type { McpRequest } from "./request.ts";
+import { reportRemarkable, settle } from "./settle.ts";
+import { writeThrough } from "./write-through.ts";
+
+/** As for `run`. */
+const NOT_RUN = 125;
+
+/** Serves until the client is gone or somebody wants an end. Then nothing is left running or mounted. */
+export async function serveMcp(request: McpRequest): Promise<number> {
+  using stop = new StopSignals();
+  // Whoever reads what we have to say may leave; standard output is the protocol's, which notices by itself.
+  process.stderr.on("error", () => {});
+  try {
+    await using engine = await EmbeddedEngine.open(engineOptions(request.sandbox));
+    await using sandbox = await Sandbox.fromLocal(request.sandbox.directory, {
+      ...sandboxOptions(request.sandbox),
+      engine,
+      signal: stop.signal,
+    });
+    await serve(request, sandbox, stop.signal);
+    await settle(request, sandbox, { inPeace: !stop.signal.aborted });
+    return 0;
+  } catch (error) {
+    if (stop.signal.aborted && error === stop.signal.reason) return 0;
+    throw explained(error);
+  } finally {
+    // A pipe that the client still holds would keep the process.
+    process.stdin.destroy();
+  }
+}
+
+async function serve(request: McpRequest, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+  const confirmation = new ClientConfirmationService(request.approval);
+  await using parts = new AsyncDisposableStack();
+  const browser = request.browser && parts.use(await sandboxBrowser(sandbox, { ...request.browser, confirmation }));
+  const afterCall = request.writesThrough ? () => writeThrough(sandbox, reportRemarkable) : undefined;
+  const source = { sandbox, confirmation, browser, afterCall };
+  const { http } = request;
+  if (http === undefined) {
+    if (process.stdin.isTTY) warn("this speaks MCP over standard input and output; Ctrl-C ends it");
+    await serveStdio({ ...source, signal });
+    return;
+  }
+  const access = { apiKey: http.key.value, allowedHosts: http.names };
+  const onError = (error: unknown): void => warn(error instanceof Error ? error.message : String(error));
+  const handler = parts.use(mcpHttpHandler({ ...source, ...access, onError }));
+  await listen(http, handler, signal);
+}
+
+function engineOptions({ runtime, allowPull, spec }: SandboxRequest) {
+  const { network = "none" } = spec;
+  return {
+    runtimes: [runtime] as const,
+    docker: { allowPull },
+    networks: network === "none" ? [] : [network],
+    log: ({ level, message }: { readonly level: string; readonly message: string }) => {
+      if (level !== "info") warn(message);
+    },
+  };
+}
+
+function sandboxOptions({ rules, runtime, spec, limits }: SandboxRequest) {
+  const { memoryBytes, cpuQuota, pids, diskBytes } = limits;
+  const resources: ResourceLimits = { memoryBytes, cpuQuota, pidsLimit: pids, diskBytes };
+  // The project's policy is in these already.
+  return {
+    policy: false as const,
+    permissions: rules,
+    runtime,
+    image: spec.image,
+    network: spec.network,
+    env: spec.env,
+    resources,
+  };
+}
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof SandboxError)) return error;
+  const { message, hint, code } = error;
+  if (code === "INVALID_ARGUMENT") return new UsageError(message, { hint });
+  const doctor = code === "RUNTIME_UNAVAILABLE" ? ["see what is missing: agentfense doctor"] : [];
+  return new CommandFailure(message, {
+    exitCode: NOT_RUN,
+    hint: [...(hint === undefined ? [] : [hint]), ...doctor].join("\n") || undefined,
+  });
+}

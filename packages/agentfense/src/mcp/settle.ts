@@ -1,0 +1,77 @@
+import { createWriteStream } from "node:fs";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { ApplyOutcome, Change } from "@agentfense/sdk";
+import { counted, shownPath } from "../changes/table.ts";
+import { CommandFailure } from "../command.ts";
+import { warn } from "../output.ts";
+import type { Sandbox } from "../sandbox.ts";
+import { printable, printableSentence } from "../terminal.ts";
+import type { McpRequest } from "./request.ts";
+
+/** More than this nobody reads. */
+const SHOWN = 50;
+
+/** The end of the changes: they are listed, and written where that was asked for. */
+export async function settle(
+  request: McpRequest,
+  sandbox: Sandbox,
+  { inPeace }: { readonly inPeace: boolean },
+): Promise<void> {
+  const changes: Change[] = [];
+  for await (const change of sandbox.changes()) changes.push(change);
+  if (changes.length === 0) {
+    warn("no changes");
+    return;
+  }
+  warn(`${counted(changes.length, "change")}:`);
+  printSome(changes.map((change) => `${change.kind.padEnd(9)} ${shownPath(change)}`));
+  const { patch, sandbox: asked, writesThrough } = request;
+  if (patch !== undefined) await writePatch(sandbox, patch);
+  if (writesThrough || asked.apply === "always" || (asked.apply === "success" && inPeace)) {
+    reportApplied(asked.directory, (await sandbox.apply()).outcomes);
+  } else if (asked.apply === "success") warn("not written back after a signal; --apply=always does it all the same");
+  else if (patch === undefined)
+    warn("they are thrown away; --apply or --write-through writes them back, --patch FILE keeps a diff");
+}
+
+async function writePatch(sandbox: Sandbox, file: string): Promise<void> {
+  try {
+    await pipeline(Readable.from(patchLines(sandbox)), createWriteStream(file));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined || error instanceof TypeError) throw error;
+    throw new CommandFailure(`${printable(file)} cannot be written (${code})`);
+  }
+  warn(`the diff is in ${printable(file)}`);
+}
+
+async function* patchLines(sandbox: Sandbox): AsyncGenerator<string, void, undefined> {
+  for await (const { change, unified, binary } of sandbox.diff()) {
+    if (unified !== "") yield unified.endsWith("\n") ? unified : `${unified}\n`;
+    else if (binary) yield `Binary file ${change.path} ${change.kind}\n`;
+  }
+}
+
+function reportApplied(directory: string, outcomes: readonly ApplyOutcome[]): void {
+  const done = outcomes.filter(({ applied }) => applied);
+  warn(`${counted(done.length, "change")} written back to ${printable(directory)}`);
+  reportRemarkable(outcomes);
+}
+
+/** What a person should know of changes that were written back, or were not. */
+export function reportRemarkable(outcomes: readonly ApplyOutcome[]): void {
+  printSome(
+    outcomes.flatMap(({ applied, change, reason, sensitive, conflict }) => {
+      const path = printable(change.path);
+      if (!applied) return [`left out  ${path}: ${printableSentence(reason)}`];
+      if (sensitive) return [`look at   ${path}: your machine may run or trust it without being asked`];
+      return conflict ? [`replaced  ${path}: it had changed in the meantime`] : [];
+    }),
+  );
+}
+
+function printSome(lines: readonly string[]): void {
+  for (const line of lines.slice(0, SHOWN)) process.stderr.write(`  ${line}\n`);
+  if (lines.length > SHOWN) process.stderr.write(`  … and ${lines.length - SHOWN} more\n`);
+}

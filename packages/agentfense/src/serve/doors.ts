@@ -1,0 +1,12 @@
+import { serverDoors } from "@agentfense/agent/doors";
+import type { Door } from "@agentfense/server";
+import type { ServerConfig } from "@agentfense/server/configuration";
+
+/** What the settings put beside gRPC and REST. */
+export function doorsOf({ server }: ServerConfig, log: (entry: object) => void): readonly Door[] {
+  return serverDoors({
+    ...(server.aio && { aio: { browserPath: server.aio_browser || undefined } }),
+    ...(server.confirmations && { confirmations: { reviewers: server.confirmation_reviewers } }),
+    onError: (error) => log({ level: "error", message: "a request failed", error }),
+  });
+}
