@@ -15,11 +15,29 @@ const frameworks: Plugin = {
   },
 };
 
+/**
+ * These mount nothing and count nothing in their own process: what they test is pure, or in other processes. They share
+ * processes, which saves a quarter of a minute of each CPU for loading the same modules.
+ */
+const TOGETHER = [
+  "packages/{permission,sdk,agentfense}/test/**/*.test.ts",
+  "packages/agent/test/{confirmation,manager,mcp,risk,tools,world}/**/*.test.ts",
+  "packages/server/test/{configuration,http,rest,rpc,store}/**/*.test.ts",
+  "test/{compatibility,docs,types}/**/*.test.ts",
+  "test/conformance/security/api/**/*.test.ts",
+];
+
 export default defineConfig({
   plugins: [frameworks],
   test: {
-    include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-    // A process per file: a test that mounts must not share its thread, its descriptors or its working directory.
+    projects: [
+      { extends: true, test: { name: "together", include: TOGETHER, isolate: false } },
+      {
+        // A process per file: a test that mounts must not share its thread, its descriptors or its working directory.
+        extends: true,
+        test: { name: "apart", include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"], exclude: TOGETHER },
+      },
+    ],
     pool: "forks",
     // A file waits for half of its time; with more of them at once than keep two CPUs busy, timings only become noisy.
     maxWorkers: 4,

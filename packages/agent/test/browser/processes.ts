@@ -15,7 +15,10 @@ export function chromiumProcesses(): string[] {
 
 /** The one that started the others. */
 export function browserProcess(): number {
-  return Math.min(...chromiums().map(({ pid }) => pid));
+  const all = chromiums();
+  const pids = new Set(all.map(({ pid }) => pid));
+  // Numbers start anew when they are used up, so the smallest need not be the first.
+  return all.find(({ parent }) => !pids.has(parent))?.pid ?? Number.NaN;
 }
 
 /** Where the browsers on this machine have their profile and all else. */

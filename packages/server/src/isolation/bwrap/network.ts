@@ -12,7 +12,7 @@ import type { Attachment } from "./job.ts";
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
 const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: "198.18.0.53", maskBits: "24" } as const;
 const DEVICE = "net0";
-const READY_TIMEOUT_MS = 5_000;
+const READY_TIMEOUT_MS = 10_000;
 
 interface Helpers {
   readonly pasta: string;
@@ -53,10 +53,11 @@ export class PrivateNetworks {
   async attach(initPid: number, owner: Owner): Promise<Attachment> {
     await this.check();
     const surroundings = hostSurroundings();
+    await until(() => isMapped(initPid) && hasLoopback(initPid), "the box's loopback did not come up");
     const namespaces = openNamespaces(initPid);
     const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#marker), owner, namespaces);
     try {
-      await until(() => isMapped(initPid) && hasDefaultRoute(initPid), pasta);
+      await until(() => hasDefaultRoute(initPid), "pasta did not bring the network up", pasta);
       await this.#forbid(owner, namespaces);
       return {
         isCurrent: () => hostSurroundings() === surroundings,
@@ -141,18 +142,24 @@ function isMapped(pid: number): boolean {
   return readFileSync(`/proc/${pid}/uid_map`, "latin1") !== "";
 }
 
+// bwrap gives the loopback device its address, and fails when somebody else has: pasta does, too.
+function hasLoopback(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/net/fib_trie`, "latin1").includes("127.0.0.1");
+}
+
 function hasDefaultRoute(pid: number): boolean {
   return readFileSync(`/proc/${pid}/net/route`, "latin1").includes(`\n${DEVICE}\t00000000\t`);
 }
 
-async function until(isReady: () => boolean, helper: Helper): Promise<void> {
+/** Throws the problem when the time is up, or whoever is to bring it about is gone. */
+async function until(isReady: () => boolean, problem: string, helper?: Helper): Promise<void> {
   const deadline = performance.now() + READY_TIMEOUT_MS;
   let isGone = false;
-  void helper.exit.then(() => {
+  void helper?.exit.then(() => {
     isGone = true;
   });
   while (!isReady()) {
-    if (isGone || performance.now() > deadline) throw new Error("pasta did not bring the network up");
+    if (isGone || performance.now() > deadline) throw new Error(problem);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

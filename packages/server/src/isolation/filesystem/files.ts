@@ -64,7 +64,9 @@ export class Files {
       const prepared = this.#prepareWrite(node, (flags & Open.TRUNC) !== 0, caller);
       if (prepared !== 0) return prepared;
     } else if (node.openCount === 0 && !node.contentKnown) this.#pushContent(node);
-    return this.grant(node, writes, reply);
+    const granted = this.grant(node, writes, reply);
+    if (granted !== 0) this.closeIdle(node);
+    return granted;
   }
 
   // Nobody has the file open, so this cannot block; see ContentStore.
@@ -73,7 +75,6 @@ export class Files {
     const fd = this.descriptor(node, false);
     if (fd < 0) return;
     node.contentKnown = this.#store.push(this.#connectionFd, node.id, fd);
-    if (this.#context.privileged) this.closeIdle(node);
   }
 
   /** Completes an OPEN or CREATE: settles how the kernel does I/O on the file and counts the handle. */
@@ -82,14 +83,11 @@ export class Files {
       if (this.#openFiles >= MAX_OPEN_FILES) return Errno.ENFILE;
       node.ioMode = this.#wantsPassthrough(node, writes) ? "passthrough" : "cached";
     }
-    // A root server can open a codebase file whenever a read asks for it; a user's must find out now whether it may.
-    const mustOpen = writes || node.ioMode === "passthrough" || !this.#context.privileged || node.inDelta;
-    if (mustOpen) {
-      const fd = this.descriptor(node, writes);
-      if (fd < 0) {
-        if (node.openCount === 0) node.ioMode = "none";
-        return -fd;
-      }
+    // Now, though the kernel may have all of it: another file can take its name in the codebase before a read asks for it.
+    const fd = this.descriptor(node, writes);
+    if (fd < 0) {
+      if (node.openCount === 0) node.ioMode = "none";
+      return -fd;
     }
     if (node.ioMode === "passthrough" && node.backingId === 0) this.#register(node);
     let openFlags = 0;

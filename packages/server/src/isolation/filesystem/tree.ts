@@ -288,12 +288,11 @@ export class Tree extends Layers {
   }
 
   /**
-   * Another file of the codebase has taken the name. Whoever has read of the old one keeps it, under the old node; otherwise the
-   * node becomes the new file's: also when it is open, but nothing of it was needed yet and the old one is gone from the disk.
-   * What the kernel has cached of it is no longer good.
+   * Another file of the codebase has taken the name. Whoever has the old one open keeps it, under the old node; otherwise the
+   * node becomes the new file's. What the kernel has cached of it is no longer good.
    */
   replaceContent(node: Node, parent: Node, name: string): Node | undefined {
-    if (node.openCount > 0 && node.fd >= 0) {
+    if (node.openCount > 0) {
       this.cutOff(node, parent, name, { superseded: true });
       return undefined;
     }
