@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { defineConfig, type Plugin } from "vitest/config";
+import { configDefaults, defineConfig, type Plugin } from "vitest/config";
 import sdk from "./packages/sdk/package.json" with { type: "json" };
 
 const FRAMEWORKS = Object.keys(sdk.peerDependencies);
@@ -17,7 +17,7 @@ const frameworks: Plugin = {
 
 /**
  * These mount nothing and count nothing in their own process: what they test is pure, or in other processes. They share
- * processes, which saves a quarter of a minute of each CPU for loading the same modules.
+ * processes, and load each module once.
  */
 const TOGETHER = [
   "packages/{permission,sdk,agentfense}/test/**/*.test.ts",
@@ -35,7 +35,11 @@ export default defineConfig({
       {
         // A process per file: a test that mounts must not share its thread, its descriptors or its working directory.
         extends: true,
-        test: { name: "apart", include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"], exclude: TOGETHER },
+        test: {
+          name: "apart",
+          include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, ...TOGETHER],
+        },
       },
     ],
     pool: "forks",

@@ -3,6 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isRoot, ordinaryUser } from "./account.ts";
+import { measureAgent } from "./agent/calls.ts";
 import type { Identity } from "./client.ts";
 import { measureIdleMemory } from "./idle-memory.ts";
 import { available, lineUp } from "./line-up.ts";
@@ -27,7 +28,14 @@ import { type Workload, workloadNames, workloads } from "./workloads.ts";
 
 const RESULTS = fileURLToPath(new URL("results", import.meta.url));
 const SCALING = ["rules", "tree-size", "idle-memory", "runtimes"] as const;
-const SERVICE = ["service-uploads", "service-calls", "service-load", "sdk-calls", "sdk-uploads"] as const;
+const SERVICE = [
+  "service-uploads",
+  "service-calls",
+  "service-load",
+  "sdk-calls",
+  "sdk-uploads",
+  "agent-calls",
+] as const;
 
 /** What the parts of a run have in common. */
 interface Session {
@@ -122,6 +130,9 @@ async function service(session: Omit<Session, "user">): Promise<void> {
     "sdk-uploads": async () => {
       const directory = work.at("sdk-uploads");
       results.sdkUploads = await measureSdkUploads({ directory, files: sizes.uploadFiles, signal });
+    },
+    "agent-calls": async () => {
+      results.agent = await measureAgent({ directory: work.at("agent-calls"), samples: sizes.calls, signal });
     },
   };
   for (const name of SERVICE) if (wanted(name, options)) await part(name, session, parts[name]);

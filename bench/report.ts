@@ -1,3 +1,4 @@
+import { agent } from "./agent/report.ts";
 import { REQUEST_BUDGET } from "./budget.ts";
 import type { Results } from "./results.ts";
 import { type Cell, median } from "./sample.ts";
@@ -20,6 +21,7 @@ export function report(results: Results): string {
     ...calls(results),
     ...load(results),
     ...sdk(results),
+    ...agent(results),
     ...troubles(results),
   ].join("\n\n");
 }

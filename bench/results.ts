@@ -1,3 +1,4 @@
+import type { AgentCosts } from "./agent/calls.ts";
 import type { IdleMemory } from "./idle-memory.ts";
 import type { Machine } from "./machine.ts";
 import type { RuleCost } from "./rules.ts";
@@ -32,5 +33,6 @@ export interface Results {
   load?: LoadCosts;
   sdk?: SdkCosts;
   sdkUploads?: SdkUploadCosts;
+  agent?: AgentCosts;
   readonly failures: { benchmark: string; reason: string }[];
 }

@@ -1,5 +1,5 @@
 // #region start
-import { AgentWorkspace, CallbackConfirmationService, PathTraversalError, SandboxManager } from "agentfense/agent";
+import { AgentWorkspace, CallbackConfirmationService, SandboxManager } from "agentfense/agent";
 
 await using manager = new SandboxManager({
   sessionId: "session_123",
@@ -24,12 +24,4 @@ console.log(report.risk.level, report.sandboxType, report.stdout.trim());
 
 const wipe = await manager.execute({ code: "rm -rf /", language: "bash" });
 console.log(wipe.success, wipe.errorCode, wipe.error);
-// #endregion
-
-// #region workspace
-console.log(await manager.workspace.readFile("report.txt"));
-for (const { path, kind } of await manager.workspace.list()) console.log(kind, path);
-await manager.workspace.writeFile("../../etc/passwd", "hack").catch((error: Error) => {
-  console.log(error instanceof PathTraversalError, error.message);
-});
 // #endregion
