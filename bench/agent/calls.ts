@@ -73,7 +73,9 @@ export async function measureAgent(benchmark: {
 }
 
 async function plainPython(code: string): Promise<void> {
-  const child = spawn("python3", ["-"], { stdio: ["pipe", "ignore", "inherit"] });
+  // The one that sandboxes have, whatever stands before it here.
+  const env = { PATH: "/usr/local/bin:/usr/bin:/bin" };
+  const child = spawn("python3", ["-"], { stdio: ["pipe", "ignore", "inherit"], env });
   child.stdin.end(code);
   await once(child, "exit");
 }

@@ -16,7 +16,7 @@ let sandbox: Sandbox;
 const opened = new AsyncDisposableStack();
 
 beforeAll(async () => {
-  server = opened.use(await TestServer.start());
+  server = opened.use(await TestServer.start({ settings: { server: { aio_browser: "/usr/bin/chromium" } } }));
   const project = await mkdtemp(join(tmpdir(), "agentfense-doors-"));
   opened.defer(() => rm(project, { recursive: true, force: true }));
   await writeFile(join(project, "README.md"), "# readme\n");
@@ -44,6 +44,24 @@ test("a client of the AIO sandbox works in a sandbox of ours, under its rules", 
   });
   expect(read.status).toBe(200);
   expect(await read.json()).toMatchObject({ success: false, data: { error_type: "not_found" } });
+});
+
+test("it has a browser in there, which sees what the rules show", async () => {
+  const go = async (url: string) => {
+    const body = JSON.stringify({ url });
+    const headers = { "content-type": "application/json" };
+    return (await fetch(aio("/v1/browser/page/navigate"), { method: "POST", headers, body })).json();
+  };
+  const info = await (await fetch(aio("/v1/browser/info"))).json();
+  expect(info).toMatchObject({ success: true, data: { user_agent: expect.stringContaining("Chrome") } });
+  expect(await go("file:///workspace/README.md")).toMatchObject({ success: true });
+  const image = await fetch(aio("/v1/browser/screenshot"));
+  expect(
+    Buffer.from(await image.arrayBuffer())
+      .subarray(1, 4)
+      .toString(),
+  ).toBe("PNG");
+  expect(await go("file:///workspace/.env")).toMatchObject({ success: false });
 });
 
 test("nobody's sandbox is not there", async () => {

@@ -36,11 +36,13 @@ class RiskThread {
   isGone = false;
 
   constructor() {
-    this.#worker = new Worker(new URL("./thread-main.ts", import.meta.url), { name: "agentfense-risk", env: {} });
-    this.#worker.unref();
+    // What Node was told on its command line may be about another program: "-e" and its like.
+    const options = { name: "agentfense-risk", env: {}, execArgv: [] };
+    this.#worker = new Worker(new URL("./thread-main.ts", import.meta.url), options);
     this.#worker.on("message", ({ id, risk }: FromRiskThread) => this.#answer(id, risk));
     this.#worker.on("error", () => this.#end());
     this.#worker.on("exit", () => this.#end());
+    this.#worker.unref(); // after the listeners, which take hold of the process
   }
 
   async assess(code: string, language: Language): Promise<RiskAssessment> {

@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { UnifiedRiskPolicy } from "../../src/risk/policy.ts";
 import { RISK_TABLE } from "../../src/risk/table.ts";
@@ -161,6 +163,15 @@ test("a long text holds up nobody else on this thread", async () => {
   await assess(`f${"()".repeat(LENGTH / 2 - 1)}`, "bash");
   clearInterval(others);
   expect(turns).toBeGreaterThan(10);
+});
+
+test("the thread for long texts keeps no process from ending", async () => {
+  const policy = JSON.stringify(new URL("../../src/risk/policy.ts", import.meta.url).href);
+  const program = `const { UnifiedRiskPolicy } = await import(${policy});
+    console.log((await UnifiedRiskPolicy.assess("x = 1\\n".repeat(2000), "python")).level);`;
+  const run = promisify(execFile);
+  const { stdout } = await run(process.execPath, ["--input-type=module", "-e", program], { timeout: 60_000 });
+  expect(stdout).toBe("SAFE\n");
 });
 
 function chain(length: number, link: (index: number) => string): string {

@@ -18,6 +18,8 @@ exec 3<&0 4>&1 </dev/null >/dev/null
 `;
 const FIND = 'for program; do [ -x "$program" ] && printf %s "$program" && exit; done; exit 1';
 const DOWNLOADS = "/tmp/downloads";
+/** Debian's is a script that wants settings from /etc, which no sandbox has; the program itself is elsewhere. */
+const UNWRAPPED: Readonly<Record<string, readonly string[]>> = { "/usr/bin/chromium": ["/usr/lib/chromium/chromium"] };
 
 /**
  * A Chromium in a sandbox: of files it sees what the rules show, of networks what the sandbox has. Its pipe is a
@@ -33,7 +35,7 @@ export async function startInside(
   },
 ): Promise<ChromiumProcess> {
   const { executablePath, urls, signal } = options;
-  const places = executablePath === undefined ? USUAL_PLACES : [executablePath];
+  const places = executablePath === undefined ? USUAL_PLACES : [...(UNWRAPPED[executablePath] ?? []), executablePath];
   const found = await sandbox.run(["/bin/sh", "-c", FIND, "sh", ...places], { signal });
   if (!found.success) {
     const hint = `${INSTALL_HINT}; a sandbox shows the programs of its machine or of its image`;
