@@ -219,7 +219,8 @@ const TOOLS: readonly Tool[] = [
     title: "npm packs",
     programs: ["npm"],
     script: `"${process.execPath}" "$(readlink -f "$(command -v npm)")" pack --offline --no-update-notifier 2>&1`,
-    files: { "package.json": JSON.stringify({ name: "packed", version: "1.2.3" }) },
+    // Itself alone: a clone of this repository may be beside it.
+    files: { "package.json": JSON.stringify({ name: "packed", version: "1.2.3", files: ["package.json"] }) },
     says: /^packed-1\.2\.3\.tgz$/m,
   },
   {

@@ -106,7 +106,8 @@ export function describeResources(name: string, options: ResourceOptions): void 
         "import threading, time\nn = 0\ntry:\n  while n < 500: threading.Thread(target=time.sleep, args=(3,), daemon=True).start(); n += 1\nexcept RuntimeError: pass\nprint(n)",
       );
       const { stdout } = await sandbox.exec({ command: threads, timeoutMs: 20_000 });
-      expect(Number(stdout.toString())).toBeLessThan(60);
+      // While no spare box is ready, a command can have the room of its three processes, too.
+      expect(Number(stdout.toString())).toBeLessThan(60 + 3);
       expect((await sandbox.exec({ command: "echo ok" })).stdout.toString()).toBe("ok\n");
     });
 
