@@ -29,6 +29,8 @@ export class FakeCommand {
     this.#child = spawn("bwrap", [...boxArguments(home, env), "bash", "-c", command], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env.PATH! },
+      // A group of its own: a bwrap that is killed before it has bound its child to itself leaves it behind.
+      detached: true,
     });
     for (const name of ["stdout", "stderr"] as const) {
       this.#child[name]!.setEncoding("utf8").on("data", (text: string) => {
@@ -50,14 +52,24 @@ export class FakeCommand {
 
   kill(): void {
     this.killed ||= this.isRunning;
-    this.#child.kill("SIGKILL");
+    this.#killGroup();
+  }
+
+  #killGroup(): void {
+    if (!this.isRunning || this.#child.pid === undefined) return;
+    try {
+      process.kill(-this.#child.pid, "SIGKILL");
+    } catch (error) {
+      // It has ended, and somebody still holds its outputs.
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
   }
 
   async #end(hardSeconds: number | undefined): Promise<void> {
     const timer = setTimeout(
       () => {
         this.timedOut = true;
-        this.#child.kill("SIGKILL");
+        this.#killGroup();
       },
       (hardSeconds ?? 600) * 1000,
     );
