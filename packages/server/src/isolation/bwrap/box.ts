@@ -84,6 +84,8 @@ export class BwrapBox implements Box {
   /** Commands that do not run yet. */
   #launching = 0;
   #nest: Nest | undefined;
+  /** With those whose launcher died and that have not ended yet. */
+  readonly #nests = new Set<Nest>();
   #state: "stopped" | "running" | "destroyed" = "stopped";
   #prepared: Prepared | undefined;
   #stopping: Promise<void> | undefined;
@@ -182,14 +184,16 @@ export class BwrapBox implements Box {
 
   /** The launcher of this generation died with all it had started. */
   launcherLost(generation: number): void {
-    if (this.#nest?.generation === generation) this.#nest.lost();
+    for (const nest of this.#nests) if (nest.generation === generation) nest.lost();
   }
 
   #makeNest(): void {
-    if (this.#nest !== undefined) return;
+    // One whose launcher died is about to end, and whatever it is given is lost.
+    if (this.#nest !== undefined && this.#around.nests.isAlive(this.#nest)) return;
     const nest = this.#around.nests.take({ ownNetwork: this.#hasNestNetwork });
     nest.enter(this.#group.entrances);
     this.#nest = nest;
+    this.#nests.add(nest);
     void nest.ended.then(() => this.#nestLost(nest));
   }
 
@@ -198,6 +202,7 @@ export class BwrapBox implements Box {
   }
 
   #nestLost(nest: Nest): void {
+    this.#nests.delete(nest);
     for (const job of this.#jobs) if (job.nest === nest) job.lost();
     if (this.#nest === nest) this.#nest = undefined;
   }

@@ -102,6 +102,11 @@ export class NestNursery {
     return ready;
   }
 
+  /** Whether what made it still lives, as far as is known. */
+  isAlive(nest: Nest): boolean {
+    return this.#launcher.isAlive(nest.generation);
+  }
+
   launcherLost(generation: number): void {
     if (this.#ready?.generation === generation) this.#ready.lost();
   }
