@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
-import { stateDirectory } from "./isolation/instance/instance.ts";
+import { openStateDirectory } from "./isolation/instance/instance.ts";
 import { TemporaryHome } from "./isolation/instance/temporary-home.ts";
 import type { IsolationOptions } from "./isolation/isolation.ts";
 import { LazyJobs } from "./isolation/jobs/thread.ts";
@@ -68,7 +68,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   );
   const store = undo.use(openMemoryStore());
   const jobs = undo.use(new LazyJobs({ threads: 1 }));
-  const local = new LocalDirectories({ reserved: [directory, stateDirectory(undefined)] });
+  const local = new LocalDirectories({ reserved: [directory, await openStateDirectory()] });
   const runtime = undo.use(
     await openRuntime({
       store,

@@ -1,10 +1,13 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, readdir, rm, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { identityOf, reasonAgainst } from "../../../test/support/identity.ts";
 import { Instance } from "../src/isolation/instance/instance.ts";
+
+const MODULE = join(import.meta.dirname, "../src/isolation/instance/instance.ts");
 
 let stateDirectory: string;
 
@@ -17,7 +20,7 @@ beforeEach(async () => {
 /** An instance of a process that was killed, with the mount points of one sandbox. */
 async function deadInstance(runtimes: readonly string[]): Promise<void> {
   const code = `
-    import { Instance } from ${JSON.stringify(join(import.meta.dirname, "../src/isolation/instance/instance.ts"))};
+    import { Instance } from ${JSON.stringify(MODULE)};
     const instance = await Instance.open(${JSON.stringify({ stateDirectory, runtimes })});
     await instance.makeMountPoints("box", 2);
     process.kill(process.pid, "SIGKILL");`;
@@ -78,3 +81,43 @@ test("a state directory that others can write is refused", async () => {
   const refusal = expect(Instance.open({ stateDirectory, runtimes: [] })).rejects;
   await refusal.toMatchObject({ code: "RUNTIME_UNAVAILABLE" });
 });
+
+test.skipIf(reasonAgainst("user") !== undefined)(
+  "a user without a runtime directory has a state directory that nobody can make before, and finds it again",
+  async () => {
+    const user = identityOf("user");
+    await chmod(stateDirectory, 0o1777);
+    // What root, as any other user, can leave there: what used to be the name, and what begins like a new one.
+    for (const name of [`agentfense-${user.uid}`, `agentfense-${user.uid}-000000`]) {
+      await mkdir(join(stateDirectory, name), { mode: 0o755 });
+    }
+    const code = `
+      import { Instance } from ${JSON.stringify(MODULE)};
+      const first = await Instance.open({ runtimes: [] });
+      await first.makeMountPoints("box", 1);
+      const second = await Instance.open({ runtimes: [] });
+      console.log(JSON.stringify([first.directory, second.directory]));
+      await second.close();
+      process.kill(process.pid, "SIGKILL");`;
+    const heir = `
+      import { Instance } from ${JSON.stringify(MODULE)};
+      const heir = await Instance.open({ runtimes: [] });
+      const found = [];
+      await heir.adoptDead(new Set(), async (names, points) => void found.push(...points));
+      console.log(JSON.stringify([heir.directory, ...found]));
+      await heir.close();`;
+    const env = { TMPDIR: stateDirectory, XDG_RUNTIME_DIR: "/run/user/0" };
+    const run = (program: string): string[] => {
+      // The first program kills itself: what counts is what it said.
+      const script = `"$0" --input-type=module -e "$1"; true`;
+      return JSON.parse(
+        execFileSync("/bin/sh", ["-c", script, process.execPath, program], { ...user, env, encoding: "utf8" }),
+      ) as string[];
+    };
+    const [first = "", second = ""] = run(code);
+    expect(dirname(second)).toBe(dirname(first));
+    expect(dirname(first)).toMatch(new RegExp(`^${stateDirectory}/agentfense-${user.uid}-\\w{6}$`));
+    const [directory = "", ...points] = run(heir);
+    expect([dirname(directory), points]).toEqual([dirname(first), [join(first, "box/0")]]);
+  },
+);

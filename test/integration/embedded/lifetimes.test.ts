@@ -43,7 +43,8 @@ async function start(ending: string): Promise<Embedding> {
   onTestFinished(() => void child.kill("SIGKILL"));
   const [sandboxId] = (await once(createInterface(child.stdout), "line")) as [string];
   const uid = process.geteuid?.() ?? 0;
-  const stateDirectory = uid === 0 ? "/run/agentfense" : join(temporary, `agentfense-${uid}`);
+  const [own = ""] = globSync(`agentfense-${uid}-*`, { cwd: temporary });
+  const stateDirectory = uid === 0 ? "/run/agentfense" : join(temporary, own);
   const [instance = ""] = globSync(`*/${sandboxId}`, { cwd: stateDirectory }).map((path) => path.split("/")[0]);
   return { child, directory, temporary, stateDirectory, instance, goOn: () => child.stdin?.write("\n") };
 }

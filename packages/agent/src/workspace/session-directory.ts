@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { AgentError, WorkspaceError } from "../errors.ts";
@@ -17,17 +17,32 @@ export function checkSessionId(sessionId: string): void {
 
 /** The directory of a session below the one for temporary files, where others may have been before us. */
 export function sessionDirectory(sessionId: string): string {
-  const user = process.getuid?.();
-  const ours = join(realpathSync(tmpdir()), `agentfense-${user}`);
-  for (const directory of [ours, join(ours, "workspaces"), join(ours, "workspaces", sessionId)]) {
+  const workspaces = join(ownDirectory(), "workspaces");
+  for (const directory of [workspaces, join(workspaces, sessionId)]) {
     makePrivate(directory);
-    const stats = lstatSync(directory);
-    const isOurs = stats.isDirectory() && stats.uid === user && (stats.mode & WRITABLE_BY_OTHERS) === 0;
-    if (!isOurs) {
+    if (!isOurs(directory)) {
       throw new WorkspaceError("NOT_PERMITTED", "the directory of the workspace is a link, or others can write to it");
     }
   }
-  return join(ours, "workspaces", sessionId);
+  return join(workspaces, sessionId);
+}
+
+/**
+ * This user's directory for temporary files: the first that is ours, so that all processes find the same one. Nobody can foresee
+ * the name of a new one, and so take it before us.
+ */
+function ownDirectory(): string {
+  const parent = realpathSync(tmpdir());
+  const prefix = `agentfense-${process.getuid?.()}-`;
+  const names = readdirSync(parent).filter((name) => name.startsWith(prefix));
+  const ours = names.sort().find((name) => isOurs(join(parent, name)));
+  return ours === undefined ? mkdtempSync(join(parent, prefix)) : join(parent, ours);
+}
+
+function isOurs(directory: string): boolean {
+  const entry = lstatSync(directory, { throwIfNoEntry: false });
+  if (!entry?.isDirectory()) return false;
+  return entry.uid === process.getuid?.() && (entry.mode & WRITABLE_BY_OTHERS) === 0;
 }
 
 /** A directory that the caller has chosen, made if it is not there. No part of what this gives is a link. */

@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openDescriptors } from "../../../../test/support/leftovers.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 import { describeWorkspace, failing } from "./contract.ts";
@@ -49,8 +49,8 @@ describe("the directory of a session", () => {
     const id = `test-${process.pid}-${Date.now()}`;
     const workspace = new AgentWorkspace(id);
     try {
-      const ours = join(tmpdir(), `agentfense-${process.getuid!()}`);
-      expect(workspace.directory).toBe(join(ours, "workspaces", id));
+      const ours = new RegExp(`^${tmpdir()}/agentfense-${process.getuid!()}-\\w{6}/workspaces/${id}$`);
+      expect(workspace.directory).toMatch(ours);
       expect(statSync(workspace.directory).mode & 0o777).toBe(0o700);
       await workspace.writeFile("output/result.txt", "Hello");
       expect(await new AgentWorkspace(id).readFile("output/result.txt")).toBe("Hello");
@@ -60,6 +60,18 @@ describe("the directory of a session", () => {
     expect(existsSync(workspace.directory)).toBe(false);
     expect(await failing(workspace.readFile("output/result.txt"))).toBe("NOT_FOUND");
     expect(await failing(workspace.writeFile("a", "b"))).toBe("NOT_FOUND");
+  });
+
+  test("is not where somebody else made one before us", () => {
+    const place = mkdtempSync(join(base, "shared-"));
+    vi.stubEnv("TMPDIR", place);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    // Both are somebody's who may write there: the name that could be foreseen, and one like a new one.
+    for (const name of ["", "-000000"]) mkdirSync(join(place, `agentfense-${process.getuid!()}${name}`), 0o777);
+    for (const name of readdirSync(place)) chmodSync(join(place, name), 0o777);
+    const { directory } = new AgentWorkspace("session");
+    expect(readdirSync(place)).toHaveLength(3);
+    expect(new AgentWorkspace("session").directory).toBe(directory);
   });
 
   test("is refused when it is a link, or others may write to it", () => {

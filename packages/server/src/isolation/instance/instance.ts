@@ -1,8 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
-import { chmod, chown, lstat, mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
 
@@ -75,27 +88,29 @@ export class Instance {
     runtimes: ReadonlySet<string>,
     clean: (names: readonly string[], mountPoints: readonly string[]) => Promise<void>,
   ): Promise<readonly unknown[]> {
-    const dead: { name: string; lock: number }[] = [];
+    const dead: { name: string; directory: string; lock: number }[] = [];
     try {
-      for (const name of await readdir(this.#state)) {
-        if (name.startsWith(".")) await removeUnfinished(join(this.#state, name));
+      for (const directory of await instancesBeside(this.#state)) {
+        const name = basename(directory);
+        if (name.startsWith(".")) await removeUnfinished(directory);
         if (!NAME.test(name) || name === this.name) continue;
-        const lock = takeLock(join(this.#state, name, "lock"));
+        const lock = takeLock(join(directory, "lock"));
         if (lock === undefined) continue;
-        const used = await readFile(join(this.#state, name, "runtimes"), "utf8").catch(() => "");
-        if (used.split(" ").every((runtime) => runtime === "" || runtimes.has(runtime))) dead.push({ name, lock });
+        const used = await readFile(join(directory, "runtimes"), "utf8").catch(() => "");
+        const isOurs = used.split(" ").every((runtime) => runtime === "" || runtimes.has(runtime));
+        if (isOurs) dead.push({ name, directory, lock });
         else closeSync(lock);
       }
       if (dead.length === 0) return [];
-      const homes = await Promise.all(dead.map(({ name }) => subdirectories(join(this.#state, name))));
+      const homes = await Promise.all(dead.map(({ directory }) => subdirectories(directory)));
       const points = await Promise.all(homes.flat().map((home) => subdirectories(home)));
       await clean(
         dead.map(({ name }) => name),
         points.flat(),
       );
-      const removals = dead.map(async ({ name }, index) => {
+      const removals = dead.map(async ({ directory }, index) => {
         for (const home of homes[index]!) await removeSandboxDirectory(home);
-        await removeInstanceDirectory(join(this.#state, name));
+        await removeInstanceDirectory(directory);
       });
       const removed = await Promise.allSettled(removals);
       return removed.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
@@ -111,28 +126,51 @@ export class Instance {
 }
 
 /**
- * Where instances keep their mount points: given, or /run/agentfense for root and $XDG_RUNTIME_DIR/agentfense for others
- * (in the temporary directory where there is none). It must be ours: somebody else's directory could move under us.
+ * Where instances keep their mount points: given, or /run/agentfense for root and $XDG_RUNTIME_DIR/agentfense for others.
+ * It must be ours: somebody else's directory could move under us. A user without a runtime directory has one in the place for
+ * temporary files, under a name that nobody can foresee, and so take before us.
  */
-async function openStateDirectory(given: string | undefined): Promise<string> {
-  const directory = stateDirectory(given);
+export async function openStateDirectory(given?: string): Promise<string> {
+  const directory = given ?? (await fixedStateDirectory());
+  if (directory === undefined)
+    return (await temporaryStates(tmpdir()))[0] ?? mkdtemp(join(tmpdir(), temporaryPrefix()));
   await mkdir(directory, { recursive: true, mode: 0o711 });
-  const entry = await lstat(directory);
-  if (!entry.isDirectory() || entry.uid !== process.geteuid?.() || (entry.mode & 0o022) !== 0) {
-    throw new SandboxError("RUNTIME_UNAVAILABLE", "the state directory is not a directory of this user alone", {
-      hint: "choose another one, or make it owned by this user and writable by nobody else",
-    });
-  }
-  return directory;
+  if (await isOurs(directory)) return directory;
+  throw new SandboxError("RUNTIME_UNAVAILABLE", "the state directory is not a directory of this user alone", {
+    hint: "choose another one, or make it owned by this user and writable by nobody else",
+  });
 }
 
-/** Where they are, made or not. */
-export function stateDirectory(given: string | undefined): string {
-  if (given !== undefined) return given;
-  const uid = process.geteuid?.() ?? 0;
-  if (uid === 0) return "/run/agentfense";
-  const runtime = process.env.XDG_RUNTIME_DIR;
-  return runtime ? join(runtime, "agentfense") : join(tmpdir(), `agentfense-${uid}`);
+async function fixedStateDirectory(): Promise<string | undefined> {
+  if (process.geteuid?.() === 0) return "/run/agentfense";
+  const runtime = process.env.XDG_RUNTIME_DIR ?? "";
+  // After su it may still be that of the user we were.
+  return isAbsolute(runtime) && (await isOurs(runtime)) ? join(runtime, "agentfense") : undefined;
+}
+
+function temporaryPrefix(): string {
+  return `agentfense-${process.geteuid?.()}-`;
+}
+
+async function temporaryStates(parent: string): Promise<string[]> {
+  const names = (await readdir(parent).catch(() => [])).filter((name) => name.startsWith(temporaryPrefix())).sort();
+  const states: string[] = [];
+  for (const name of names) if (await isOurs(join(parent, name))) states.push(join(parent, name));
+  return states;
+}
+
+async function isOurs(directory: string): Promise<boolean> {
+  const entry = await lstat(directory).catch(() => undefined);
+  if (!entry?.isDirectory()) return false;
+  return entry.uid === process.geteuid?.() && (entry.mode & 0o022) === 0;
+}
+
+/** Two instances that began at the same moment may each have made a temporary state directory. */
+async function instancesBeside(state: string): Promise<string[]> {
+  const isTemporary = basename(state).startsWith(temporaryPrefix());
+  const states = isTemporary ? await temporaryStates(dirname(state)) : [state];
+  const names = await Promise.all(states.map((each) => readdir(each)));
+  return states.flatMap((each, index) => names[index]!.map((name) => join(each, name)));
 }
 
 function takeLock(path: string): number | undefined {
