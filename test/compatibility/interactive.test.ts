@@ -1,6 +1,7 @@
 import type { ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { serveApi, testsCover, UNKNOWN } from "../support/api.ts";
+import { eventually } from "../support/eventually.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -43,7 +44,7 @@ class Conversation {
   }
 
   async hears(text: string | RegExp): Promise<void> {
-    await vi.waitFor(() => expect(this.stdout).toMatch(text), { timeout: 20_000 });
+    await eventually(() => expect(this.stdout).toMatch(text));
   }
 }
 
@@ -154,14 +155,11 @@ describe("a conversation with a command", () => {
     await talk.hears("begun");
     talk.call.cancel();
     expect((await talk.ended).error?.code).toBe(1);
-    await vi.waitFor(
-      async () => {
-        const { stdout } = await api.exec(sandbox, `touch ${file}; wc -l < ${file}; sleep 1; wc -l < ${file}`);
-        const [before, after] = (stdout as string).trim().split("\n");
-        expect(after).toBe(before);
-      },
-      { timeout: 30_000 },
-    );
+    await eventually(async () => {
+      const { stdout } = await api.exec(sandbox, `touch ${file}; wc -l < ${file}; sleep 1; wc -l < ${file}`);
+      const [before, after] = (stdout as string).trim().split("\n");
+      expect(after).toBe(before);
+    });
   });
 });
 

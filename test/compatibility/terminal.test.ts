@@ -1,6 +1,7 @@
 import type { ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { serveApi, testsCover, UNKNOWN } from "../support/api.ts";
+import { eventually } from "../support/eventually.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -47,7 +48,7 @@ class Terminal {
   }
 
   async shows(text: string | RegExp): Promise<void> {
-    await vi.waitFor(() => expect(this.shown).toMatch(text), { timeout: 20_000 });
+    await eventually(() => expect(this.shown).toMatch(text));
   }
 }
 
@@ -97,14 +98,11 @@ describe("a terminal", () => {
     await terminal.shows(/^begun\r?\n/m);
     terminal.cancel();
     expect((await terminal.ended).error?.code).toBe(1);
-    await vi.waitFor(
-      async () => {
-        const { stdout } = await api.exec(sandbox, "wc -l < beats; sleep 1; wc -l < beats");
-        const [before, after] = (stdout as string).trim().split("\n");
-        expect(after).toBe(before);
-      },
-      { timeout: 30_000 },
-    );
+    await eventually(async () => {
+      const { stdout } = await api.exec(sandbox, "wc -l < beats; sleep 1; wc -l < beats");
+      const [before, after] = (stdout as string).trim().split("\n");
+      expect(after).toBe(before);
+    });
   });
 });
 

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { ClientReadableStream, ServiceError } from "@grpc/grpc-js";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Refusal, serveApi, testsCover, UNKNOWN } from "../support/api.ts";
+import { eventually } from "../support/eventually.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -54,7 +55,7 @@ class Watching {
   }
 
   async tells(...expected: string[]): Promise<void> {
-    await vi.waitFor(() => expect(this.told).toEqual(expect.arrayContaining(expected)), { timeout: 20_000 });
+    await eventually(() => expect(this.told).toEqual(expect.arrayContaining(expected)));
   }
 }
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Sandbox } from "agentfense";
 import { expect } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import type { World } from "../support/scenes.ts";
 import type { Case, Step } from "./case.ts";
 import { mismatch } from "./matching.ts";
@@ -35,7 +35,7 @@ async function runStep(
   kept: Map<string, unknown>,
   ground: Ground,
 ): Promise<void> {
-  if (step.do === "eventually") return await eventually(step, place, sandbox);
+  if (step.do === "eventually") return await waitFor(step, place, sandbox);
   const work = (): Promise<unknown> =>
     step.do === "origin"
       ? Promise.resolve(readFiles(ground.directory))
@@ -68,17 +68,13 @@ async function collect(items: AsyncIterable<unknown>): Promise<unknown[]> {
   return collected;
 }
 
-const PATIENCE_MS = 20_000;
-
 /** For what is told a moment later: asks until the answer is as expected. */
-async function eventually({ args = [], expect: expected }: Step, place: string, sandbox: Sandbox): Promise<void> {
+async function waitFor({ args = [], expect: expected }: Step, place: string, sandbox: Sandbox): Promise<void> {
   const [method, ...rest] = args as readonly [string, ...unknown[]];
-  const endsAtMs = Date.now() + PATIENCE_MS;
-  for (;;) {
+  await eventually(async () => {
     const problem = mismatch(await call(sandbox, method, rest), expected);
-    if (problem === undefined || Date.now() > endsAtMs) return expect(problem, place).toBeUndefined();
-    await delay(50);
-  }
+    expect(problem, place).toBeUndefined();
+  });
 }
 
 async function failureOf(work: Promise<unknown>): Promise<unknown> {

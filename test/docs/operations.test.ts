@@ -7,6 +7,7 @@ import { loadConfiguration } from "@agentfense/server/configuration";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { REPOSITORY } from "../../scripts/docs/source.ts";
 import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../support/docker-engine.ts";
+import { eventually } from "../support/eventually.ts";
 import { CLI, TestServer } from "../support/server.ts";
 
 // What docs/operations.md shows: agentfense.service, agentfense.yaml, container.sh and the entry point of Dockerfile.
@@ -69,7 +70,7 @@ describe.skipIf(reason !== undefined)(`the container${reason === undefined ? "" 
         () => true,
         () => false,
       );
-    await expect.poll(answers, { timeout: 60_000 }).toBe(true);
+    await eventually(async () => expect(await answers()).toBe(true));
     const codebase = JSON.parse(await inside("agentfense codebase create demo --json")) as { id: string };
     const made = await inside(`agentfense sandbox create ${codebase.id} --preset full-access --json`);
     const { id } = JSON.parse(made) as { id: string };

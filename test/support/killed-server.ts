@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, watch } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
+import { aWhile, eventually } from "./eventually.ts";
 import { GrpcClient } from "./grpc-client.ts";
 import { TestServer } from "./server.ts";
 
@@ -42,14 +42,14 @@ export class KilledServer implements AsyncDisposable {
       () => false,
     );
     await Promise.race([begun, answer]);
-    await delay(Math.random() * 30);
+    await aWhile(Math.random() * 30);
     await this.#server.stop("SIGKILL");
     const isAcknowledged = await answer;
     this.#grpc[Symbol.dispose]();
     this.#server = await TestServer.start({ directory: this.directory });
     this.#grpc = new GrpcClient(this.#server.grpc);
     const status = async (): Promise<number> => (await fetch(`${this.#server.http}/readyz`)).status;
-    await expect.poll(status, { timeout: 30_000, interval: 50 }).toBe(200);
+    await eventually(async () => expect(await status()).toBe(200));
     return { isAcknowledged };
   }
 

@@ -5,7 +5,8 @@ import { createConnection } from "node:net";
 import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../../test/support/eventually.ts";
 import { call, read } from "./mcp-client.ts";
 import { type Surroundings, start } from "./run-cli.ts";
 import { instanceOf, isMountedBelow, places, processesWith } from "./sandbox-places.ts";
@@ -77,7 +78,7 @@ test("two sessions over HTTP share the sandbox, strangers are refused, and a sig
   await (one.transport as StreamableHTTPClientTransport).terminateSession();
   const mark = `48${Date.now() % 1e6}.5`;
   call(other, "shell", { command: `sleep ${mark}` }).catch(() => {}); // its answer never comes
-  await vi.waitFor(() => expect(processesWith(mark)).not.toEqual([]), 30_000);
+  await eventually(() => expect(processesWith(mark)).not.toEqual([]));
   const instance = instanceOf(child.pid!)!;
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);

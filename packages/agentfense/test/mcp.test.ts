@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { eventually } from "../../../test/support/eventually.ts";
 import { call, read, startMcp } from "./mcp-client.ts";
 import { start } from "./run-cli.ts";
 import { describeForBoth, instanceOf, isMountedBelow, places, processesWith } from "./sandbox-places.ts";
@@ -186,14 +187,12 @@ describe("agentfense mcp", () => {
       params: { name: "shell", arguments: { command: "echo loud; echo louder >&2" } },
     });
     send({ jsonrpc: "2.0", id: 5, method: "tools/call", params: { name: "__proto__", arguments: [] } });
-    await vi.waitFor(
-      () =>
-        expect(
-          answers()
-            .map(({ id }) => id)
-            .toSorted(),
-        ).toEqual([1, 2, 3, 4, 5]),
-      30_000,
+    await eventually(() =>
+      expect(
+        answers()
+          .map(({ id }) => id)
+          .toSorted(),
+      ).toEqual([1, 2, 3, 4, 5]),
     );
     child.stdin!.end();
     expect(await exited).toEqual([0, null]);
@@ -219,14 +218,14 @@ describe("agentfense mcp", () => {
       const command = `trap '' INT TERM; setsid sleep ${mark} & sleep ${mark}`;
       const cancelled = new AbortController();
       const running = call(client, "shell", { command }, cancelled.signal);
-      await vi.waitFor(() => expect(processesWith(mark)).not.toEqual([]), 30_000);
+      await eventually(() => expect(processesWith(mark)).not.toEqual([]));
       cancelled.abort();
       await expect(running).rejects.toThrow();
-      await vi.waitFor(() => expect(processesWith(mark)).toEqual([]), 30_000);
+      await eventually(() => expect(processesWith(mark)).toEqual([]));
       expect(await call(client, "shell", { command: "mkdir -p output/x; echo on" })).toMatchObject({ text: "on" });
 
       call(client, "shell", { command }).catch(() => {}); // its answer never comes
-      await vi.waitFor(() => expect(processesWith(mark)).not.toEqual([]), 30_000);
+      await eventually(() => expect(processesWith(mark)).not.toEqual([]));
       const instance = instanceOf(pid)!;
       if (how === "SIGTERM") kill(how);
       const { code, stderr } = await end();

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
 import { afterEach, describe, expect, test } from "vitest";
+import { eventually } from "../../../test/support/eventually.ts";
 import { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "../src/isolation/index.ts";
 
 const isRoot = process.geteuid?.() === 0;
@@ -79,7 +80,7 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     // Without its epoll descriptor the engine's next wait fails, and the thread with it.
     syscalls.close(epoll!);
     await readFile(join(doomed.mountPoint, "other-file")).catch(() => {});
-    await expect.poll(() => doomed.events.map((event) => event.kind)).toContain("engine_lost");
+    await eventually(() => expect(doomed.events.map((event) => event.kind)).toContain("engine_lost"));
     expect(isMounted(doomed.mountPoint)).toBe(false);
     expect(await readFile(join(other.mountPoint, "file"), "utf8")).toBe("other");
 
@@ -93,9 +94,9 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     const spec = await workspace("content");
     const mount = await host.mount(spec);
     syscalls.umount(spec.mountPoint, syscalls.Mount.DETACH);
-    await expect
-      .poll(() => spec.events)
-      .toEqual([{ kind: "engine_lost", reason: "the workspace was unmounted from outside" }]);
+    await eventually(() =>
+      expect(spec.events).toEqual([{ kind: "engine_lost", reason: "the workspace was unmounted from outside" }]),
+    );
     await expect(mount.updateRules(spec.rules)).rejects.toThrow("not mounted");
     await mount.unmount();
   });

@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { openWorkspace } from "../../support/workspace.ts";
 import { type Caller, outcome, startCaller } from "./caller.ts";
 import { append, EVERYTHING_WRITABLE, read, write } from "./mounted.ts";
@@ -50,7 +51,7 @@ describe("room", () => {
       const { size } = await fs.lstat(path);
       expect(size).toBeLessThanOrEqual(2 * MEBIBYTE);
       expect(size).toBeGreaterThan(MEBIBYTE);
-      await expect.poll(() => workspace.events().map(({ kind }) => kind)).toContain("quota_exceeded");
+      await eventually(() => expect(workspace.events().map(({ kind }) => kind)).toContain("quota_exceeded"));
       await fs.unlink(path);
       expect(await outcome(fill(fs, `${workspace.mountPoint}/again`, MEBIBYTE))).toBe("ok");
     });

@@ -12,6 +12,7 @@ import {
   type SandboxSpec,
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 
 // What every backend does alike. The real ones run the commands; the mock answers them from the script below, so that a
 // promise of this suite is also a promise of the mock.
@@ -590,16 +591,16 @@ export function describeBackend(name: string, options: ContractOptions): void {
           for await (const { kind, path } of changes) told.push(`${kind} ${path}`);
         });
         await sandbox.exec({ command: "mkdir -p output/d/e; echo > output/f; echo more >> output/f; echo > .env" });
-        await expect
-          .poll(() => told, { timeout: 20_000 })
-          .toEqual(
+        await eventually(() =>
+          expect(told).toEqual(
             expect.arrayContaining([
               ...["rename output/d", "rename output/d/e", "rename output/f", "change output/f"],
               ...["rename d", "rename f", "change f"],
             ]),
-          );
+          ),
+        );
         await sandbox.exec({ command: "echo > output/d/e/g" });
-        await expect.poll(() => told, { timeout: 20_000 }).toContain("rename output/d/e/g");
+        await eventually(() => expect(told).toContain("rename output/d/e/g"));
         await sandbox.stop();
         await Promise.all(over);
         expect(told.join()).not.toContain(".env");

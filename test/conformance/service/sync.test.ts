@@ -2,6 +2,7 @@ import { existsSync, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ExecResult } from "../../support/belongings.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type Project, type State, serveProjects, stateOf } from "../../support/project.ts";
 import { rounds } from "../../support/rounds.ts";
 
@@ -24,7 +25,7 @@ async function begun(
   sign: string,
 ): Promise<{ readonly ended: Promise<ExecResult> }> {
   const ended = project.run(id, command);
-  await expect.poll(() => existsSync(join(project.delta(id), sign)), { timeout: 20_000, interval: 20 }).toBe(true);
+  await eventually(() => expect(existsSync(join(project.delta(id), sign))).toBe(true));
   return { ended };
 }
 

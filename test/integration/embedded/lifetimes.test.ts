@@ -4,13 +4,12 @@ import { globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { aWhile, eventually } from "../../support/eventually.ts";
 import { leftovers } from "../../support/leftovers.ts";
 
 const PROGRAM = join(import.meta.dirname, "embedding-program.ts");
 /** For what the kernel and our helpers do after the program's end; far more than they take. */
-const PATIENCE_MS = 20_000;
 
 interface Embedding {
   readonly child: ChildProcess;
@@ -73,9 +72,7 @@ async function expectNothing(embedding: Embedding, except: { readonly controlGro
     const all = remains(embedding);
     return except.controlGroups ? { ...all, controlGroups: [] } : all;
   };
-  const deadline = Date.now() + PATIENCE_MS;
-  while (Date.now() < deadline && JSON.stringify(found()) !== JSON.stringify(NOTHING)) await delay(50);
-  expect(found()).toEqual(NOTHING);
+  await eventually(() => expect(found()).toEqual(NOTHING));
 }
 
 async function exitOf(child: ChildProcess): Promise<number | string> {
@@ -113,7 +110,7 @@ test.each([
 test("a program that is killed leaves no process and no mount; the next one removes its files", async () => {
   const embedding = await start("waits");
   embedding.goOn();
-  await delay(100);
+  await aWhile(100);
   embedding.child.kill("SIGKILL");
   expect(await exitOf(embedding.child)).toBe("SIGKILL");
   await expectNothing(embedding, { controlGroups: true });

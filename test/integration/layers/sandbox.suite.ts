@@ -9,6 +9,7 @@ import {
   type Session,
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 
 const RULES = [
   { pattern: "**/*", permission: "write" },
@@ -115,7 +116,7 @@ export function describeSandboxLayers(name: string): void {
       expect(await readFile(join(lower, "out/deep/file"), "utf8")).toBe("result\n");
       await said(session, "kill %1; wait");
       // Who wrote it is gone; the kernel lets go of the file a moment later.
-      await expect.poll(async () => (await sandbox.discard(undefined)).failed).toEqual([]);
+      await eventually(async () => expect((await sandbox.discard(undefined)).failed).toEqual([]));
       await sandbox.stop();
       expect(await sandbox.settle([{ path: "/nothing", stamp: undefined }])).toEqual([]);
     });

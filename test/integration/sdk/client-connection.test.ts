@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { SandboxClient } from "@agentfense/sdk";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { GuardedServer } from "../../support/owners.ts";
 import { TestServer } from "../../support/server.ts";
 
@@ -157,9 +158,7 @@ describe("a server that goes away", () => {
     const failureOf = (call: Promise<unknown>) => call.then(String, (error: unknown) => error);
     const failures = Promise.all([failureOf(client.exec(id, "touch begun; sleep 1000")), failureOf(stream.next())]);
     // The command has to be on its way before its server ends.
-    await vi.waitUntil(async () => (await client.listDirectory(id, "/")).some(({ name }) => name === "begun"), {
-      timeout: 30_000,
-    });
+    await eventually(async () => (await client.listDirectory(id, "/")).some(({ name }) => name === "begun"));
     await first.stop("SIGKILL");
     const lost = { name: "ConnectionError", code: "CONNECTION_FAILED", retryable: true };
     expect(await failures).toMatchObject([lost, lost]);

@@ -1,5 +1,6 @@
 import { getPreset, type Rule, registerPreset, SandboxClient } from "@agentfense/sdk";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { TestServer } from "../../support/server.ts";
 
 let server: TestServer;
@@ -219,7 +220,7 @@ describe("commands", () => {
       break;
     }
     const silence = "one=$(wc -l < beats); sleep 0.3; other=$(wc -l < beats); [ $one -gt 0 ] && [ $one = $other ]";
-    await vi.waitUntil(async () => (await client.exec(id, silence)).success, { timeout: 30_000 });
+    await eventually(async () => (await client.exec(id, silence)).success);
   });
 
   test("take input while they run", async () => {

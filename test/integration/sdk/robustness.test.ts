@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 import { ConnectionError, Sandbox, type SandboxClient } from "agentfense";
 import { describe, expect, test } from "vitest";
+import { aWhile, eventually } from "../../support/eventually.ts";
 import { rounds } from "../../support/rounds.ts";
 import { setStage, type World } from "../../support/scenes.ts";
 import { TestServer } from "../../support/server.ts";
@@ -20,11 +20,11 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     await using sandbox = await open();
     const controller = new AbortController();
     const running = sandbox.run("sleep 4321 & sleep 4322", { signal: controller.signal });
-    await waitFor(() => countRunning("sleep 432[12]") === 2);
+    await eventually(() => countRunning("sleep 432[12]") === 2);
     const reason = new Error("changed my mind");
     controller.abort(reason);
     await expect(running).rejects.toBe(reason);
-    await waitFor(() => countRunning("sleep 432[12]") === 0);
+    await eventually(() => countRunning("sleep 432[12]") === 0);
   });
 
   test("an abort that came before is heeded", async () => {
@@ -39,10 +39,10 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     await using sandbox = await open();
     const controller = new AbortController();
     const execution = await sandbox.exec("sleep 4323", { signal: controller.signal });
-    await waitFor(() => countRunning("sleep 4323") === 1);
+    await eventually(() => countRunning("sleep 4323") === 1);
     controller.abort();
     await expect(execution.wait()).rejects.toMatchObject({ name: "AbortError" });
-    await waitFor(() => countRunning("sleep 4323") === 0);
+    await eventually(() => countRunning("sleep 4323") === 0);
   });
 
   test("an aborted command of a session leaves the session usable or says that it is closed", async () => {
@@ -52,7 +52,7 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     await expect(session.exec("sleep 4324", { signal: AbortSignal.timeout(300) })).rejects.toMatchObject({
       name: "TimeoutError",
     });
-    await waitFor(() => countRunning("sleep 4324") === 0);
+    await eventually(() => countRunning("sleep 4324") === 0);
     expect((await session.exec("echo $KEPT")).stdout).toBe("yes\n");
   });
 
@@ -62,7 +62,7 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     for await (const event of execution) {
       if (event.kind === "stdout") break;
     }
-    await waitFor(() => countRunning("yes 4326") === 0);
+    await eventually(() => countRunning("yes 4326") === 0);
   });
 
   test("a timeout ends the tree, keeps the output and leaves the sandbox in order", async () => {
@@ -80,7 +80,7 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     let received = (await reader.read()).value?.length ?? 0;
     // Nobody reads for a while: what was sent meanwhile waits in the command, not here.
     const before = memory();
-    await delay(2000);
+    await aWhile(2000);
     expect(memory() - before).toBeLessThan(64 * 1024 * 1024);
     let most = 0;
     for (let reads = 0; ; reads += 1) {
@@ -107,7 +107,7 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     const seen: string[] = [];
     const result = await sandbox.run("for i in 1 2 3; do echo $i; sleep 0.1; done", {
       onStdout: async (text) => {
-        await delay(20);
+        await aWhile(20);
         seen.push(text);
       },
     });
@@ -144,7 +144,7 @@ describe("when the server dies", () => {
       );
       return { name, error, atMs: performance.now() };
     });
-    await delay(500);
+    await aWhile(500);
     await server.stop("SIGKILL");
     const killedAtMs = performance.now();
     for (const { name, error, atMs } of await Promise.all(settled)) {
@@ -166,7 +166,7 @@ describe("when the server dies", () => {
       settings: { server: { grpc_addr: `127.0.0.1:${port}` } },
     });
     expect(second.grpc).toBe(first.grpc);
-    await waitFor(async () => (await sandbox.refresh()).status === "running");
+    await eventually(async () => (await sandbox.refresh()).status === "running");
     expect((await sandbox.run("cat kept.txt")).stdout).toBe("kept\n");
     await sandbox.destroy();
     await sandbox.close();
@@ -188,7 +188,7 @@ describe("when the server dies", () => {
     const outcome = await asked;
     // A start takes about as long as the retries: either is right, a hang or another error is not.
     expect(outcome === sandbox.id || outcome instanceof ConnectionError).toBe(true);
-    await waitFor(async () => (await sandbox.refresh()).status === "running");
+    await eventually(async () => (await sandbox.refresh()).status === "running");
     await sandbox.close();
   });
 
@@ -204,16 +204,16 @@ describe("when the server dies", () => {
       }
     })().catch((error: unknown) => error);
     await sandbox.run("echo 1");
-    await waitFor(() => commands.length === 1);
+    await eventually(() => commands.length === 1);
     await first.stop("SIGKILL");
     await using _second = await TestServer.start({
       directory: first.directory,
       settings: { server: { grpc_addr: `127.0.0.1:${port}` } },
     });
-    await waitFor(async () => (await sandbox.refresh().catch(() => undefined))?.status === "running");
+    await eventually(async () => (await sandbox.refresh().catch(() => undefined))?.status === "running");
     await sandbox.run("echo 2");
     await sandbox.run("echo 3");
-    await waitFor(() => commands.length >= 3);
+    await eventually(() => commands.length >= 3);
     stop.abort();
     await following;
     expect(commands).toEqual(["echo 1", "echo 2", "echo 3"]);
@@ -243,14 +243,4 @@ function countRunning(pattern: string): number {
       return false;
     }
   }).length;
-}
-
-const PATIENCE_MS = 30_000;
-
-async function waitFor(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const endsAtMs = performance.now() + PATIENCE_MS;
-  while (!(await holds())) {
-    if (performance.now() > endsAtMs) throw new Error("it did not come about");
-    await delay(50);
-  }
 }

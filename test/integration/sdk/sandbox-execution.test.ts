@@ -1,5 +1,6 @@
 import { InvalidConfigurationError, Sandbox } from "@agentfense/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { TestServer } from "../../support/server.ts";
 
 let server: TestServer;
@@ -78,7 +79,7 @@ describe("a handle on a running command", () => {
       const { stdout } = await sandbox.run('a=$(cat alive); sleep 0.5; test "$a" = "$(cat alive)" && echo still');
       return stdout === "still\n";
     };
-    await expect.poll(isStill, { timeout: 30_000 }).toBe(true);
+    await eventually(async () => expect(await isStill()).toBe(true));
   });
 
   test("disposing kills", async () => {

@@ -6,6 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { Random } from "../../conformance/model/random.ts";
+import { eventually } from "../../support/eventually.ts";
 import { GrpcClient } from "../../support/grpc-client.ts";
 import { RestClient } from "../../support/rest-client.ts";
 import { rounds } from "../../support/rounds.ts";
@@ -167,7 +168,7 @@ function start(directory: string): Promise<TestServer> {
 }
 
 async function ready(rest: RestClient): Promise<void> {
-  await expect.poll(async () => (await rest.get("/readyz")).status, { timeout: 30_000, interval: 50 }).toBe(200);
+  await eventually(async () => expect((await rest.get("/readyz")).status).toBe(200));
 }
 
 async function commandLine(args: readonly string[]): Promise<string> {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { failureOf, GrpcClient, type Message } from "../../support/grpc-client.ts";
 import { CLI, TestServer } from "../../support/server.ts";
 import { listedManifest, manifestOnDisk, shown } from "./durability/manifest.ts";
@@ -92,7 +93,7 @@ describe.skipIf(reason !== "")(`a server whose disk is full${reason}`, () => {
     for (const [path, content] of Object.entries(files)) {
       expect(String(await client.download(codebaseId, path)), path).toBe(content);
     }
-    await expect.poll(() => readdirSync(join(codebases(), codebaseId, "staging"))).toEqual([]);
+    await eventually(() => expect(readdirSync(join(codebases(), codebaseId, "staging"))).toEqual([]));
   }
 
   test("refuses an upload that does not fit, and the old file stays", async () => {

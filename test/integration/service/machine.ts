@@ -1,11 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { expect } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { leftovers } from "../../support/leftovers.ts";
 import { instanceDirectory } from "../../support/server-process.ts";
-
-const PATIENCE_MS = 20_000;
 
 /** What a server has on this machine besides its files; taken while it lives, for looking afterwards. */
 export interface Footprint {
@@ -39,9 +37,7 @@ export async function expectGone({ directory, processes }: Footprint): Promise<v
       .map(([pid]) => commandOf(pid)),
   });
   const nothing = { mounts: [], controlGroups: [], processes: [], stateEntries: [], directory: false, orphans: [] };
-  const untilMs = Date.now() + PATIENCE_MS;
-  while (Date.now() < untilMs && JSON.stringify(look()) !== JSON.stringify(nothing)) await wait(100);
-  expect(look()).toEqual(nothing);
+  await eventually(() => expect(look()).toEqual(nothing));
 }
 
 function processIds(): number[] {

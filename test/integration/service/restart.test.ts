@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as wait } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { GrpcClient, type Message, type ServiceName } from "../../support/grpc-client.ts";
 import { RestClient } from "../../support/rest-client.ts";
 import { TestServer } from "../../support/server.ts";
@@ -41,7 +42,7 @@ async function startedSandbox(client: GrpcClient, codebaseId: string, request: M
 
 async function ready(server: TestServer): Promise<void> {
   const rest = new RestClient(server.http);
-  await expect.poll(async () => (await rest.get("/readyz")).status, { timeout: 30_000, interval: 50 }).toBe(200);
+  await eventually(async () => expect((await rest.get("/readyz")).status).toBe(200));
 }
 
 describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
@@ -95,7 +96,7 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
     const prompt = new Promise((resolve) => terminal.once("data", resolve));
     terminal.write({ open: { sandbox_id: sandboxId } });
     await Promise.all([talking, prompt, watching]);
-    await expect.poll(() => stagedUploads(directory, codebaseId), { timeout: 20_000 }).toHaveLength(1);
+    await eventually(() => expect(stagedUploads(directory, codebaseId)).toHaveLength(1));
 
     const left = footprint(server.pid);
     const beganAtMs = performance.now();

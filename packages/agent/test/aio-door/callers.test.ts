@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import type { Sandbox } from "agentfense";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { aioDoor } from "../../src/aio-door/door.ts";
 import type { DoorCaller } from "../../src/door.ts";
 import { DoorClient } from "./door-client.ts";
@@ -116,5 +117,5 @@ test("what nobody comes back for is ended", async () => {
   const one = await forgetful.sandbox({}, [{ pattern: "**", permission: "write" }]);
   const client = new DoorClient(forgetful.url(one.id));
   expect((await client.post("shell/exec", { command: "true", id: "s" })).data).toMatchObject({ session_id: "s" });
-  await expect.poll(() => one.client.listSessions(one.id), { timeout: 20_000 }).toEqual([]);
+  await eventually(async () => expect(await one.client.listSessions(one.id)).toEqual([]));
 });

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { DoorClient } from "./door-client.ts";
 import { DoorServer } from "./door-server.ts";
-
-const SETTLE = { timeout: 20_000 };
 
 let server: DoorServer;
 let aio: DoorClient;
@@ -43,7 +42,7 @@ test("a shell command goes on after the wait for it, and can be waited for, view
   expect(quiet).toMatchObject({ status: 409, success: false });
   expect((await aio.post("shell/wait", { id: "slow", seconds: 0.1 })).data).toEqual({ status: "running" });
   expect((await aio.post("shell/write", { id: "slow", input: "text", press_enter: true })).success).toBe(false);
-  await expect.poll(async () => (await aio.post("shell/view", { id: "slow" })).data.output, SETTLE).toBe("begun\n");
+  await eventually(async () => expect((await aio.post("shell/view", { id: "slow" })).data.output).toBe("begun\n"));
   expect((await aio.get("shell/sessions")).data.sessions.slow).toMatchObject({
     current_command: "echo begun; sleep 60",
   });
@@ -121,16 +120,19 @@ test("a bash command in the background is written to, read from where one was, a
   });
   expect(data).toMatchObject({ status: expect.stringMatching(/running/), exit_code: null });
   const ids = { session_id: "b2", command_id: data.command_id };
-  await expect
-    .poll(async () => (await aio.post("bash/output", { ...ids, wait: true })).data.stdout, SETTLE)
-    .toBe("ready\n");
+  await eventually(async () =>
+    expect((await aio.post("bash/output", { ...ids, wait: true })).data.stdout).toBe("ready\n"),
+  );
   expect((await aio.post("bash/write", { ...ids, input: "hello\n" })).success).toBe(true);
   const next = await aio.post("bash/output", { ...ids, offset: 6, wait: true });
   expect(next.data).toMatchObject({ stdout: "got hello\n", offset: 16, command: { status: "running" } });
   await aio.post("bash/write", { ...ids, input: "end\n" });
-  await expect
-    .poll(async () => (await aio.post("bash/output", { ...ids, offset: 16, wait: true })).data, SETTLE)
-    .toMatchObject({ stdout: "got end\n", command: { status: "completed", exit_code: 9 } });
+  await eventually(async () =>
+    expect((await aio.post("bash/output", { ...ids, offset: 16, wait: true })).data).toMatchObject({
+      stdout: "got end\n",
+      command: { status: "completed", exit_code: 9 },
+    }),
+  );
   expect((await aio.post("bash/write", { ...ids, input: "late\n" })).success).toBe(false);
 });
 

@@ -1,5 +1,6 @@
 import type { Sandbox } from "agentfense";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { DoorClient } from "./door-client.ts";
 import { DoorServer } from "./door-server.ts";
 
@@ -255,19 +256,14 @@ test("changes are watched, by asking and by events, and what is hidden is not to
   await sandbox.run("echo 1 > watched.txt; mkdir -p node_modules && echo 1 > node_modules/x; echo 2 > secret-not.txt");
   const seen = new Map<string, string>();
   let cursor = 0;
-  await expect
-    .poll(
-      async () => {
-        const body = JSON.stringify({ cursor, timeout: 5 });
-        const response = await aio.raw(`v1/file/watch/${id}/poll`, { method: "POST", body });
-        const news = (await response.json()) as { cursor: number; events: { relative_path: string; type: string }[] };
-        cursor = news.cursor;
-        for (const { relative_path, type } of news.events) if (!seen.has(relative_path)) seen.set(relative_path, type);
-        return [...seen.keys()];
-      },
-      { timeout: 20_000 },
-    )
-    .toEqual(expect.arrayContaining(["watched.txt", "secret-not.txt"]));
+  await eventually(async () => {
+    const body = JSON.stringify({ cursor, timeout: 5 });
+    const response = await aio.raw(`v1/file/watch/${id}/poll`, { method: "POST", body });
+    const news = (await response.json()) as { cursor: number; events: { relative_path: string; type: string }[] };
+    cursor = news.cursor;
+    for (const { relative_path, type } of news.events) if (!seen.has(relative_path)) seen.set(relative_path, type);
+    expect([...seen.keys()]).toEqual(expect.arrayContaining(["watched.txt", "secret-not.txt"]));
+  });
   expect(seen.get("watched.txt")).toBe("create");
   expect([...seen.keys()].filter((name) => name.startsWith("node_modules"))).toEqual([]);
   const stream = await aio.raw(`v1/file/watch/${id}/events`);

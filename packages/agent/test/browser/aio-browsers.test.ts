@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Sandbox } from "agentfense";
 import { expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { AioBrowsers } from "../../src/browser/aio-browsers.ts";
 import { PAGES } from "./pages.ts";
 import { chromiumProcesses, isAlive } from "./processes.ts";
@@ -35,7 +36,7 @@ test("each sandbox has a browser of its own, until nobody needs it", async () =>
 
     const running = chromiumProcesses();
     await browsers.close();
-    await expect.poll(() => running.filter(isAlive), { timeout: 30_000 }).toEqual([]);
+    await eventually(() => expect(running.filter(isAlive)).toEqual([]));
     await expect(go("file:///workspace/article.html")).rejects.toMatchObject({ status: 503 });
     expect(sandbox.status).toBe("running");
   } finally {

@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { BrowserAction } from "../../src/browser/action.ts";
 import type { BrowserEvent } from "../../src/browser/events.ts";
 import type { BrowserResult } from "../../src/browser/result.ts";
@@ -201,7 +202,7 @@ describe("an external browser", () => {
     const list = () => done({ action: "tabs", params: { op: "list" } });
     await done({ action: "click", params: { selector: "#popup" } });
     const activity = async () => (await list()).tabs?.map(({ active }) => active);
-    await expect.poll(activity, { timeout: 30_000 }).toEqual([true, false]);
+    await eventually(async () => expect(await activity()).toEqual([true, false]));
     await done({ action: "tabs", params: { op: "activate", index: 1 } });
     await done({ action: "wait", params: { state: "load" } });
     expect((await done({ action: "text", params: { selector: "h1" } })).text).toBe("On boxes");
@@ -265,7 +266,7 @@ describe("downloads", () => {
     const before = saved();
     site.seen.length = 0;
     await router.execute({ action: "click", params: { selector: "#file" } });
-    await expect.poll(() => site.seen, { timeout: 30_000 }).toContain("GET /file");
+    await eventually(() => expect(site.seen).toContain("GET /file"));
     await done({ action: "text" });
     expect(saved()).toEqual(before);
   });
@@ -406,7 +407,7 @@ describe("trouble", () => {
     await open("/article");
     const first = chromiumProcesses();
     process.kill(browserProcess(), "SIGKILL");
-    await expect.poll(() => router.route, { timeout: 30_000 }).toBeUndefined();
+    await eventually(() => expect(router.route).toBeUndefined());
     await open("/form");
     expect(chromiumProcesses().filter((one) => first.includes(one))).toEqual([]);
   });
@@ -419,7 +420,7 @@ describe("trouble", () => {
     const busy = router.execute({ action: "wait", params: { ms: 60_000 } });
     await router.close();
     expect(await busy).toMatchObject({ success: false, errorCode: "UNAVAILABLE" });
-    await expect.poll(() => running.filter(isAlive), { timeout: 30_000 }).toEqual([]);
+    await eventually(() => expect(running.filter(isAlive)).toEqual([]));
     expect(await router.execute({ action: "text" })).toMatchObject({ success: false, errorCode: "UNAVAILABLE" });
     expect(chromiumProcesses()).toEqual([]);
     expect(homes.filter((home) => existsSync(home))).toEqual([]);

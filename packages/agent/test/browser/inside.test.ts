@@ -3,6 +3,7 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Sandbox } from "agentfense";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { BrowserAction } from "../../src/browser/action.ts";
 import type { BrowserResult } from "../../src/browser/result.ts";
 import { BrowserRouter } from "../../src/browser/router.ts";
@@ -192,12 +193,12 @@ describe("a browser in a sandbox", () => {
     await open("article.html");
     const first = chromiumProcesses();
     process.kill(browserProcess(), "SIGKILL");
-    await expect.poll(() => router.route, { timeout: 30_000 }).toBeUndefined();
+    await eventually(() => expect(router.route).toBeUndefined());
     await open("article.html");
     const second = chromiumProcesses();
     expect(second.length).toBeGreaterThan(0);
     await router.close();
-    await expect.poll(() => [...first, ...second].filter(isAlive), { timeout: 30_000 }).toEqual([]);
+    await eventually(() => expect([...first, ...second].filter(isAlive)).toEqual([]));
   });
 });
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { ConfirmationBroker } from "../../src/confirmation/broker.ts";
 import type { ReviewEvent } from "../../src/confirmation/client/pending-list.ts";
 import { RemoteConfirmationService } from "../../src/confirmation/client/remote-service.ts";
@@ -12,7 +13,7 @@ import { ConfirmationReviewer } from "../../src/confirmation/client/reviewer.ts"
 import { type ConfirmationDoorOptions, confirmationDoor } from "../../src/confirmation/door/door.ts";
 import { isApproval, requestHash } from "../../src/confirmation/hash.ts";
 import { requestText } from "../../src/confirmation/protocol.ts";
-import { DoorHost, expiringIn, request, until } from "./support.ts";
+import { DoorHost, expiringIn, request } from "./support.ts";
 
 const ALICE = { ownerId: "alice" };
 
@@ -63,7 +64,7 @@ test("a service in one process asks, a reviewer in another answers", async () =>
   expect(isApproval(approved, good)).toBe(true);
   expect(isApproval(approved, bad)).toBe(false);
   expect(denied.decision).toBe("denied");
-  await until(() => stage.host.connections === 1);
+  await eventually(() => stage.host.connections === 1);
 });
 
 test("two reviewers: the second is refused, both see the end", async () => {
@@ -73,14 +74,14 @@ test("two reviewers: the second is refused, both see the end", async () => {
   const events: ReviewEvent[] = [];
   second.subscribe((event) => events.push(event));
   const asking = stage.broker.request(request(), ALICE);
-  await until(() => first.pending.length === 1 && second.pending.length === 1);
+  await eventually(() => first.pending.length === 1 && second.pending.length === 1);
   const { id } = first.pending[0]!;
   const outcomes = await Promise.all([first.answer(id, true), second.answer(id, false)]);
   expect(outcomes.map(({ accepted }) => accepted).toSorted()).toEqual([false, true]);
   expect(outcomes).toContainEqual({ accepted: false, reason: "already_answered" });
   const { decision } = await asking;
   expect(decision).toBe(outcomes[0]!.accepted ? "approved" : "denied");
-  await until(() => events.length === 2);
+  await eventually(() => events.length === 2);
   expect(events[1]).toMatchObject({ type: "resolved", id, resolution: { decision } });
   expect(await second.answer(id, true)).toEqual({ accepted: false, reason: "unknown" });
 });
@@ -94,16 +95,16 @@ test("after a lost connection a reviewer sees what is pending, what is new, and 
     events.push(`${event.type} ${what}`);
   });
   const [stays] = ["stays", "goes"].map((action) => stage.broker.request(request({ action }), ALICE));
-  await until(() => events.length === 2);
+  await eventually(() => events.length === 2);
   stage.host.cutConnections();
-  await until(() => reviewer.mayAnswer === undefined);
+  await eventually(() => reviewer.mayAnswer === undefined);
   const { id } = reviewer.pending[0]!;
   expect(await reviewer.answer(id, true)).toEqual({ accepted: false, reason: "disconnected" });
   const goes = stage.broker.pending(ALICE)[1]!;
   stage.broker.answer({ id: goes.id, hash: goes.hash, approve: false }, ALICE);
   const comes = stage.broker.request(request({ action: "comes" }), ALICE);
 
-  await until(() => events.length === 4);
+  await eventually(() => events.length === 4);
   expect(events).toEqual(["requested stays", "requested goes", "requested comes", "resolved undefined"]);
   expect(reviewer.pending.map((pending) => pending.request.action)).toEqual(["stays", "comes"]);
   for (const pending of reviewer.pending) {
@@ -120,15 +121,15 @@ test("iteration gives each request once, also over connections, and ends with cl
     for await (const { request: asked } of reviewer) seen.push(asked.action);
   })();
   void stage.broker.request(request({ action: "first" }), ALICE);
-  await until(() => seen.length === 1);
+  await eventually(() => seen.length === 1);
   stage.host.cutConnections();
-  await until(() => reviewer.mayAnswer === undefined);
+  await eventually(() => reviewer.mayAnswer === undefined);
   void stage.broker.request(request({ action: "second" }), ALICE);
-  await until(() => seen.length === 2);
+  await eventually(() => seen.length === 2);
   await reviewer.close();
   await watching;
   expect(seen).toEqual(["first", "second"]);
-  await until(() => stage.host.connections === 0);
+  await eventually(() => stage.host.connections === 0);
 });
 
 test("closing ends the iteration, whatever is still pending", async () => {
@@ -175,7 +176,7 @@ test("a watcher's answer is refused", async () => {
   await using watcher = await connectTo(stage, "alice-reads");
   expect(watcher.mayAnswer).toBe(false);
   void stage.broker.request(request(), ALICE);
-  await until(() => watcher.pending.length === 1);
+  await eventually(() => watcher.pending.length === 1);
   expect(await watcher.answer(watcher.pending[0]!.id, true)).toEqual({ accepted: false, reason: "not_allowed" });
 });
 
@@ -183,10 +184,10 @@ test("a service whose connection is lost asks the same again", async () => {
   await using stage = await scene();
   const asked = request();
   const asking = new RemoteConfirmationService({ endpoint: stage.endpoint, apiKey: "alice-key" }).request(asked);
-  await until(() => stage.broker.pending(ALICE).length === 1);
+  await eventually(() => stage.broker.pending(ALICE).length === 1);
   const before = stage.broker.pending(ALICE)[0]!;
   stage.host.cutConnections();
-  await until(() => {
+  await eventually(() => {
     const [now] = stage.broker.pending(ALICE);
     return now !== undefined && now.id !== before.id;
   });
@@ -211,7 +212,7 @@ test("a service denies when it is not let in, and times out when nobody is there
   });
   expect((await ask("http://127.0.0.1:1", "alice-key", 300)).decision).toBe("timed_out");
   expect((await ask(stage.endpoint, "alice-key", 300)).decision).toBe("timed_out");
-  await until(() => stage.host.connections === 0);
+  await eventually(() => stage.host.connections === 0);
 });
 
 test("a service that asks no longer withdraws", async () => {
@@ -219,10 +220,10 @@ test("a service that asks no longer withdraws", async () => {
   const controller = new AbortController();
   const service = new RemoteConfirmationService({ endpoint: stage.endpoint, apiKey: "alice-key" });
   const asking = service.request(request(), { signal: controller.signal });
-  await until(() => stage.broker.pending(ALICE).length === 1);
+  await eventually(() => stage.broker.pending(ALICE).length === 1);
   controller.abort(new Error("gone"));
   await expect(asking).rejects.toThrow("gone");
-  await until(() => stage.broker.pending(ALICE).length === 0);
+  await eventually(() => stage.broker.pending(ALICE).length === 0);
 });
 
 test("what is too large to be asked is denied", async () => {
@@ -260,7 +261,7 @@ test("an encrypted endpoint: its certificate has to be vouched for", async () =>
     await using reviewer = await ConfirmationReviewer.connect(vouched);
     const asked = request();
     const asking = new RemoteConfirmationService(vouched).request(asked);
-    await until(() => reviewer.pending.length === 1);
+    await eventually(() => reviewer.pending.length === 1);
     await reviewer.answer(reviewer.pending[0]!.id, true);
     expect(isApproval(await asking, asked)).toBe(true);
   } finally {
@@ -331,5 +332,5 @@ test("a server that falls silent is left", async () => {
     socket.send(JSON.stringify({ type: "pending", requests: [], complete: true }));
   });
   await using _reviewer = await ConfirmationReviewer.connect(server);
-  await until(() => connections === 2);
+  await eventually(() => connections === 2);
 });

@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { ConfirmationBroker, type ConfirmationBrokerOptions } from "../../src/confirmation/broker.ts";
 import { type ConfirmationDoorOptions, confirmationDoor } from "../../src/confirmation/door/door.ts";
 import { isApproval, requestHash } from "../../src/confirmation/hash.ts";
 import { requestText } from "../../src/confirmation/protocol.ts";
-import { CALLERS, DoorHost, expiringIn, RawPeer, request, until } from "./support.ts";
+import { CALLERS, DoorHost, expiringIn, RawPeer, request } from "./support.ts";
 
 interface Scene extends AsyncDisposable {
   readonly broker: ConfirmationBroker;
@@ -74,7 +75,7 @@ test("two reviewers race: exactly one is accepted, both are told", async () => {
     for (const peer of [first, second]) {
       await peer.next("requested");
       await peer.next("resolved");
-      await until(() => peer.received.at(-1)?.type.startsWith("answer_") ?? false);
+      await eventually(() => peer.received.at(-1)?.type.startsWith("answer_") ?? false);
       const { type, reason } = await peer.next(peer.received.at(-1)!.type);
       outcomes.push(type === "answer_accepted" ? "accepted" : String(reason));
     }
@@ -135,7 +136,7 @@ test("who connects sees what is pending, in parts where it is much", async () =>
   }
   void stage.broker.request(request(), { ownerId: "mallory" });
   using reviewer = await RawPeer.reviewer(stage.host);
-  await until(() => reviewer.received.at(-1)?.complete === true);
+  await eventually(() => reviewer.received.at(-1)?.complete === true);
   const parts = reviewer.received.slice(1) as unknown as { requests: { request: { action: string } }[] }[];
   expect(parts.length).toBeGreaterThan(1);
   expect(parts.flatMap(({ requests }) => requests.map((each) => each.request.action))).toEqual([
@@ -193,7 +194,7 @@ test("owners see their own, administrators all", async () => {
   expect(stage.broker.pending(ALICE)).toHaveLength(1);
   admin.send({ type: "answer", id, hash, approve: true });
   expect((await asking).reviewer).toBe("k-admin");
-  await until(() => alice.received.some(({ type }) => type === "resolved"));
+  await eventually(() => alice.received.some(({ type }) => type === "resolved"));
   expect(mallory.received.map(({ type }) => type)).toEqual(["welcome", "pending", "answer_refused"]);
 });
 
@@ -227,13 +228,13 @@ test.each([
     using requester = await RawPeer.open(stage.host);
     requester.send({ type: "hello", role: "requester" });
     requester.send({ type: "request", ref: "1", request: requestText(request()) });
-    await until(() => stage.broker.pending(ALICE).length === 1);
+    await eventually(() => stage.broker.pending(ALICE).length === 1);
     const { id, hash } = stage.broker.pending(ALICE)[0]!;
     const seen: string[] = [];
     for (const key of ["alice-key", "alice-second", "admin-key"].slice(0, outcomes.length)) {
       using reviewer = await RawPeer.reviewer(stage.host, { key });
       reviewer.send({ type: "answer", id, hash, approve: true });
-      await until(() => reviewer.received.at(-1)?.type.startsWith("answer_") ?? false);
+      await eventually(() => reviewer.received.at(-1)?.type.startsWith("answer_") ?? false);
       const reply = reviewer.received.at(-1)!;
       seen.push(String(reply.reason ?? reply.type));
     }
@@ -340,7 +341,7 @@ test.each([
   for (const message of [messages].flat()) peer.send(message);
   expect(await peer.closed()).toBe(1008);
   expect(peer.received.at(-1)?.type).toBe("error");
-  await until(() => stage.host.connections === 0);
+  await eventually(() => stage.host.connections === 0);
   expect(stage.broker.pending({ ownerId: undefined })).toEqual([]);
 });
 
@@ -378,7 +379,7 @@ test("who does not answer the heartbeat is dropped, who does stays", async () =>
   alive.socket.on("ping", () => {
     pings += 1;
   });
-  await until(() => pings >= 2);
+  await eventually(() => pings >= 2);
   expect(alive.closeCode).toBeUndefined();
 });
 
@@ -398,7 +399,7 @@ test("who does not read is dropped at a bound, and the others are served", async
     await asking.catch(() => {});
     sent += 1;
     // Those who read have read it.
-    await until(() => reading.received.filter(({ type }) => type === "resolved").length === sent);
+    await eventually(() => reading.received.filter(({ type }) => type === "resolved").length === sent);
   }
   expect(stage.host.connections).toBe(1);
   expect(reading.closeCode).toBeUndefined();
@@ -422,7 +423,7 @@ test("a door that closes says goodbye, also to those who do not answer, and lets
   using requester = await RawPeer.open(stage.host);
   requester.send({ type: "hello", role: "requester" });
   requester.send({ type: "request", ref: "1", request: requestText(request()) });
-  await until(() => stage.broker.pending(ALICE).length === 1);
+  await eventually(() => stage.broker.pending(ALICE).length === 1);
   const own = stage.broker.request(request(), ALICE);
   await stage.closeDoor();
   expect(await polite.closed()).toBe(1001);

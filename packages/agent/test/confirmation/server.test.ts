@@ -7,12 +7,13 @@ import { openServer, type RunningServer } from "@agentfense/server";
 import { loadConfiguration } from "@agentfense/server/configuration";
 import { type Keys, openKeys, openSqliteStore } from "@agentfense/server/runtime";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { ConfirmationBroker } from "../../src/confirmation/broker.ts";
 import { RemoteConfirmationService } from "../../src/confirmation/client/remote-service.ts";
 import { ConfirmationReviewer } from "../../src/confirmation/client/reviewer.ts";
 import { confirmationDoor } from "../../src/confirmation/door/door.ts";
 import { isApproval } from "../../src/confirmation/hash.ts";
-import { RawPeer, request, until } from "./support.ts";
+import { RawPeer, request } from "./support.ts";
 
 // The door at a real server: what it relies upon is there.
 
@@ -76,14 +77,14 @@ test("an agent asks, a person answers, each with a key of the same owner", async
   await using operator = await ConfirmationReviewer.connect({ endpoint, apiKey: admin.secret });
   const asked = request();
   const asking = new RemoteConfirmationService({ endpoint, apiKey: agent.secret }).request(asked);
-  await until(() => reviewer.pending.length === 1 && operator.pending.length === 1);
+  await eventually(() => reviewer.pending.length === 1 && operator.pending.length === 1);
   expect(operator.pending[0]).toMatchObject({ ownerId: "alice", request: asked });
   expect(stranger.pending).toEqual([]);
   expect(await reviewer.answer(reviewer.pending[0]!.id, true)).toEqual({ accepted: true });
   const answer = await asking;
   expect(answer.reviewer).toBe(`${alice.id} (Alice)`);
   expect(isApproval(answer, asked)).toBe(true);
-  await until(() => operator.pending.length === 0);
+  await eventually(() => operator.pending.length === 0);
 });
 
 test("a wrong key, and none, are not let in", async () => {
@@ -128,10 +129,10 @@ test("a revoked key loses its connection, and what it asked is withdrawn", async
   using requester = await open({ id: key.id, secret });
   requester.send({ type: "hello", role: "requester" });
   requester.send({ type: "request", ref: "1", request: { ...request(), expiresAt: "2100-01-01T00:00:00.000Z" } });
-  await until(() => broker.pending({ ownerId: "alice" }).length === 1);
+  await eventually(() => broker.pending({ ownerId: "alice" }).length === 1);
   await keys.revoke(key.id);
   expect(await requester.closed()).toBe(1006);
-  await until(() => broker.pending({ ownerId: "alice" }).length === 0);
+  await eventually(() => broker.pending({ ownerId: "alice" }).length === 0);
 });
 
 test("without an upgrade the answer is a hint, over both versions of HTTP", async () => {

@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocket } from "ws";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { ConfirmationRequest } from "../../src/confirmation/confirmation.ts";
 import type { Door, DoorCall, DoorCaller } from "../../src/door.ts";
 
@@ -21,15 +22,6 @@ export function request(overrides: Partial<ConfirmationRequest> = {}): Confirmat
 
 export function expiringIn(ms: number): ConfirmationRequest {
   return request({ expiresAt: new Date(Date.now() + ms) });
-}
-
-/** Waits until it holds, as long as a loaded machine may need. */
-export async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`never came true: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 /** Who has which key. */
@@ -172,7 +164,7 @@ export class RawPeer implements Disposable {
 
   /** The next message, which has to be of this type. */
   async next(type: string): Promise<Text> {
-    await until(() => this.received.length > this.#taken || this.closeCode !== undefined);
+    await eventually(() => this.received.length > this.#taken || this.closeCode !== undefined);
     const message = this.received[this.#taken];
     if (message?.type !== type) throw new Error(`not ${type}: ${JSON.stringify(message)}, closed ${this.closeCode}`);
     this.#taken += 1;
@@ -180,7 +172,7 @@ export class RawPeer implements Disposable {
   }
 
   async closed(): Promise<number> {
-    await until(() => this.closeCode !== undefined);
+    await eventually(() => this.closeCode !== undefined);
     return this.closeCode!;
   }
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "./support.ts";
+import { eventually } from "../../../../test/support/eventually.ts";
 
 test("at a real terminal: what was typed before the question does not count, what is typed then does", async () => {
   const program = `${process.execPath} ${join(import.meta.dirname, "ask-at-terminal.ts")}`;
@@ -15,11 +15,11 @@ test("at a real terminal: what was typed before the question does not count, wha
   try {
     child.stdin.write("yes\n");
     const questions = (): number => screen.split("=== type yes").length - 1;
-    await until(() => questions() === 1);
+    await eventually(() => questions() === 1);
     expect(screen).not.toContain("decided");
     expect(screen).toContain("     1 | echo <U+001B>[2J<U+202E>");
     child.stdin.write("no\n");
-    await until(() => questions() === 2);
+    await eventually(() => questions() === 2);
     child.stdin.write("yes\n");
     // It ends by itself: nothing keeps reading.
     const [code] = await once(child, "close");

@@ -1,9 +1,10 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { isApproval } from "../../src/confirmation/hash.ts";
 import { TerminalConfirmationService } from "../../src/confirmation/terminal/terminal.ts";
 import { visible } from "../../src/confirmation/terminal/visible.ts";
-import { expiringIn, request, until } from "./support.ts";
+import { expiringIn, request } from "./support.ts";
 
 const QUESTION = "type yes to approve";
 
@@ -19,7 +20,7 @@ function terminal({ isTTY = true, rows = 200, columns = 100 } = {}) {
     input,
     output,
     screen: () => screen,
-    shows: (text: string, times = 1) => until(() => screen.split(text).length > times),
+    shows: (text: string, times = 1) => eventually(() => screen.split(text).length > times),
   };
 }
 
@@ -104,11 +105,11 @@ test("too late is denied; the next question is asked, and nothing keeps listenin
   controller.abort(new Error("gone"));
   await expect(aborted).rejects.toThrow("gone");
   const asking = service.request(request({ action: "last" }));
-  await until(() => screen().split("last").at(1)?.includes(QUESTION) ?? false);
+  await eventually(() => screen().split("last").at(1)?.includes(QUESTION) ?? false);
   input.end("no\n");
   expect((await asking).decision).toBe("denied");
   expect(input.listenerCount("data") + input.listenerCount("error")).toBe(0);
-  await until(() => output.listenerCount("error") === 0);
+  await eventually(() => output.listenerCount("error") === 0);
 });
 
 test("long code is approved only after its last page", async () => {

@@ -4,7 +4,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { ExecutorError } from "../../src/errors.ts";
 import type { ExecutionTask, Executor } from "../../src/executors/executor.ts";
 import type { ExecutionOutcome, Language, SandboxType } from "../../src/types.ts";
@@ -28,7 +29,6 @@ const GREETINGS: Readonly<Record<Language, string>> = {
   bash: "[[ bash == b* ]] && echo hello from bash",
   command: "echo hello from COMMAND | tr A-Z a-z",
 };
-const SETTLE = { timeout: 20_000, interval: 50 };
 
 /** What every executor promises. Python is spoken by all of them. */
 export function describeExecutor(name: string, subject: ExecutorSubject): void {
@@ -210,7 +210,7 @@ export function describeExecutor(name: string, subject: ExecutorSubject): void {
       const outcome = await run(`${spawnSleepers(mark)}\nimport time; time.sleep(600)`, { timeoutMs: 5_000 });
       expect(outcome).toMatchObject({ timedOut: true, stdout: "begun\n" });
       expect(outcome.exitCode).not.toBe(0);
-      await vi.waitFor(async () => expect(await processesWith(mark)).toEqual([]), SETTLE);
+      await eventually(async () => expect(await processesWith(mark)).toEqual([]));
     });
 
     promise("aborting throws the reason, and all of the tree is dead", async () => {
@@ -219,10 +219,10 @@ export function describeExecutor(name: string, subject: ExecutorSubject): void {
       const reason = new Error("no longer wanted");
       const running = run(`${spawnSleepers(mark)}\nimport time; time.sleep(600)`, {}, leaving.signal);
       const thrown = running.catch((error: unknown) => error);
-      await vi.waitFor(async () => expect(await processesWith(mark)).not.toEqual([]), SETTLE);
+      await eventually(async () => expect(await processesWith(mark)).not.toEqual([]));
       leaving.abort(reason);
       expect(await thrown).toBe(reason);
-      await vi.waitFor(async () => expect(await processesWith(mark)).toEqual([]), SETTLE);
+      await eventually(async () => expect(await processesWith(mark)).toEqual([]));
     });
 
     promise("what is aborted before it began is not begun", async () => {
@@ -287,10 +287,10 @@ export function describeExecutor(name: string, subject: ExecutorSubject): void {
       const mark = sleepMark();
       const code = `${spawnSleepers(mark)}\nimport time; time.sleep(600)`;
       const running = other.execute(taskOf(type, { code })).catch((error: unknown) => error);
-      await vi.waitFor(async () => expect(await processesWith(mark)).not.toEqual([]), SETTLE);
+      await eventually(async () => expect(await processesWith(mark)).not.toEqual([]));
       await other[Symbol.asyncDispose]();
       expect(await running).toBeInstanceOf(ExecutorError);
-      await vi.waitFor(async () => expect(await processesWith(mark)).toEqual([]), SETTLE);
+      await eventually(async () => expect(await processesWith(mark)).toEqual([]));
     });
 
     if (!isolates) return;

@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { ExecutionTask } from "../../src/executors/executor.ts";
 import { SubprocessExecutor } from "../../src/executors/subprocess/subprocess-executor.ts";
 import { RISK_LEVELS } from "../../src/types.ts";
@@ -142,7 +143,7 @@ quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subproc
 print(subprocess.Popen(['sleep', '600'], start_new_session=True, **quiet).pid)`;
     const { exitCode, stdout } = await executor.execute({ ...SAFE, code });
     expect(exitCode).toBe(0);
-    await vi.waitFor(() => expect(isAlive(Number(stdout))).toBe(false), { timeout: 20_000 });
+    await eventually(() => expect(isAlive(Number(stdout))).toBe(false));
   });
 
   test.skipIf(!isRoot)("one that got away does not hold up the end", async () => {

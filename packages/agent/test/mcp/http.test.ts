@@ -1,5 +1,6 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { requestHash } from "../../src/confirmation/hash.ts";
 import { ClientConfirmationService, MCP_APPROVALS, type McpApproval } from "../../src/mcp/client-confirmation.ts";
 import { mcpHttpHandler } from "../../src/mcp/http.ts";
@@ -114,14 +115,17 @@ describe("sessions", () => {
   });
 
   test("one that nobody uses ends, one with an open stream does not", async () => {
-    const handler = handlerFor({ world: (await fileWorld()).world, idleMs: 100 });
+    const handler = handlerFor({ world: (await fileWorld()).world, idleMs: 100, maxSessions: 2 });
     const listening = await connect(handler); // the client keeps a stream open
     const response = await handler(request({ body: JSON.stringify(INITIALIZE) }));
     await response.text();
     const id = response.headers.get("mcp-session-id")!;
     const ping = () => handler(request({ headers: { "mcp-session-id": id }, body: '{"jsonrpc":"2.0","method":"x"}' }));
-    // Asking would keep it alive, so wait for longer than it lives in between.
-    await vi.waitFor(async () => expect((await ping()).status).toBe(404), { timeout: 20_000, interval: 400 });
+    // Asking it would keep it alive, so what is asked is whether there is room for another.
+    await eventually(async () =>
+      expect((await handler(request({ body: JSON.stringify(INITIALIZE) }))).status).toBe(200),
+    );
+    expect((await ping()).status).toBe(404);
     expect((await listening.listTools()).tools).toHaveLength(7);
   });
 
@@ -242,7 +246,7 @@ test("cancelling a call aborts it, and so does the end of the handler", async ()
   const firstSignal = await began[0]!.promise;
   cancelled.abort();
   await expect(first).rejects.toThrow();
-  await vi.waitFor(() => expect(firstSignal.aborted).toBe(true), 20_000);
+  await eventually(() => expect(firstSignal.aborted).toBe(true));
 
   const second = call(client, "browser_wait", { ms: 1 });
   second.catch(() => {});
@@ -259,7 +263,7 @@ test("a client has no more than 32 calls at a time", async () => {
   const calls = Array.from({ length: 40 }, () => call(client, "browser_wait", { ms: 1 }));
   const refused: string[] = [];
   for (const each of calls) void each.then(({ text, isError }) => isError && refused.push(text));
-  await vi.waitFor(() => expect(refused).toHaveLength(8), 20_000);
+  await eventually(() => expect(refused).toHaveLength(8));
   expect(new Set(refused)).toEqual(new Set(["more than 32 calls at a time"]));
   resolve();
   expect((await Promise.all(calls)).filter(({ isError }) => !isError)).toHaveLength(32);

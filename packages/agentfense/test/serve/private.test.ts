@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { SandboxClient } from "@agentfense/sdk";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { PrivateHome, readPrivateConfiguration } from "../../src/serve/private.ts";
 import { agentfense, scratch, start } from "../run-cli.ts";
 
@@ -93,13 +94,13 @@ describe("serve --private", () => {
     await client.startSandbox(id);
     const command = `sleep ${1_000_000 + process.pid}`;
     const lost = expect(client.exec(id, command)).rejects.toMatchObject({ name: "ConnectionError" });
-    await expect.poll(() => processesThatRun(command), { timeout: 20_000 }).toHaveLength(1);
+    await eventually(() => expect(processesThatRun(command)).toHaveLength(1));
     const instance = instanceOf(pid);
     expect(readFileSync("/proc/self/mounts", "utf8")).toContain(instance);
 
     program.kill("SIGKILL");
     await lost;
-    await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 20_000 }).toBe(false);
+    await eventually(() => expect(existsSync(`/proc/${pid}`)).toBe(false));
     expect(readFileSync("/proc/self/mounts", "utf8")).not.toContain(instance);
     expect(existsSync(instance)).toBe(false);
     expect(processesThatRun(command)).toEqual([]);

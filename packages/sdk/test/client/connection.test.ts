@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { startScripted } from "../../../../test/support/scripted-server.ts";
 import { SandboxClient } from "../../src/client/client.ts";
 import { RemoteEngine } from "../../src/remote/engine.ts";
@@ -90,7 +91,7 @@ test("one signal for many calls at once is nothing to warn about", async () => {
   });
   const abort = new AbortController();
   const calls = Array.from({ length: 50 }, () => rejection(client.getSandbox("sb_1", { signal: abort.signal })));
-  await vi.waitUntil(() => waiting === 50, { timeout: 30_000 });
+  await eventually(() => waiting === 50);
   abort.abort();
   for (const reason of await Promise.all(calls)) expect(reason).toBe(abort.signal.reason);
   await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { SandboxClient } from "../../src/client/client.ts";
 import { clientOf, rejection } from "./calls.ts";
 
@@ -28,7 +29,7 @@ describe("a stream that is left", () => {
       expect(event).toEqual(LINE);
       break;
     }
-    await vi.waitUntil(() => ended.aborted, { timeout: 20_000 });
+    await eventually(() => ended.aborted);
   });
 
   test("while the next item is waited for, ends at once and quietly", async () => {
@@ -39,7 +40,7 @@ describe("a stream that is left", () => {
     const next = events.next();
     expect(await events.return()).toEqual({ done: true, value: undefined });
     expect(await rejectedOrDone(next)).toBe("done");
-    await vi.waitUntil(() => ended.aborted, { timeout: 20_000 });
+    await eventually(() => ended.aborted);
   });
 
   test("by a signal, throws the signal's reason", async () => {
@@ -52,7 +53,7 @@ describe("a stream that is left", () => {
     abort.abort();
     expect(await next).toBe(abort.signal.reason);
     expect(abort.signal.reason).toMatchObject({ name: "AbortError" });
-    await vi.waitUntil(() => ended.aborted, { timeout: 20_000 });
+    await eventually(() => ended.aborted);
   });
 
   test("by nobody, when the client is closed", async () => {
@@ -159,7 +160,7 @@ describe("input while a command runs", () => {
     const events = client.execInteractive("sb_1", "true", { stdin });
     expect(await events.next()).toMatchObject({ value: { kind: "exit", end: { exitCode: 3 } } });
     expect(await events.next()).toEqual({ done: true, value: undefined });
-    await vi.waitUntil(() => released, { timeout: 20_000 });
+    await eventually(() => released);
   });
 });
 
@@ -182,7 +183,7 @@ test("an abort ends a call that waits, and one that has not begun", async () => 
   const { client } = await clientOf({ sandboxes: { getSandbox } });
   const abort = new AbortController();
   const call = rejection(client.getSandbox("sb_1", { signal: abort.signal }));
-  await vi.waitUntil(() => asked === 1, { timeout: 20_000 });
+  await eventually(() => asked === 1);
   const reason = { why: "enough" };
   abort.abort(reason);
   expect(await call).toBe(reason);

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { Change, FileDiff } from "../../src/model/records.ts";
-import { codeOf, eventually, type Opened, openMock } from "./support.ts";
+import { codeOf, type Opened, openMock } from "./support.ts";
 
 const FULL = [{ pattern: "**/*", permission: "write" }] as const;
 

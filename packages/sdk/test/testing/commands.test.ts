@@ -1,9 +1,10 @@
 import { expect, test, vi } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { CommandTimeoutError } from "../../src/errors.ts";
 import type { CommandEvent } from "../../src/model/records.ts";
 import { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { MockEngine } from "../../src/testing/index.ts";
-import { begun, codeOf, eventually, openMock, text } from "./support.ts";
+import { begun, codeOf, openMock, text } from "./support.ts";
 
 async function eventsOf(
   events: AsyncIterable<CommandEvent>,

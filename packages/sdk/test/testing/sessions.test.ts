@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { CommandEvent } from "../../src/model/records.ts";
-import { begun, codeOf, eventually, type Opened, openMock, text } from "./support.ts";
+import { begun, codeOf, type Opened, openMock, text } from "./support.ts";
 
 async function run({ client }: Opened, sessionId: string, command: string): Promise<string> {
   const { stdout, stderr } = await client.sessionExec(sessionId, command);

@@ -1,5 +1,6 @@
 import type { Rule } from "@agentfense/permission";
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { SandboxClient } from "../../src/client/client.ts";
 import type { SandboxOptions } from "../../src/model/options.ts";
 import { MockEngine, type MockFileMap } from "../../src/testing/index.ts";
@@ -62,11 +63,6 @@ export async function codeOf(call: Promise<unknown>): Promise<string> {
 
 export function text(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("utf8");
-}
-
-/** For what is so a moment later, also on a slow machine. */
-export async function eventually(check: () => unknown): Promise<void> {
-  await vi.waitFor(check, { timeout: 20_000 });
 }
 
 /** Waits until so many commands were begun. */

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { verifyAudit } from "../../src/runtime/audit/verify.ts";
 import { SERVER } from "../../src/runtime/caller.ts";
 import type { EventDraft, MetadataStore } from "../../src/runtime/store/store.ts";
@@ -198,7 +199,7 @@ test("a store that fails is told to the log, and asked again", async () => {
   const { audit, lines } = testAudit(held);
   audit.record({ type: "a" });
   const flushed = audit.flush();
-  await expect.poll(() => batches.length).toBe(1);
+  await eventually(() => expect(batches.length).toBe(1));
   letGo(new Error("disk full"));
   await expect(flushed).rejects.toThrow("disk full");
   expect(lines.at(-1)).toMatchObject({ level: "error", msg: "audit_store_failed", error: "disk full" });

@@ -4,7 +4,8 @@ import { SystemService } from "@agentfense/protocol/system";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, test } from "vitest";
-import { eventually, openTestService } from "./fixture.ts";
+import { eventually } from "../../../../test/support/eventually.ts";
+import { openTestService } from "./fixture.ts";
 
 async function codeOf(call: Promise<unknown>): Promise<string> {
   return await call.then(

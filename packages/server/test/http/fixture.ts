@@ -235,11 +235,3 @@ export async function rawHttp(address: string, bytes: string, waitMs = 2_000): P
   socket.destroy();
   return Buffer.concat(chunks).toString("latin1");
 }
-
-export async function eventually(check: () => boolean, waitMs = 20_000): Promise<void> {
-  const endsAt = performance.now() + waitMs;
-  while (!check()) {
-    if (performance.now() > endsAt) throw new Error(`did not come true within ${waitMs} ms: ${check}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

@@ -3,8 +3,9 @@ import { connect, type Socket } from "node:net";
 import { SystemService } from "@agentfense/protocol/system";
 import { createClient } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { Door } from "../../src/service/http/doors.ts";
-import { eventually, openTestService, type TestService, USER } from "./fixture.ts";
+import { openTestService, type TestService, USER } from "./fixture.ts";
 
 /** Tells who asks, as the door and as a call through it know him; a WebSocket of it says the same, then echoes. */
 class SampleDoor implements Door {

@@ -2,16 +2,8 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import * as grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  bearer,
-  eventually,
-  grpcClient,
-  metadata,
-  openTestService,
-  READER,
-  type TestService,
-  unary,
-} from "./fixture.ts";
+import { eventually } from "../../../../test/support/eventually.ts";
+import { bearer, grpcClient, metadata, openTestService, READER, type TestService, unary } from "./fixture.ts";
 
 let open: TestService;
 beforeAll(async () => {

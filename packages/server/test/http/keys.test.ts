@@ -5,17 +5,8 @@ import { SystemService } from "@agentfense/protocol/system";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  ADMIN,
-  bearer,
-  eventually,
-  grpcClient,
-  openTestService,
-  READER,
-  type TestService,
-  USER,
-  unary,
-} from "./fixture.ts";
+import { eventually } from "../../../../test/support/eventually.ts";
+import { ADMIN, bearer, grpcClient, openTestService, READER, type TestService, USER, unary } from "./fixture.ts";
 
 let open: TestService;
 beforeEach(async () => {

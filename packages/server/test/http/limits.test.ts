@@ -8,8 +8,9 @@ import { SystemService } from "@agentfense/protocol/system";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { OwnerRates } from "../../src/service/http/rate-limit.ts";
-import { ADMIN, bearer, eventually, grpcClient, openTestService, rawHttp, USER, unary } from "./fixture.ts";
+import { ADMIN, bearer, grpcClient, openTestService, rawHttp, USER, unary } from "./fixture.ts";
 
 async function codeOf(call: Promise<unknown>): Promise<string> {
   return await call.then(

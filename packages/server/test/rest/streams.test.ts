@@ -13,6 +13,7 @@ import { ExecOutputSchema } from "@agentfense/protocol/sandbox";
 import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { LIMITS, only, restTo, serve } from "./support.ts";
 
 const MIB = 1024 * 1024;
@@ -114,7 +115,7 @@ describe("downloads", () => {
     expect(sent).toBe(whenFull);
     expect((sent * 64 * 1024) / MIB).toBeLessThan(32);
     socket.destroy();
-    await expect.poll(() => ended).toBe(true);
+    await eventually(() => expect(ended).toBe(true));
   });
 });
 
@@ -191,9 +192,9 @@ describe("uploads", () => {
     await using server = await serve(rest.handler);
     const socket = connect(server.port, "127.0.0.1");
     socket.write("PUT /v1/codebases/c/files/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf");
-    await expect.poll(() => seen.sizes).toEqual([4]);
+    await eventually(() => expect(seen.sizes).toEqual([4]));
     socket.destroy();
-    await expect.poll(() => seen.ended).toBeInstanceOf(Error);
+    await eventually(() => expect(seen.ended).toBeInstanceOf(Error));
   });
 
   test("a client that stalls is given up", async () => {
@@ -403,7 +404,7 @@ describe("streams of messages", () => {
     expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(": open\n\n");
     expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(": still here\n\n");
     stop.abort();
-    await expect.poll(() => aborted).toBe(true);
+    await eventually(() => expect(aborted).toBe(true));
     await reader?.cancel().catch(() => {});
   });
 
@@ -421,6 +422,6 @@ describe("streams of messages", () => {
     const call = fetch(`${server.url}/v1/sandboxes/sb_1/exec`, { method: "POST", body: "{}", signal: stop.signal });
     setTimeout(() => stop.abort(), 200);
     await expect(call).rejects.toThrow();
-    await expect.poll(() => aborted).toBe(true);
+    await eventually(() => expect(aborted).toBe(true));
   });
 });

@@ -3,6 +3,7 @@ import { CodebaseService } from "@agentfense/protocol/codebase";
 import { type ExecOutput, SandboxService, type TerminalOutput } from "@agentfense/protocol/sandbox";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { ExecCall, ExecPart, TerminalHandle } from "../../src/runtime/sandboxes/api.ts";
 import { bench, call, callJson, failureOf, type RuntimeParts, refusalOf, streamOf } from "./fixture.ts";
@@ -96,7 +97,7 @@ describe("a download", () => {
       }
     })();
     await failureOf(reading);
-    await expect.poll(() => closed).toBe(true);
+    await eventually(() => expect(closed).toBe(true));
     expect(sizes.slice(0, 2)).toEqual([256 * 1024, 44 * 1024]);
     // Nobody read ahead: the rest was never asked for.
     expect(given).toBeLessThan(10);
@@ -322,7 +323,7 @@ describe("a terminal", () => {
       await Array.fromAsync(response.message);
     })();
     expect((await failureOf(working)).code).toBe(Code.Canceled);
-    await expect.poll(() => seen).toContain("close");
+    await eventually(() => expect(seen).toContain("close"));
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { ExecPart } from "../../src/runtime/sandboxes/api.ts";
 import { ALICE, line, Place, type PlaceOptions, refusal } from "./place.ts";
 
@@ -153,12 +154,12 @@ describe("a session", () => {
     await using _place = place;
     const { sandboxes } = place;
     const session = await sandboxes.createSession(ALICE, id, { ...SESSION, idleTimeoutMs: 20 });
-    await expect
-      .poll(() => sandboxes.getSession(ALICE, session.id))
-      .toMatchObject({
+    await eventually(async () =>
+      expect(await sandboxes.getSession(ALICE, session.id)).toMatchObject({
         status: "CLOSED",
         closeReason: "idle",
-      });
+      }),
+    );
     await sandboxes.destroySession(ALICE, session.id);
   });
 

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { Isolation } from "../../src/isolation/isolation.ts";
 import { ADMIN, ALICE, BOB, line, Place, refusal } from "./place.ts";
 
@@ -262,12 +263,12 @@ describe("a sandbox whose file system is lost", () => {
     const id = await place.running();
     const session = await place.sandboxes.createSession(ALICE, id, { shell: "", env: {}, workdir: "" });
     lose();
-    await expect
-      .poll(() => place.sandboxes.get(ALICE, id))
-      .toMatchObject({
+    await eventually(async () =>
+      expect(await place.sandboxes.get(ALICE, id)).toMatchObject({
         status: "ERROR",
         statusReason: "its file system failed",
-      });
+      }),
+    );
     expect(await place.sandboxes.getSession(ALICE, session.id)).toMatchObject({ closeReason: "killed" });
     expect((await refusal(place.sandboxes.exec(ALICE, id, line("true")))).code).toBe("SANDBOX_FAILED");
     await place.sandboxes.destroy(ALICE, id);
@@ -307,7 +308,7 @@ describe("with real boxes", () => {
     const id = await place.running();
     const running = place.run(id, "echo x >b.txt; sleep 30").catch((error: unknown) => error);
     const written = join(place.deltaDirectory, id, "tree/b.txt");
-    await expect.poll(() => existsSync(written), { timeout: 20_000 }).toBe(true);
+    await eventually(() => expect(existsSync(written)).toBe(true));
     const beganMs = performance.now();
     await place.sandboxes.destroy(ALICE, id);
     expect(performance.now() - beganMs).toBeLessThan(10_000);

@@ -1,6 +1,7 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { ALICE, line, Place, refusal } from "./place.ts";
 
 const SESSION = { shell: "", env: {}, workdir: "" };
@@ -86,15 +87,15 @@ describe("expiry", () => {
     const staying = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
     expect((await place.sandboxes.get(ALICE, id)).status).toBe("RUNNING");
-    await expect
-      .poll(() => refusal(place.sandboxes.get(ALICE, id)).catch(() => undefined), { timeout: 20_000 })
-      .toEqual({
+    await eventually(async () =>
+      expect(await refusal(place.sandboxes.get(ALICE, id)).catch(() => undefined)).toEqual({
         code: "SANDBOX_NOT_FOUND",
         message: "sandbox not found",
-      });
-    await expect
-      .poll(async () => (await place.events("sandbox_expired")).map(({ sandboxId }) => sandboxId))
-      .toEqual([id]);
+      }),
+    );
+    await eventually(async () =>
+      expect((await place.events("sandbox_expired")).map(({ sandboxId }) => sandboxId)).toEqual([id]),
+    );
     expect((await place.sandboxes.get(ALICE, staying.id)).status).toBe("PENDING");
     expect(place.sandboxes.counts()).toMatchObject({ PENDING: 1, RUNNING: 0 });
   });
@@ -105,7 +106,7 @@ describe("expiry", () => {
     await place.sandboxes.close();
     await new Promise((resolve) => setTimeout(resolve, 80));
     await place.reopen();
-    await expect.poll(async () => await place.store.sandbox(id)).toBeUndefined();
+    await eventually(async () => expect(await place.store.sandbox(id)).toBeUndefined());
   });
 });
 

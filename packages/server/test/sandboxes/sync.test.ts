@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { ALICE, Place, type PlaceOptions, refusal, sandboxRequest } from "./place.ts";
 
 // Real mounts and processes: what a sandbox writes must arrive, and nothing else.
@@ -15,7 +16,7 @@ async function open(options: PlaceOptions = {}): Promise<Place> {
 async function written(place: Place, id: string, name: string): Promise<void> {
   const path = join(place.deltaDirectory, id, "tree", name);
   const size = (): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  await expect.poll(size, { timeout: 20_000, interval: 20 }).toBeGreaterThan(0);
+  await eventually(async () => expect(await size()).toBeGreaterThan(0));
 }
 
 describe("after a command", () => {

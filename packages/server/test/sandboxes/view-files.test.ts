@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { ALICE, Place, refusal } from "./place.ts";
 
 // Files through the view of a running sandbox: every rule applies, with the answers a process inside gets.
@@ -122,9 +123,8 @@ describe("writing", () => {
 describe("rules", () => {
   test("are told apart: refusals are in the audit log with the rule that decided", async () => {
     await place.run(id, "cat listed/c.txt");
-    await expect
-      .poll(async () => (await place.events("permission_denied")).map(({ data }) => data))
-      .toContainEqual(
+    await eventually(async () =>
+      expect((await place.events("permission_denied")).map(({ data }) => data)).toContainEqual(
         expect.objectContaining({
           path: "/workspace/listed/c.txt",
           operation: "open",
@@ -132,7 +132,8 @@ describe("rules", () => {
           rule: 2,
           pattern: "/listed/**",
         }),
-      );
+      ),
+    );
   });
 
   test("explain themselves", async () => {

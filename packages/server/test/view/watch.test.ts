@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Rule } from "@agentfense/permission";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { MountHost, type WorkspaceMount } from "../../src/isolation/mount/host.ts";
 import type { ViewChange } from "../../src/isolation/sandbox/api.ts";
 import { MountedFiles } from "../../src/isolation/view/files.ts";
@@ -116,7 +117,7 @@ class Seen {
 
   /** Waits until all of these were told, in whatever company. */
   async tells(...expected: string[]): Promise<void> {
-    await vi.waitFor(() => expect(this.told).toEqual(expect.arrayContaining(expected)), { timeout: 20_000 });
+    await eventually(() => expect(this.told).toEqual(expect.arrayContaining(expected)));
   }
 }
 
@@ -128,7 +129,7 @@ async function watch(path: string, options: { recursive?: boolean; signal?: Abor
 async function settled(seen: Seen, directory: string): Promise<void> {
   const mark = `mark-${seen.told.length}`;
   writeFileSync(place.at(join(directory, mark)), "");
-  await vi.waitFor(() => expect(seen.told.join("\n")).toContain(mark), { timeout: 20_000 });
+  await eventually(() => expect(seen.told.join("\n")).toContain(mark));
 }
 
 describe("a directory", () => {
@@ -195,8 +196,8 @@ describe("a file", () => {
     await seen.tells("rename ");
     const before = seen.told.length;
     execFileSync("sh", ["-c", "rm a.ts; sleep 0.1; echo z > a.ts"], { cwd: place.at("src") });
-    await vi.waitFor(() => expect(seen.told.length).toBeGreaterThan(before), { timeout: 20_000 });
-    await vi.waitFor(() => expect(seen.told.at(-1)).toBe("change "), { timeout: 20_000 });
+    await eventually(() => expect(seen.told.length).toBeGreaterThan(before));
+    await eventually(() => expect(seen.told.at(-1)).toBe("change "));
     expect(new Set(seen.told)).toEqual(new Set(["change ", "rename "]));
   });
 
@@ -292,13 +293,10 @@ describe("what others change behind the mount", () => {
     await seen.tells("rename src", "rename src/a.ts");
     await place.upload("src/again.ts", "1");
     await seen.tells("rename src/again.ts");
-    await vi.waitFor(
-      () => {
-        writeFileSync(place.at(`src/${seen.told.length}-mine.ts`), "");
-        expect(seen.told.join("\n")).toMatch(/src\/\d+-mine\.ts/);
-      },
-      { timeout: 20_000, interval: 200 },
-    );
+    await eventually(() => {
+      writeFileSync(place.at(`src/${seen.told.length}-mine.ts`), "");
+      expect(seen.told.join("\n")).toMatch(/src\/\d+-mine\.ts/);
+    });
   });
 });
 
@@ -324,13 +322,10 @@ describe("rules that change", () => {
     const seen = await watch("/", { recursive: true });
     await place.setRules([{ pattern: "**/*", permission: "write" }]);
     await seen.tells("change ");
-    await vi.waitFor(
-      () => {
-        writeFileSync(place.at(`hidden/${seen.told.length}-new`), "");
-        expect(seen.told.join("\n")).toMatch(/hidden\/\d+-new/);
-      },
-      { timeout: 20_000, interval: 200 },
-    );
+    await eventually(() => {
+      writeFileSync(place.at(`hidden/${seen.told.length}-new`), "");
+      expect(seen.told.join("\n")).toMatch(/hidden\/\d+-new/);
+    });
   });
 });
 
@@ -394,13 +389,10 @@ test("more than the kernel keeps is told as a call to look again, and the watch 
   execFileSync(process.execPath, ["-e", flood], { cwd: place.at("src") });
   await seen.tells("change ");
   await settled(seen, "src");
-  await vi.waitFor(
-    () => {
-      writeFileSync(place.at(`src/unnoticed/${seen.told.length}`), "");
-      expect(seen.told.join("\n")).toMatch(/src\/unnoticed\/\d+/);
-    },
-    { timeout: 20_000, interval: 200 },
-  );
+  await eventually(() => {
+    writeFileSync(place.at(`src/unnoticed/${seen.told.length}`), "");
+    expect(seen.told.join("\n")).toMatch(/src\/unnoticed\/\d+/);
+  });
 });
 
 test("a sandbox has only so many watches", async () => {

@@ -10,6 +10,7 @@ import {
   makeSession,
   sessionExec,
 } from "../../../support/belongings.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { GuardedServer, type Party } from "../../../support/owners.ts";
 import { TestServer } from "../../../support/server.ts";
@@ -108,7 +109,7 @@ test("API-44 the log does not grow for ever, and the newest are kept", async () 
     using client = new GrpcClient(second.grpc);
     const left = async (): Promise<Message[]> =>
       (await client.call("EventService", "ListEvents", { page_size: 1000 })).events as Message[];
-    await expect.poll(async () => (await left()).length, { timeout: 20_000 }).toBeLessThanOrEqual(MAX_EVENTS + 5);
+    await eventually(async () => expect((await left()).length).toBeLessThanOrEqual(MAX_EVENTS + 5));
     const text = JSON.stringify(await left());
     expect(text).toContain('"owner_id":"the-last"');
     const oldest = (await left())[0];

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { exec, makeCodebase, makeSandbox, makeSession } from "../../../support/belongings.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { GrpcClient } from "../../../support/grpc-client.ts";
 import { leftovers } from "../../../support/leftovers.ts";
 import { instanceOf, NO_TRACES, STATE_DIRECTORY, tracesOf } from "../../../support/sandbox-traces.ts";
@@ -26,7 +27,7 @@ function foreignState(): string {
 }
 
 async function ready(server: TestServer): Promise<void> {
-  await expect.poll(async () => (await fetch(`${server.http}/readyz`)).status, { timeout: 30_000 }).toBe(200);
+  await eventually(async () => expect((await fetch(`${server.http}/readyz`)).status).toBe(200));
 }
 
 /** What of a dead instance is left; others run their own servers here. */
@@ -89,7 +90,7 @@ test("API-35 after a kill the next server cleans up what was left, and nothing e
   await using after = await TestServer.start({ directory });
   await ready(after);
   expect(instanceOf(sandboxes[0]!)).not.toBe(instance);
-  await expect.poll(() => leftOf(instance), { timeout: 20_000 }).toEqual(NOTHING);
+  await eventually(() => expect(leftOf(instance)).toEqual(NOTHING));
   expect(existsSync(join(STATE_DIRECTORY, instance))).toBe(false);
   for (const place of foreign) expect([place, readFileSync(join(place, "kept.txt"), "utf8")]).toEqual([place, "kept"]);
   expect(readFileSync(join(bystander, "kept.txt"), "utf8")).toBe("kept");

@@ -5,6 +5,7 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exec, makeBelongings, makeCodebase, makeSandbox } from "../../../support/belongings.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { CONTRACT, type ContractMethod, restRequestOf } from "../../../support/every-method.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { GuardedServer } from "../../../support/owners.ts";
@@ -259,7 +260,7 @@ describe("API-32 addresses", () => {
     expect((await fetch(`${address}/v1/codebases`)).status).toBe(401);
     using nobody = new GrpcClient(open.grpc);
     expect(await nobody.failure("SystemService", "GetServerInfo")).toMatchObject({ code: 16 });
-    await expect.poll(() => JSON.stringify(open.log)).toMatch(/cleartext/);
+    await eventually(() => expect(JSON.stringify(open.log)).toMatch(/cleartext/));
   });
 });
 

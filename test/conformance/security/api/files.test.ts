@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exec, makeCodebase, makeSandbox } from "../../../support/belongings.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { grpcFrame, http2Post, rawExchange, rawRequest, statusOf } from "../../../support/raw-http.ts";
 import { TestServer } from "../../../support/server.ts";
@@ -357,7 +358,7 @@ describe("uploads", () => {
     }
     expect((await status).code).toBe(8);
     expect(memory() - before).toBeLessThan(MAX_FILE / 1024 / 1024 / 1.5);
-    await expect.poll(() => staged(codebase_id), { timeout: 10_000 }).toEqual([]);
+    await eventually(() => expect(staged(codebase_id)).toEqual([]));
     expect((await client.download(codebase_id, "a.txt")).toString()).toBe("old");
   });
 
@@ -381,7 +382,7 @@ describe("uploads", () => {
     expect((await gone.status).code).toBe(1);
     expect((await dripping.status).code).toBe(8);
     clearInterval(drops);
-    await expect.poll(() => staged(codebase_id), { timeout: 10_000 }).toEqual([]);
+    await eventually(() => expect(staged(codebase_id)).toEqual([]));
     expect((await client.download(codebase_id, "a.txt")).toString()).toBe("old");
     expect(await version(codebase_id)).toBe("1");
   });

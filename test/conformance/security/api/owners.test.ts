@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Belongings, exec, makeBelongings } from "../../../support/belongings.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { CONTRACT, type ContractMethod, callByGrpc, callByRest } from "../../../support/every-method.ts";
 import type { Message } from "../../../support/grpc-client.ts";
 import { GuardedServer } from "../../../support/owners.ts";
@@ -187,15 +188,10 @@ test("API-03 a stream of events carries nothing of another owner, whatever it as
   await exec(alice.grpc, alices.sandbox_id, "echo alice was here");
   const marker = "echo mallory was here";
   // The filter by type begins with what happens next: repeat until the watch has begun.
-  await expect
-    .poll(
-      async () => {
-        await exec(mallory.grpc, mallorys.sandbox_id, marker);
-        return [0, 5].map((index) => JSON.stringify(seen[index]).includes(marker));
-      },
-      { timeout: 20_000 },
-    )
-    .toEqual([true, true]);
+  await eventually(async () => {
+    await exec(mallory.grpc, mallorys.sandbox_id, marker);
+    expect([0, 5].map((index) => JSON.stringify(seen[index]).includes(marker))).toEqual([true, true]);
+  });
   for (const stream of streams) stream.cancel();
   for (const index of [1, 2, 3, 4]) expect(seen[index]).toEqual([]);
   for (const events of seen) {

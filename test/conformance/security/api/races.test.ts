@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { EVERYTHING_WRITABLE, exec, makeCodebase, makeSandbox, makeSession } from "../../../support/belongings.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { NO_TRACES, tracesOf } from "../../../support/sandbox-traces.ts";
 import { TestServer } from "../../../support/server.ts";
@@ -154,7 +155,7 @@ test("API-34 after all of it the server holds no more than before", async () => 
   await round();
   const before = descriptors();
   for (let times = 0; times < 4; times++) await round();
-  await expect.poll(descriptors, { timeout: 20_000 }).toBeLessThanOrEqual(before + 6);
+  await eventually(() => expect(descriptors()).toBeLessThanOrEqual(before + 6));
   expect(tracesOf(server, made)).toEqual(NO_TRACES);
   expect(server.log.filter(({ level }) => level === "error")).toEqual([]);
 });

@@ -4,6 +4,7 @@ import { cleanStaleMount, listChanges } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { AT, MAP, O, PROT, S } from "../../../support/constants.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { PeerEnded } from "../../../support/peer.ts";
 import { rounds } from "../../../support/rounds.ts";
 import { cString, syscall } from "../../../support/syscall.ts";
@@ -474,7 +475,7 @@ describeAttack("the layers", (arena) => {
     expect(await probe.errnoOf("writeFile", workspace.at("/old.txt"), "+", O.WRONLY | O.APPEND), "copy-up counts").toBe(
       "EDQUOT",
     );
-    await expect.poll(() => workspace.events().map((event) => event.kind)).toContain("quota_exceeded");
+    await eventually(() => expect(workspace.events().map((event) => event.kind)).toContain("quota_exceeded"));
     expect(await probe.text(workspace.at("/old.txt"))).toBe("x".repeat(700_000));
     expect(
       await probe.errnos([
@@ -522,7 +523,7 @@ describeAttack("the layers", (arena) => {
       ["mknodat", workspace.at("/n"), S.IFREG | 0o600],
     ]);
     expect(new Set(others)).toEqual(new Set(["EDQUOT"]));
-    await expect.poll(() => workspace.events().map((event) => event.kind)).toContain("quota_exceeded");
+    await eventually(() => expect(workspace.events().map((event) => event.kind)).toContain("quota_exceeded"));
     expect(
       await probe.errnos([
         ["unlinkat", workspace.at("/f0")],

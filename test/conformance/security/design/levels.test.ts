@@ -2,6 +2,7 @@ import type { Rule } from "@agentfense/permission";
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { IN, O, OK, RENAME } from "../../../support/constants.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { link } from "../../../support/tree.ts";
 import type { TestWorkspace } from "../../../support/workspace.ts";
 import { creationsAt, usesOf } from "../attacks.ts";
@@ -436,9 +437,11 @@ describeAttack("the levels, operation by operation", (arena) => {
       ["mkdirat", there.at("/work/.env.new")],
       ["fstatat", there.at("/work/merely-absent")],
     ]);
-    await expect
-      .poll(() => there.events().flatMap((event) => (event.kind === "permission_denied" ? [event.path] : [])))
-      .toEqual(expect.arrayContaining(["/src/app.ts", "/docs/guide.md", "/work/.env.new"]));
+    await eventually(() =>
+      expect(there.events().flatMap((event) => (event.kind === "permission_denied" ? [event.path] : []))).toEqual(
+        expect.arrayContaining(["/src/app.ts", "/docs/guide.md", "/work/.env.new"]),
+      ),
+    );
     expect(there.events()).toContainEqual(
       expect.objectContaining({
         kind: "permission_denied",

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { AT, FALLOC, IOCTL, MAP, O, OK, PROT } from "../../../support/constants.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { identityOf } from "../../../support/identity.ts";
 import { PeerEnded } from "../../../support/peer.ts";
 import type { Call } from "../../../support/probe.ts";
@@ -445,7 +446,7 @@ describeAttack("RO: changing the content and attributes of what is read-only", (
     if (typeof ended !== "string") expect(ended.map((answer) => answer.errno)).not.toEqual(["OK", "OK", "OK"]);
     expect(readFileSync(`${workspace.delta}/tree/work/notes.txt`, "utf8"), "the delta").toBe("early\n");
     // The kernel lets a process dirty a page it may read; what it could not write back must not stay in its cache.
-    await expect.poll(() => arena.probe.text(workspace.at("/work/notes.txt"))).toBe("early\n");
+    await eventually(async () => expect(await arena.probe.text(workspace.at("/work/notes.txt"))).toBe("early\n"));
   });
 
   test("RO-30 access says no where writing is refused, and execution follows the codebase's bits", async () => {

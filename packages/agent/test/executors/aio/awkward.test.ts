@@ -3,11 +3,11 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../../test/support/eventually.ts";
 import { AioExecutor, type AioExecutorOptions } from "../../../src/executors/aio/aio-executor.ts";
 import type { ExecutionTask } from "../../../src/executors/executor.ts";
 import { type Accident, type Awkwardness, CORRUPT, FakeAio } from "./fake-aio.ts";
 
-const SETTLE = { timeout: 20_000 };
 const RESET_BEFORE = { kind: "reset", when: "before" } as const;
 const RESET_AFTER = { kind: "reset", when: "after" } as const;
 
@@ -213,7 +213,7 @@ describe.concurrent("sessions", () => {
       risk: { level: "LOW", detected: [] },
     } as const;
     const running = scene.executor.execute({ ...task, securityMode: "STRICT" }, first).catch((error) => error);
-    await expect.poll(() => scene.fake.bodiesOf("POST v1/bash/exec").length, SETTLE).toBe(1);
+    await eventually(() => expect(scene.fake.bodiesOf("POST v1/bash/exec").length).toBe(1));
     const waiting = scene.executor.execute({ ...task, securityMode: "STRICT" }, second).catch((error) => error);
     second.abort("second");
     expect(await waiting).toBe("second");
