@@ -143,6 +143,7 @@ function isolationOptions({ runtime }: ServerConfig): IsolationOptions {
   return {
     defaultTimeoutMs: runtime.default_timeout,
     maxTimeoutMs: runtime.max_timeout,
+    ...(runtime.mount_threads === 0 ? {} : { engines: runtime.mount_threads }),
     ...(runtime.bwrap_path === "bwrap" ? {} : { bwrapPath: runtime.bwrap_path }),
     docker: {
       image: docker.default_image,

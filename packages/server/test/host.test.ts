@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
 import { afterEach, describe, expect, test } from "vitest";
@@ -44,6 +44,17 @@ function engineEpolls(): number[] {
   return fds.filter((fd) => watched(fd).some((target) => link(target) === "/dev/fuse")).map(Number);
 }
 
+/** How many mounts each engine serves, fewest first. */
+function mountsPerEngine(): number[] {
+  const counts = engineEpolls().map((epoll) => watched(String(epoll)).filter((fd) => link(fd) === "/dev/fuse").length);
+  return counts.sort((a, b) => a - b);
+}
+
+function engineThreads(): number {
+  const names = readdirSync("/proc/self/task").map((task) => readFileSync(`/proc/self/task/${task}/comm`, "utf8"));
+  return names.filter((name) => name.startsWith("agentfense-engi")).length;
+}
+
 function watched(epoll: string): string[] {
   const info = readFileSync(`/proc/self/fdinfo/${epoll}`, "utf8");
   return [...info.matchAll(/^tfd:\s*(\d+)/gm)].map((match) => match[1] ?? "");
@@ -67,6 +78,37 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     await mounts[1]?.unmount();
     const read = (at: number) => readFile(join(specs[at]!.mountPoint, "file"), "utf8").catch(() => "gone");
     expect([await read(0), await read(1), await read(2)]).toEqual(["a", "gone", "c"]);
+  });
+
+  test("serves the first mount from one thread, and starts another when a second mount comes", async () => {
+    await using host = await MountHost.start({ engines: 2 });
+    const specs = await Promise.all(["a", "b"].map(workspace));
+    await host.mount(specs[0]!);
+    expect(engineThreads()).toBe(1);
+    await host.mount(specs[1]!);
+    expect(engineThreads()).toBe(2);
+    expect(mountsPerEngine()).toEqual([1, 1]);
+  });
+
+  test("has as many threads as CPUs by default, also for mounts that come at once", async () => {
+    await using host = await MountHost.start();
+    const cpus = availableParallelism();
+    const specs = await Promise.all(Array.from({ length: cpus + 1 }, (_, at) => workspace(`${at}`)));
+    await Promise.all(specs.map((spec) => host.mount(spec)));
+    expect(engineThreads()).toBe(cpus);
+    expect(mountsPerEngine()).toEqual([...Array.from({ length: cpus - 1 }, () => 1), 2]);
+  });
+
+  test("puts a mount on the thread whose mounts ask for less", async () => {
+    await using host = await MountHost.start({ engines: 2 });
+    const [busy, quiet, next] = await Promise.all(["busy", "quiet", "next"].map(workspace));
+    await host.mount(busy!);
+    const [busyEngine] = engineEpolls();
+    await host.mount(quiet!);
+    for (let i = 0; i < 2000; i++) await access(join(busy!.mountPoint, `absent-${i}`)).catch(() => {});
+    await host.mount(next!);
+    expect(watched(String(busyEngine)).filter((fd) => link(fd) === "/dev/fuse")).toHaveLength(1);
+    expect(mountsPerEngine()).toEqual([1, 2]);
   });
 
   test("survives the death of an engine: its mounts are detached and reported, the others go on", async () => {

@@ -59,7 +59,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     if (request.events) process.stderr.write(`${JSON.stringify(event)}\n`);
     if (event.kind === "engine_lost") reportLost(event.reason);
   };
-  await using host = await MountHost.start({ engines: 1 });
+  await using host = await MountHost.start();
   const spec = { ...request.features, mountPoint, lowers: [directory], delta, rules: request.rules, onEvent };
   const workspace = await host.mount(spec).catch((error: Error) => {
     throw new CommandFailure(`cannot mount at ${printable(mountPoint)}: ${error.message}`);

@@ -23,7 +23,6 @@ export async function inSandbox<Result>(
   try {
     await using isolation = await openIsolation({
       runtimes: [request.runtime],
-      engines: 1,
       docker: { allowPull: request.allowPull },
       // A person who waits can press Ctrl-C; a limit is for who asks for one.
       defaultTimeoutMs: LONGEST_TIMEOUT_MS,

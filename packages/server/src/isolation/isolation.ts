@@ -32,6 +32,7 @@ export interface IsolationOptions {
   readonly mock?: MockOptions;
   /** A control group to put the sandboxes' groups in. */
   readonly cgroupParent?: string;
+  /** The most threads that serve file systems; default, and at most: one per CPU. */
   readonly engines?: number;
   readonly defaultTimeoutMs?: number;
   readonly maxTimeoutMs?: number;

@@ -19,6 +19,7 @@ export class EngineThread {
   }
 
   static start(handlers: {
+    openDirectories: number;
     onMessage: (message: FromEngine) => void;
     onLost: (reason: string) => void;
     /** Whether the process lives for as long as the thread does. */
@@ -28,7 +29,7 @@ export class EngineThread {
     const counters = new EngineCounters();
     const worker = new Worker(new URL("./engine-main.ts", import.meta.url), {
       name: "agentfense-engine",
-      workerData: { port: port2, counters: counters.buffer },
+      workerData: { port: port2, counters: counters.buffer, openDirectories: handlers.openDirectories },
       transferList: [port2],
     });
     const engine = new EngineThread(worker, port1, counters);

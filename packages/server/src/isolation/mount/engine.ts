@@ -11,9 +11,6 @@ import type { EngineMountSpec, EngineRequest, FromEngine, ToEngine } from "./mes
 // The body of an engine thread. It serves all its mounts from one loop and never returns to Node's own event loop while it
 // lives: messages are fetched when the doorbell rings. It must never touch a path inside one of its mounts.
 
-/** Directories kept open by one engine; the process' limit is shared with everything else in it. */
-const OPEN_DIRECTORIES = 2048;
-
 interface EngineMount {
   readonly id: number;
   readonly workspace: Workspace;
@@ -25,13 +22,14 @@ class Engine {
   readonly #port: MessagePort;
   readonly #mounts = new Map<number, EngineMount>();
   readonly #buffers = new MessageBuffers();
-  readonly #descriptors = new DescriptorCache(OPEN_DIRECTORIES);
+  readonly #descriptors: DescriptorCache;
   readonly #loop: ServeLoop;
   readonly #counters: EngineCounters;
   readonly #calls: EngineCalls;
 
-  constructor(port: MessagePort, counters: EngineCounters) {
+  constructor(port: MessagePort, counters: EngineCounters, openDirectories: number) {
     this.#port = port;
+    this.#descriptors = new DescriptorCache(openDirectories);
     this.#counters = counters;
     this.#calls = new EngineCalls((job) => this.#loop.background(job));
     this.#loop = new ServeLoop({
@@ -181,4 +179,8 @@ function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-new Engine(workerData.port as MessagePort, new EngineCounters(workerData.counters as SharedArrayBuffer)).run();
+new Engine(
+  workerData.port as MessagePort,
+  new EngineCounters(workerData.counters as SharedArrayBuffer),
+  workerData.openDirectories as number,
+).run();

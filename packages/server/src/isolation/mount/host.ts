@@ -18,6 +18,7 @@ import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../sandbox/api.ts";
 import { EngineCounters, type EngineCounts } from "./counters.ts";
+import { type EnginePlace, EnginePool } from "./engine-pool.ts";
 import { EngineThread } from "./engine-thread.ts";
 import type { EngineAnswer, EngineRequest, FromEngine } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
@@ -69,11 +70,16 @@ export interface WorkspaceMount extends AsyncDisposable {
 }
 
 export interface MountHostOptions {
+  /** The most threads that serve mounts; default, and at most: one per CPU. */
   readonly engines?: number;
   readonly log?: (line: LogLine) => void;
   /** Default true: the process lives until the host is closed. Otherwise it may end, which takes the mounts away. */
   readonly holdsProcess?: boolean;
 }
+
+/** Directories kept open by all engines together; the process' limit is shared with everything else in it. */
+const OPEN_DIRECTORIES = 4096;
+const FEWEST_OPEN_DIRECTORIES = 512;
 
 const READY_TIMEOUT_MS = 10_000;
 /** How long an unmounted connection may live on for the sake of files that are still open. */
@@ -84,15 +90,16 @@ const LINGER_MS = 1_000;
  * other engines go on.
  */
 export class MountHost implements AsyncDisposable {
-  readonly #engines: EngineThread[];
+  readonly #pool: EnginePool;
   readonly #mounts = new Map<number, ServedMount>();
   readonly #log: (line: LogLine) => void;
   readonly #holdsProcess: boolean;
   #nextMount = 1;
   #closing = false;
 
-  private constructor(engines: EngineThread[], { log, holdsProcess }: MountHostOptions) {
-    this.#engines = engines;
+  private constructor({ engines, log, holdsProcess }: MountHostOptions) {
+    const limit = Math.max(1, Math.min(engines ?? Number.POSITIVE_INFINITY, availableParallelism()));
+    this.#pool = new EnginePool(limit, () => this.#startEngine(Math.floor(OPEN_DIRECTORIES / limit)));
     this.#log = log ?? (() => {});
     this.#holdsProcess = holdsProcess ?? true;
     process.on("exit", this.#onExit);
@@ -102,33 +109,23 @@ export class MountHost implements AsyncDisposable {
   // sleep in the kernel.
   readonly #onExit = (): void => {
     for (const mount of this.#mounts.values()) mount.abandon();
-    for (const engine of this.#engines) engine.abandon();
+    for (const engine of this.#pool.engines) engine.abandon();
   };
 
   static async start(options: MountHostOptions = {}): Promise<MountHost> {
-    const count = Math.max(1, Math.min(options.engines ?? 1, availableParallelism()));
-    const engines: EngineThread[] = [];
-    const host = new MountHost(engines, options);
-    for (let i = 0; i < count; i++) engines.push(await host.#startEngine());
+    const host = new MountHost(options);
+    await host.#pool.open();
     return host;
   }
 
   async mount(spec: WorkspaceSpec): Promise<WorkspaceMount> {
     compileRules(spec.rules); // refuses bad ones here, with the error the caller can use
     if (this.#closing) throw new Error("the mount host is closed");
-    const engine = await this.#leastBusyEngine();
-    const mountPoint = await mountPointPath(spec.mountPoint);
-    if (spec.delta !== undefined) await mkdir(spec.delta, { recursive: true, mode: 0o700 });
-    const id = this.#nextMount++;
-    const mount = new ServedMount({
-      id,
-      engine,
-      mountPoint,
-      spec,
-      log: this.#log,
-      onGone: () => this.#mounts.delete(id),
+    const place = await this.#pool.take();
+    const mount = await this.#place(spec, place).catch((error: unknown) => {
+      place.leave();
+      throw error;
     });
-    this.#mounts.set(id, mount);
     try {
       await mount.start();
       return mount;
@@ -138,15 +135,27 @@ export class MountHost implements AsyncDisposable {
     }
   }
 
+  async #place(spec: WorkspaceSpec, place: EnginePlace): Promise<ServedMount> {
+    const mountPoint = await mountPointPath(spec.mountPoint);
+    if (spec.delta !== undefined) await mkdir(spec.delta, { recursive: true, mode: 0o700 });
+    const id = this.#nextMount++;
+    const onGone = (): void => {
+      if (this.#mounts.delete(id)) place.leave();
+    };
+    const mount = new ServedMount({ id, engine: place.engine, mountPoint, spec, log: this.#log, onGone });
+    this.#mounts.set(id, mount);
+    return mount;
+  }
+
   /** Of all engines, those that died included. */
   counts(): EngineCounts {
-    return EngineCounters.sum(this.#engines.map((engine) => engine.counters));
+    return EngineCounters.sum(this.#pool.engines.map((engine) => engine.counters));
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     const results = await Promise.allSettled([...this.#mounts.values()].map((mount) => mount.unmount()));
-    await Promise.all(this.#engines.map((engine) => engine.stop()));
+    await this.#pool.close();
     process.off("exit", this.#onExit);
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
@@ -156,25 +165,14 @@ export class MountHost implements AsyncDisposable {
     await this.close();
   }
 
-  async #startEngine(): Promise<EngineThread> {
+  async #startEngine(openDirectories: number): Promise<EngineThread> {
     const engine = await EngineThread.start({
+      openDirectories: Math.max(FEWEST_OPEN_DIRECTORIES, openDirectories),
       onMessage: (message) => this.#dispatch(message),
       onLost: (reason) => this.#engineLost(engine, reason),
       holdsProcess: this.#holdsProcess,
     });
     return engine;
-  }
-
-  async #leastBusyEngine(): Promise<EngineThread> {
-    const load = (engine: EngineThread): number =>
-      [...this.#mounts.values()].filter((mount) => mount.engine === engine).length;
-    const alive = this.#engines.filter((engine) => engine.alive);
-    if (alive.length === 0) {
-      const engine = await this.#startEngine();
-      this.#engines.push(engine);
-      return engine;
-    }
-    return alive.reduce((best, engine) => (load(engine) < load(best) ? engine : best));
   }
 
   #dispatch(message: FromEngine): void {

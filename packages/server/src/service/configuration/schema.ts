@@ -126,6 +126,7 @@ const runtime = z.strictObject({
   bwrap_path: text("bwrap", "the bwrap program"),
   default_timeout: duration("30s", "of a command that names none"),
   max_timeout: duration("10m", "the longest a command may ask for"),
+  mount_threads: count(0, "the most threads that serve the file systems of sandboxes; 0 is one per CPU"),
   networks: choices(NETWORKS, ["none"], "networks that sandboxes may ask for"),
   docker: docker.prefault({}),
 });
