@@ -30,9 +30,14 @@ def in_network_of_its_own(command: Sequence[str]) -> List[str]:
 
 def listen_inside() -> socket.socket:
     """Listens at the usual address; for a process in a new network, where not even the loopback device is up."""
+    raise_loopback()
+    return socket.create_server(ADDRESS)
+
+
+def raise_loopback() -> None:
+    """Brings up the loopback device of a new network."""
     with socket.socket() as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _IFF_UP))
-    return socket.create_server(ADDRESS)
 
 
 class Door:

@@ -34,6 +34,8 @@ def play_all(names: Sequence[str], endpoint: str) -> Dict[str, Any]:
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-m", __name__, str(theirs.fileno()), *names]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTFENSE_")}
+    # What every sample of the earlier client meant without saying it.
+    environment["AGENTFENSE_ENDPOINT"] = "localhost:9000"
     environment["PYTHONPATH"] = os.pathsep.join([str(_PYTHON), str(_PYTHON / "src")])
     with (
         ours,

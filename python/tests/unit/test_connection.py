@@ -60,7 +60,7 @@ def test_a_method_knows_whether_it_may_be_repeated() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "name", "target", "is_secure"),
     [
-        (None, "http://localhost:9000", "dns:localhost:9000", False),
+        ("localhost:9000", "http://localhost:9000", "dns:localhost:9000", False),
         ("far.example:1234", "http://far.example:1234", "dns:far.example:1234", False),
         ("http://far.example", "http://far.example:80", "dns:far.example:80", False),
         ("https://far.example/", "https://far.example:443", "dns:far.example:443", True),
@@ -69,7 +69,7 @@ def test_a_method_knows_whether_it_may_be_repeated() -> None:
         ("unix:///run/agentfense.sock", "unix:/run/agentfense.sock", "unix:/run/agentfense.sock", False),
     ],
 )
-def test_an_endpoint(endpoint: Optional[str], name: str, target: str, is_secure: bool) -> None:
+def test_an_endpoint(endpoint: str, name: str, target: str, is_secure: bool) -> None:
     chosen = choose(endpoint)
     assert (chosen.name, chosen.target, chosen.is_secure) == (name, target, is_secure)
 
@@ -78,7 +78,13 @@ def test_the_environment_is_asked_when_nothing_is_given() -> None:
     environment = {"AGENTFENSE_ENDPOINT": "https://far.example", "AGENTFENSE_API_KEY": "af_one"}
     assert (choose(None, environment).name, choose(None, environment).api_key) == ("https://far.example:443", "af_one")
     assert choose("https://near.example", environment, api_key="af_two").api_key == "af_two"
-    assert choose(None, {"AGENTFENSE_ENDPOINT": "", "AGENTFENSE_API_KEY": ""}).api_key is None
+    assert choose("near.example:1", {"AGENTFENSE_API_KEY": ""}).api_key is None
+
+
+@pytest.mark.parametrize("environment", [{}, {"AGENTFENSE_ENDPOINT": ""}, {"AGENTFENSE_API_KEY": "af_one"}])
+def test_no_address_is_assumed(environment: Dict[str, str]) -> None:
+    with pytest.raises(InvalidConfigurationError, match=r"^no server is named \(endpoint=…, or AGENTFENSE_ENDPOINT"):
+        choose(None, environment)
 
 
 def test_tls_is_asked_for_in_three_ways() -> None:

@@ -67,6 +67,18 @@ describe("where the server is", () => {
     expect(await client.getServerInfo()).toMatchObject({ keysRequired: false });
   });
 
+  test.each([{}, { AGENTFENSE_ENDPOINT: "" }, { AGENTFENSE_API_KEY: "af_some" }])(
+    "is not guessed: with %j alone nothing is sent to whoever listens",
+    (environment) => {
+      for (const name of ["AGENTFENSE_ENDPOINT", "AGENTFENSE_API_KEY"]) vi.stubEnv(name, undefined);
+      for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      expect(() => new SandboxClient()).toThrow(
+        expect.objectContaining({ name: "InvalidConfigurationError", message: "no server is named" }),
+      );
+    },
+  );
+
   test.each([
     [{ endpoint: "ftp://x" }, /^an endpoint is http:\/\/HOST:PORT, https:\/\/HOST:PORT or unix:\/PATH/],
     [{ endpoint: "unix:relative" }, "a socket is unix: and an absolute path"],

@@ -12,8 +12,8 @@ export const ENDPOINT_OPTIONS = {
   ca: { type: "string" },
 } as const;
 
-export const ENDPOINT_HELP = `  --endpoint URL    the server (default: AGENTFENSE_ENDPOINT, else http://127.0.0.1:9000); https:// is TLS,
-                    unix:/path a socket
+export const ENDPOINT_HELP = `  --endpoint URL    the server (default: AGENTFENSE_ENDPOINT): http://127.0.0.1:9000 for one on this machine,
+                    https:// is TLS, unix:/path a socket
   --api-key KEY     better in AGENTFENSE_API_KEY: other users of this machine can see what is on a command line
   --ca FILE         certificates (PEM) to trust for https:// besides the usual ones`;
 
@@ -24,6 +24,11 @@ interface EndpointValues {
 }
 
 export async function chooseEndpoint(values: EndpointValues, environment: NodeJS.ProcessEnv): Promise<Endpoint> {
+  if (values.endpoint === undefined && !environment.AGENTFENSE_ENDPOINT) {
+    throw new UsageError("no server is named", {
+      hint: "name one with --endpoint, as in --endpoint http://127.0.0.1:9000, or in AGENTFENSE_ENDPOINT",
+    });
+  }
   const endpoint = chosen({ endpoint: values.endpoint, apiKey: values["api-key"] }, environment);
   if (values.ca !== undefined && !endpoint.url.startsWith("https:")) {
     throw new UsageError("--ca goes with an https:// endpoint");

@@ -1,7 +1,7 @@
 import { fstatSync } from "node:fs";
-import { access, constants, stat } from "node:fs/promises";
+import { access, constants, realpath, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import { fitsSocket } from "@agentfense/server";
 import type { LoadedConfiguration, ServerConfig } from "@agentfense/server/configuration";
 import { TemporaryHome } from "@agentfense/server/isolation";
@@ -102,12 +102,30 @@ const PREFIX = "agentfense-private-";
 const PREFIX_OF_SOCKETS = `${PREFIX}socket-`;
 const SOCKET = "grpc.sock";
 
-/** The user's directory for such, else that for temporary files, unless a socket's path would get too long there. */
+/**
+ * The user's directory for such, else that for temporary files; not where a socket's path would get too long, nor where another
+ * user could put a directory in the place of ours.
+ */
 async function socketParent({ XDG_RUNTIME_DIR: runtime = "" }: NodeJS.ProcessEnv): Promise<string> {
   const candidates = [...((await isOurs(runtime)) ? [runtime] : []), tmpdir(), "/tmp"];
-  const parent = candidates.find((each) => fitsSocket(join(each, `${PREFIX_OF_SOCKETS}XXXXXX`, SOCKET)));
-  if (parent === undefined) throw new CommandFailure("there is no place for a socket");
-  return parent;
+  for (const each of candidates) {
+    if (fitsSocket(join(each, `${PREFIX_OF_SOCKETS}XXXXXX`, SOCKET)) && (await keepsWhatIsOurs(each))) return each;
+  }
+  throw new CommandFailure("there is no place for a socket that no other user can reach");
+}
+
+const STICKY = 0o1000;
+const WRITABLE_BY_OTHERS = 0o022;
+
+/** Whether nobody but this user and root can rename what this user makes there, or any directory on the way to it. */
+async function keepsWhatIsOurs(directory: string): Promise<boolean> {
+  const place = await realpath(directory);
+  for (let each = place; ; each = dirname(each)) {
+    const { uid, mode } = await stat(each);
+    const isTrusted = uid === 0 || uid === process.geteuid?.();
+    if (!isTrusted || ((mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0)) return false;
+    if (each === "/") return true;
+  }
 }
 
 /** Not that of the user we were a moment ago, before sudo or su. */

@@ -107,6 +107,17 @@ describe("errors are a line, perhaps a hint, and exit code 1", () => {
 });
 
 describe("a command given wrongly ends with 2 before anything is sent", () => {
+  test("no server is named: whoever listens at the usual port is not asked", async () => {
+    const env = { AGENTFENSE_ENDPOINT: "", AGENTFENSE_API_KEY: "af_secret" };
+    expect(await agentfense(["codebase", "list"], { env })).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
+        "agentfense: no server is named\n" +
+        "hint: name one with --endpoint, as in --endpoint http://127.0.0.1:9000, or in AGENTFENSE_ENDPOINT\n",
+    });
+  });
+
   test.each([
     [["sandbox", "show"], "sandbox show takes SANDBOX, not nothing"],
     [["sandbox", "show", "a", "b"], "sandbox show takes SANDBOX, not a b"],
@@ -126,7 +137,9 @@ describe("a command given wrongly ends with 2 before anything is sent", () => {
     [["key", "create", "--owner", "a", "--role", "king"], "--role is one of admin, user, read-only"],
     [["codebase", "upload", "/nowhere"], "DIR does not exist"],
   ])("%j", async (args, reason) => {
-    const { code, stdout, stderr } = await agentfense(args);
+    // The keys of `key` are in a database as long as no server is named.
+    const env = args[0] === "key" ? {} : { AGENTFENSE_ENDPOINT: "http://127.0.0.1:1" };
+    const { code, stdout, stderr } = await agentfense(args, { env });
     expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: expect.stringContaining(reason) });
   });
 });

@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { mkdir, readdir, stat } from "node:fs/promises";
+import { chown, mkdir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { SandboxClient } from "@agentfense/sdk";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
+import { identityOf } from "../../../../test/support/identity.ts";
 import { PrivateHome, readPrivateConfiguration } from "../../src/serve/private.ts";
 import { agentfense, scratch, start } from "../run-cli.ts";
 
@@ -124,6 +125,16 @@ describe("serve --private", () => {
     server.child.stdin!.end();
     expect(await server.exited).toEqual([0, null]);
     expect(existsSync(directoryOf(server.endpoint))).toBe(false);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("puts no socket where another user could put another", async () => {
+    const theirs = await scratch();
+    const { uid, gid } = identityOf("user");
+    await chown(theirs, uid, gid);
+    const server = await startPrivate({ TMPDIR: theirs, XDG_RUNTIME_DIR: theirs });
+    expect(dirname(directoryOf(server.endpoint))).toBe("/tmp");
+    server.child.stdin!.end();
+    expect(await server.exited).toEqual([0, null]);
   });
 
   test("ends by itself when it cannot start, although its input goes on", async () => {

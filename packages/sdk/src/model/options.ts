@@ -7,7 +7,7 @@ export interface CallOptions {
 
 /** How a server is reached. */
 export interface ConnectionOptions {
-  /** "https://host:9000", "http://…", "host:port" or "unix:/path"; default: AGENTFENSE_ENDPOINT, else http://127.0.0.1:9000. */
+  /** "https://host:9000", "http://…", "host:port" or "unix:/path"; default: AGENTFENSE_ENDPOINT. */
   readonly endpoint?: string | undefined;
   /** Default: AGENTFENSE_API_KEY. */
   readonly apiKey?: string | undefined;

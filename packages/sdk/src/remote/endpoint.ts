@@ -1,8 +1,6 @@
 import { InvalidConfigurationError } from "../errors.ts";
 import type { ConnectionOptions, TlsOptions } from "../model/options.ts";
 
-const DEFAULT_ENDPOINT = "http://127.0.0.1:9000";
-
 /** Where a server is, and how to convince it and ourselves. */
 export interface Endpoint {
   /** "https://host:9000", or "unix:/path" */
@@ -11,12 +9,15 @@ export interface Endpoint {
   readonly tls?: TlsOptions | undefined;
 }
 
-/** What the options say, else the environment, else this machine. */
+/** What the options say, else the environment. No address is assumed: whoever listened there first would be trusted. */
 export function chooseEndpoint(
   options: Pick<ConnectionOptions, "endpoint" | "apiKey" | "tls">,
   environment: Readonly<Record<string, string | undefined>>,
 ): Endpoint {
-  const url = parseEndpoint(options.endpoint ?? (environment.AGENTFENSE_ENDPOINT || DEFAULT_ENDPOINT));
+  const named = options.endpoint ?? (environment.AGENTFENSE_ENDPOINT || undefined);
+  if (named === undefined)
+    throw invalid("no server is named", "give its address as the option endpoint, or in AGENTFENSE_ENDPOINT");
+  const url = parseEndpoint(named);
   const apiKey = options.apiKey ?? (environment.AGENTFENSE_API_KEY || undefined);
   // The key itself is in no message: those end in logs.
   if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey)) throw invalid("the API key has characters no key has");
@@ -67,6 +68,6 @@ function isThisMachine(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
-function invalid(message: string): InvalidConfigurationError {
-  return new InvalidConfigurationError(message, { code: "INVALID_ARGUMENT" });
+function invalid(message: string, hint?: string): InvalidConfigurationError {
+  return new InvalidConfigurationError(message, { code: "INVALID_ARGUMENT", hint });
 }

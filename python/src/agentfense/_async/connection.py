@@ -11,9 +11,6 @@ from agentfense._face.async_face import run_blocking
 from agentfense._face.completion import AsyncCompletion
 from agentfense._sandbox.options import ServerOptions
 
-# Where a server is looked for when nobody says where one is.
-_DEFAULT = ("localhost", 9000)
-
 
 class AsyncConnection:
     """A client, and what has to be let go of with it."""
@@ -42,13 +39,12 @@ async def connect(
 ) -> AsyncConnection:
     """Connects to what the caller names: a client, which stays open whatever becomes of the sandbox, or else a server.
 
-    Who names nothing gets the server of this machine; if there is none and the sandbox brings all that it needs, a
-    private one, which ends with the last sandbox of this process on it.
+    Who names nothing gets a private server, if the sandbox brings all that it needs; that ends with the last sandbox
+    of this process on it.
     """
     if client is not None:
         return AsyncConnection(client)
-    is_private = may_be_private and options.names_no_server and await run_blocking(_server.nothing_listens, *_DEFAULT)
-    lease = await _leased(undo) if is_private else None
+    lease = await _leased(undo) if may_be_private and options.names_no_server else None
     connection = AsyncConnection(_client_of(options, lease), is_own=True, lease=lease)
     undo.add(connection.release)
     return connection

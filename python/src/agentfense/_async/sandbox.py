@@ -84,8 +84,8 @@ class AsyncSandbox(AsyncOpenSandbox):
     ) -> AsyncSandbox:
         """A sandbox on a directory of this machine. Nothing is written there unless `apply` is called.
 
-        It is uploaded; when anything fails, nothing of it is left on the server. Where no server is named and none
-        listens at localhost:9000, one is started for this process.
+        It is uploaded; when anything fails, nothing of it is left on the server. Where no server is named, one is
+        started for this process.
 
         Args:
             path: The directory.
@@ -94,8 +94,8 @@ class AsyncSandbox(AsyncOpenSandbox):
             runtime: How it is isolated; default: as the server does.
             image: For docker.
             resources: Limits; default: the server's.
-            endpoint: "host:port", "http://…", "https://…" or "unix:/path"; default: AGENTFENSE_ENDPOINT, else
-                localhost:9000.
+            endpoint: "host:port", "http://…", "https://…" or "unix:/path"; default: AGENTFENSE_ENDPOINT,
+                else a server of this process alone.
             secure: Whether to use TLS, where the endpoint does not say so.
             owner_id: Of the codebase that is made; default: the owner of the API key, else the user of this process.
             codebase_name: Default: the name of the directory.

@@ -11,8 +11,8 @@ from urllib.parse import SplitResult, urlsplit
 from agentfense.exceptions import InvalidConfigurationError
 from agentfense.types import TlsOptions
 
-DEFAULT_ENDPOINT = "localhost:9000"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_NAME_HINT = "endpoint=…, or AGENTFENSE_ENDPOINT; only from_local() and create() start a server of their own"
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,10 @@ def choose_endpoint(
     tls: Optional[TlsOptions],
     environment: Mapping[str, str],
 ) -> Endpoint:
-    """What was asked for, else the environment, else this machine."""
-    text = endpoint if endpoint is not None else environment.get("AGENTFENSE_ENDPOINT") or DEFAULT_ENDPOINT
+    """What was asked for, else the environment. No address is assumed: whoever got there first would be trusted."""
+    text = endpoint if endpoint is not None else environment.get("AGENTFENSE_ENDPOINT") or None
+    if text is None:
+        raise InvalidConfigurationError("no server is named", hint=_NAME_HINT)
     key = api_key if api_key is not None else environment.get("AGENTFENSE_API_KEY") or None
     # The key itself is in no message: those end in logs.
     if key is not None and re.fullmatch(r"[\x21-\x7e]+", key) is None:

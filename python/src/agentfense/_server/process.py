@@ -6,12 +6,12 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 from contextlib import suppress
 from typing import IO, List, Optional, Sequence
 
 from agentfense._server.program import INSTALL_HINT
+from agentfense._server.socket_peer import Stranger, answers, require_own_socket
 from agentfense._server.tail import Tail
 from agentfense.exceptions import ConnectionError
 
@@ -20,7 +20,7 @@ _START_SECONDS = 30.0
 _STOP_SECONDS = 10.0
 #: Between the end of a process and that of its output.
 _FLUSH_SECONDS = 2.0
-_ADDRESS = re.compile(r"^agentfense: gRPC on (unix:/\S+),", re.MULTILINE)
+_ADDRESS = re.compile(r"^agentfense: gRPC on unix:(/\S+),", re.MULTILINE)
 
 
 class ServerProcess:
@@ -34,16 +34,20 @@ class ServerProcess:
         self._stdout = Tail(_pipe(self._process.stdout))
         self._stderr = Tail(_pipe(self._process.stderr))
         try:
-            self.endpoint = self._await_address()
+            self._path = self._await_path()
         except BaseException:
             self._kill()
             raise
 
     @property
+    def endpoint(self) -> str:
+        """Where it listens, for a client."""
+        return f"unix:{self._path}"
+
+    @property
     def listens(self) -> bool:
         """Asks at its door: a process can be over long before those who started it hear of it, npx among them."""
-        with socket.socket(socket.AF_UNIX) as visitor:
-            return visitor.connect_ex(self.endpoint[len("unix:") :]) == 0
+        return answers(self._path)
 
     def stop(self) -> None:
         """Asks it to end, and makes it if it does not. Nothing of it is left then."""
@@ -78,14 +82,20 @@ class ServerProcess:
         except OSError as error:
             raise self._failure(f"cannot be run: {error.strerror}") from error
 
-    def _await_address(self) -> str:
+    def _await_path(self) -> str:
         found = self._stdout.wait_for(_ADDRESS, _START_SECONDS)
         if found is not None:
-            return found.group(1)
+            return self._own_socket(found.group(1))
         if not self._ends_within(_FLUSH_SECONDS):
             raise self._failure("does not say where it listens", self._stderr.text)
         self._wait_for_output()
         raise self._failure(_ending(self._process.returncode), self._stderr.text)
+
+    def _own_socket(self, path: str) -> str:
+        try:
+            return require_own_socket(path)
+        except Stranger as stranger:
+            raise self._failure(f"listens at {path}, but {stranger}") from stranger
 
     def _failure(self, what: str, printed: str = "") -> ConnectionError:
         message = f"the private server did not start: `{shlex.join(self._command)}` {what}"

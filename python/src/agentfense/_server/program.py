@@ -27,7 +27,7 @@ def find_program(environment: Mapping[str, str]) -> List[str]:
     if npx is not None:
         return [npx, *_NPX_OPTIONS, "agentfense"]
     raise ConnectionError(
-        "no server listens at localhost:9000, and there is no agentfense program to start one with",
+        "no server is named, and there is no agentfense program to start one with",
         code="CONNECTION_FAILED",
         hint=INSTALL_HINT,
     )

@@ -59,8 +59,7 @@ class SandboxClient(
         """Says where the server is.
 
         Args:
-            endpoint: "host:port", "http://…", "https://…" or "unix:/path"; default: AGENTFENSE_ENDPOINT, else
-                localhost:9000.
+            endpoint: "host:port", "http://…", "https://…" or "unix:/path"; default: AGENTFENSE_ENDPOINT.
             secure: Whether a "host:port" speaks TLS.
             api_key: Default: AGENTFENSE_API_KEY.
             tls: Certificates, where the usual ones are not enough.

@@ -12,9 +12,6 @@ from agentfense._sandbox.options import ServerOptions
 from agentfense._sync.client import SandboxClient
 from agentfense._sync.undo import Undo
 
-# Where a server is looked for when nobody says where one is.
-_DEFAULT = ("localhost", 9000)
-
 
 class Connection:
     """A client, and what has to be let go of with it."""
@@ -41,13 +38,12 @@ def connect(
 ) -> Connection:
     """Connects to what the caller names: a client, which stays open whatever becomes of the sandbox, or else a server.
 
-    Who names nothing gets the server of this machine; if there is none and the sandbox brings all that it needs, a
-    private one, which ends with the last sandbox of this process on it.
+    Who names nothing gets a private server, if the sandbox brings all that it needs; that ends with the last sandbox
+    of this process on it.
     """
     if client is not None:
         return Connection(client)
-    is_private = may_be_private and options.names_no_server and run_blocking(_server.nothing_listens, *_DEFAULT)
-    lease = _leased(undo) if is_private else None
+    lease = _leased(undo) if may_be_private and options.names_no_server else None
     connection = Connection(_client_of(options, lease), is_own=True, lease=lease)
     undo.add(connection.release)
     return connection
