@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { cp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { identityOf, reasonAgainst } from "../../../test/support/identity.ts";
@@ -10,7 +10,7 @@ describe("agentfense apply", () => {
   test("--dry-run tells, apply does and empties the delta, a second apply finds nothing", async () => {
     const { delta, project, surroundings, work } = await keptDelta();
     await work();
-    const args = ["--preset", "development", "--delta", "kept", "project"];
+    const args = ["--delta", "kept", "project"];
     const lines = [
       "M  /README.md",
       "D  /old.txt",
@@ -33,10 +33,11 @@ describe("agentfense apply", () => {
     expect(await agentfense(["apply", ...args], surroundings)).toEqual({ code: 0, stdout: "no changes\n", stderr: "" });
   });
 
-  test("the rules decide again, agent-safe unless told otherwise; refused is exit code 1", async () => {
+  test("the rules that are named decide instead of the remembered ones; refused is exit code 1", async () => {
     const { project, surroundings, work } = await keptDelta();
     await work();
-    const { code, stdout } = await agentfense(["apply", "--json", "--delta", "kept", "project"], surroundings);
+    const args = ["apply", "--json", "--preset", "agent-safe", "--delta", "kept"];
+    const { code, stdout } = await agentfense(args, surroundings);
     const report = JSON.parse(stdout);
     expect(code).toBe(1);
     expect(report.changes.map(({ path, outcome, reason }: Record<string, string>) => [path, outcome, reason])).toEqual([
@@ -45,6 +46,66 @@ describe("agentfense apply", () => {
       ["/src", "refused", "level read; so is all below"],
     ]);
     expect(await readdir(project)).toEqual([".env", "README.md", "old.txt"]);
+  });
+
+  test("the rules are those of the last run with the delta, and a refusal says which they were", async () => {
+    const { surroundings, work } = await keptDelta();
+    await work();
+    await agentfense(["run", "--preset", "read-only", "--delta", "kept", "project", "--", "true"], surroundings);
+    const { code, stdout, stderr } = await agentfense(
+      ["apply", "--delta", "kept", "project", "README.md"],
+      surroundings,
+    );
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: "M  /README.md  (refused; level read)\n0 changes applied, 1 refused\n",
+      stderr:
+        "agentfense: the rules were those of the last run with this delta: preset read-only; --preset or --rules takes others\n",
+    });
+  });
+
+  test("a delta is not applied to another directory than the one it was made over, nor continued there", async () => {
+    const { cwd, delta, project, surroundings, work } = await keptDelta();
+    await work();
+    await cp(project, join(cwd, "other"), { recursive: true });
+    const sentence = `agentfense: the delta ${delta} was made over ${project}, not over ${cwd}/other\n`;
+    for (const args of [
+      ["apply", "--preset", "full-access", "--delta", "kept", "other"],
+      ["diff", "--delta", "kept", "other"],
+      ["run", "--delta", "kept", "other", "--", "true"],
+      ["mount", "--delta", "kept", "other", "view"],
+    ]) {
+      const { code, stdout, stderr } = await agentfense(args, surroundings);
+      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: "" });
+      expect(stderr).toContain(sentence);
+    }
+    expect(await readdir(join(cwd, "other"))).toEqual([".env", "README.md", "old.txt"]);
+  });
+
+  test("a delta that does not tell needs DIR and rules; one whose record is damaged is not guessed about", async () => {
+    const { delta, surroundings, work } = await keptDelta();
+    await work();
+    await writeFile(join(delta, "record.json"), "{}");
+    const damaged = await agentfense(["apply", "--delta", "kept", "project"], surroundings);
+    expect({ code: damaged.code, stdout: damaged.stdout }).toEqual({ code: 1, stdout: "" });
+    expect(damaged.stderr).toContain("is not the record of a delta");
+    await rm(join(delta, "record.json"));
+    expect((await agentfense(["diff", "--delta", "kept"], surroundings)).stderr).toContain("DIR is missing");
+    const nameless = await agentfense(["apply", "--delta", "kept", "project"], surroundings);
+    expect({ code: nameless.code, stdout: nameless.stdout }).toEqual({ code: 2, stdout: "" });
+    expect(nameless.stderr).toContain("does not tell its rules: give --preset or --rules");
+  });
+
+  test("what a sandbox sees and what its layer holds is without the record", async () => {
+    const { delta, surroundings, view, work } = await keptDelta();
+    expect(await readdir(view)).toEqual(["README.md", "old.txt"]);
+    await work();
+    expect((await readdir(delta)).sort()).toEqual(["record.json", "tree", "work"]);
+    const { stdout } = await agentfense(
+      ["run", "--delta", "kept", "project", "--", "find / -name record.json"],
+      surroundings,
+    );
+    expect(stdout).toBe("");
   });
 
   test("only the paths that are named", async () => {

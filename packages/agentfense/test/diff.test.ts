@@ -58,6 +58,13 @@ describe("agentfense diff", () => {
     ]);
   });
 
+  test("without DIR it is the directory that the delta was made over", async () => {
+    const { surroundings, work } = await keptDelta();
+    await work();
+    const named = await agentfense(["diff", "--stat", "--delta", "kept", "project"], surroundings);
+    expect(await agentfense(["diff", "--stat", "--delta", "kept"], surroundings)).toEqual(named);
+  });
+
   test("--raw is what git apply takes", async () => {
     const { project, surroundings, work } = await keptDelta();
     await work();
@@ -79,7 +86,6 @@ describe("agentfense diff", () => {
     await work();
     const complaints: [string[], string][] = [
       [["project"], "--delta DELTA is needed"],
-      [["--delta", "kept"], "DIR is missing"],
       [["--delta", "project", "kept"], "there is no delta in"],
       [["--delta", "nowhere", "project"], "--delta does not exist: nowhere"],
       [["--delta", "kept", "project", "none.txt"], "the delta changes nothing at none.txt"],

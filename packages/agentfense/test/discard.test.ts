@@ -9,12 +9,31 @@ describe("agentfense discard", () => {
     const { delta, surroundings, work } = await keptDelta();
     await work();
     const some = await agentfense(["discard", "--delta", "kept", "/README.md", "src"], surroundings);
-    expect(some).toEqual({ code: 0, stdout: "discarded /README.md\ndiscarded /src\n", stderr: "" });
+    expect(some).toEqual({
+      code: 0,
+      stdout: [
+        "M  /README.md",
+        "A  /src/",
+        "A  /src/\\x1b]0;title\\x07",
+        "A  /src/.husky/",
+        "A  /src/.husky/pre-commit",
+        "A  /src/main.c",
+        "6 changes discarded",
+        "",
+      ].join("\n"),
+      stderr: "",
+    });
     expect((await agentfense(["diff", "--stat", "--delta", "kept", "project"], surroundings)).stdout).toBe(
       "D  /old.txt  +0 -1\n1 change, +0 -1\n",
     );
     const all = await agentfense(["discard", "--json", "--delta", "kept", "--all"], surroundings);
-    expect(JSON.parse(all.stdout)).toEqual({ discarded: ["/"], failed: [] });
+    expect(JSON.parse(all.stdout)).toEqual({
+      discarded: [{ kind: "deleted", path: "/old.txt", type: "file", size: 4 }],
+      failed: [],
+    });
+    expect((await agentfense(["discard", "--delta", "kept", "--all"], surroundings)).stdout).toBe(
+      "0 changes discarded\n",
+    );
     expect(await readdir(join(delta, "tree"))).toEqual([]);
   });
 

@@ -2,6 +2,7 @@ import { ChangesError, type ChangesErrorCode } from "@agentfense/server/isolatio
 import { CommandFailure, UsageError } from "../command.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
+import { type DeltaRecord, readDeltaRecord, requireSameDirectory } from "./delta-record.ts";
 
 /** `--delta`, without which diff, apply and discard have nothing to work on. */
 export async function requireDelta(given: string | undefined): Promise<string> {
@@ -9,21 +10,28 @@ export async function requireDelta(given: string | undefined): Promise<string> {
   return await resolveDirectory(given, "--delta");
 }
 
-/** The delta and the codebase it was made over; a delta in the codebase would be taken for part of it. */
-export async function requirePlaces(
-  given: string | undefined,
-  directory: string | undefined,
-): Promise<{ delta: string; directory: string }> {
+export interface KeptDelta {
+  readonly delta: string;
+  /** The codebase it was made over. */
+  readonly directory: string;
+  readonly record: DeltaRecord | undefined;
+}
+
+/** The delta, and the codebase that it remembers or, where it does not, that is named. */
+export async function requirePlaces(given: string | undefined, directory: string | undefined): Promise<KeptDelta> {
   const delta = await requireDelta(given);
-  if (directory === undefined)
-    throw new UsageError("DIR is missing: the codebase directory, for the delta keeps no name");
-  const codebase = await resolveDirectory(directory);
+  const record = await readDeltaRecord(delta);
+  const named = directory ?? record?.directory;
+  if (named === undefined) throw new UsageError("DIR is missing: the codebase directory, for the delta does not tell");
+  const codebase = await resolveDirectory(named);
+  // A delta in the codebase would be taken for part of it.
   if (`${delta}/`.startsWith(`${codebase}/`) || `${codebase}/`.startsWith(`${delta}/`)) {
     throw new UsageError(
       `DIR (${printable(codebase)}) and the delta (${printable(delta)}) must not be inside one another`,
     );
   }
-  return { delta, directory: codebase };
+  requireSameDirectory(delta, record, codebase);
+  return { delta, directory: codebase, record };
 }
 
 /** Given wrongly, or right but not possible now. */

@@ -1,6 +1,6 @@
 import { printable } from "../terminal.ts";
 
-export const KIND_LETTERS = { added: "A", modified: "M", deleted: "D" } as const;
+export const KIND_LETTERS = { added: "A", modified: "M", deleted: "D", renamed: "R" } as const;
 
 /** A path as people see it: a directory ends in a slash. */
 export function shownPath({ path, type }: { readonly path: string; readonly type: string }): string {

@@ -1,32 +1,33 @@
+import type { Rule } from "@agentfense/permission";
 import { type ApplyReport, applyChanges, type ChangeReport } from "@agentfense/server/isolation";
 import { paintMark } from "../changes/colours.ts";
-import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
+import { explainRefusal, type KeptDelta, requirePlaces } from "../changes/kept-delta.ts";
 import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
-import { type Command, type ExitCode, parseArguments } from "../command.ts";
-import { print } from "../output.ts";
+import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
+import { print, warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
-import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
+import { rulesFor } from "../rules-option.ts";
 import { type Paint, paintFor, printable } from "../terminal.ts";
 
-const HELP = `Usage: agentfense apply --delta DELTA [OPTIONS] DIR [PATH…]
+const HELP = `Usage: agentfense apply --delta DELTA [OPTIONS] [DIR [PATH…]]
 
-Writes what the delta kept by run or mount changes into DIR; with PATHs (/src/main.ts or src/main.ts), only there and
-below. Each entry is checked against the rules again: only paths of level write change. What was applied leaves the delta,
-the rest stays. Exits 1 if something was refused or failed.
+Writes what the delta kept by run or mount changes into the directory it was made over (DIR, if given, must be that one);
+with PATHs (/src/main.ts or src/main.ts), only there and below. Each entry is checked against the rules of the last run
+again: only paths of level write change. What was applied leaves the delta, the rest stays. Exits 1 if something was
+refused or failed.
 
-Rules:
-${RULES_HELP}
-
-Other:
   --delta DELTA     the directory given to run or mount as --delta; it must not be in use
+  --preset NAME     check against this preset instead of the rules that the delta remembers
+  --rules FILE      the same with a JSON or YAML list of { pattern, permission, type?, priority? }
   --dry-run         say what would happen, and change nothing
   --json            { dryRun, changes } instead
   -h, --help        this text
 `;
 
 const OPTIONS = {
-  ...RULES_OPTIONS,
   delta: { type: "string" },
+  preset: { type: "string" },
+  rules: { type: "string" },
   "dry-run": { type: "boolean" },
   json: { type: "boolean" },
 } as const;
@@ -36,13 +37,14 @@ export const apply: Command = { help: HELP, run };
 async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   const [given, ...paths] = positionals;
-  const { delta, directory } = await requirePlaces(values.delta, given);
-  const { policy } = await chooseRules(values, directory);
+  const kept = await requirePlaces(values.delta, given);
+  const { delta, directory } = kept;
+  const rules = await rulesToApplyBy(kept, values);
   using progress = new Progress(process.stderr, "applying");
   const report = await applyChanges({
     delta,
     lower: directory,
-    rules: policy.rules,
+    rules,
     dryRun: values["dry-run"] === true,
     onProgress: (done) => progress.count(done, undefined, "changes"),
     ...(paths.length > 0 && { paths }),
@@ -50,7 +52,27 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   await print(
     values.json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report, paintFor(process.stdout, process.env)),
   );
-  return report.changes.every(({ outcome }) => outcome === "applied") ? 0 : 1;
+  if (report.changes.every(({ outcome }) => outcome === "applied")) return 0;
+  if (kept.record !== undefined && rules === kept.record.rules && report.changes.some(isRefused)) {
+    warn(
+      `the rules were those of the last run with this delta: ${kept.record.label}; --preset or --rules takes others`,
+    );
+  }
+  return 1;
+}
+
+function isRefused({ outcome }: ChangeReport): boolean {
+  return outcome === "refused";
+}
+
+/** Those that are named, else those of the last run; never the default of a run, which knows nothing of this delta. */
+async function rulesToApplyBy(
+  { delta, record }: KeptDelta,
+  named: { readonly preset?: string | undefined; readonly rules?: string | undefined },
+): Promise<readonly Rule[]> {
+  if (named.preset !== undefined || named.rules !== undefined) return (await rulesFor(named, undefined)).policy.rules;
+  if (record !== undefined) return record.rules;
+  throw new UsageError(`the delta ${printable(delta)} does not tell its rules: give --preset or --rules`);
 }
 
 function describe(report: ApplyReport, paint: Paint): string {

@@ -7,10 +7,10 @@ import { type Command, type ExitCode, parseArguments, UsageError } from "../comm
 import { print } from "../output.ts";
 import { type Paint, paintFor } from "../terminal.ts";
 
-const HELP = `Usage: agentfense diff --delta DELTA [OPTIONS] DIR [PATH…]
+const HELP = `Usage: agentfense diff --delta DELTA [OPTIONS] [DIR [PATH…]]
 
-Shows what the delta kept by run or mount changes in DIR, as a unified diff; with PATHs (/src/main.ts or src/main.ts), only
-there and below. Control characters in names and content are escaped. The delta may be in use.
+Shows what the delta kept by run or mount changes in the directory it was made over (DIR, if given, must be that one), as a
+unified diff; with PATHs (/src/main.ts or src/main.ts), only there and below. Control characters in names and content are escaped. The delta may be in use.
 
   --delta DELTA     the directory given to run or mount as --delta
   --stat            one line a change instead, with counts of lines; ! marks what the host may run or trust unasked

@@ -1,4 +1,5 @@
 import { cleanStaleMount, MountHost, type WorkspaceEvent, type WorkspaceSpec } from "@agentfense/server/isolation";
+import { readDeltaRecord, requireSameDirectory, writeDeltaRecord } from "../changes/delta-record.ts";
 import { type Command, CommandFailure, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { detach } from "../mount/detach.ts";
 import { hasFuseMount } from "../mount/mount-table.ts";
@@ -53,6 +54,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   await using temporary = keptDelta === undefined ? await TemporaryDelta.create() : undefined;
   const delta = keptDelta ?? temporary!.path;
   requireApart({ directory, mountPoint, delta });
+  requireSameDirectory(delta, await readDeltaRecord(delta), directory);
 
   const { promise: lost, resolve: reportLost } = Promise.withResolvers<string>();
   const onEvent = (event: WorkspaceEvent): void => {
@@ -64,6 +66,14 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const workspace = await host.mount(spec).catch((error: Error) => {
     throw new CommandFailure(`cannot mount at ${printable(mountPoint)}: ${error.message}`);
   });
+
+  // The delta is ours alone from here on.
+  if (keptDelta !== undefined) {
+    await writeDeltaRecord(delta, { directory, rules: request.rules, label }).catch(async (error: unknown) => {
+      await workspace.unmount();
+      throw error;
+    });
+  }
 
   const facts = [
     label,

@@ -1,3 +1,4 @@
+import { readDeltaRecord, requireSameDirectory } from "../changes/delta-record.ts";
 import { requireDeltaApart } from "../mount/placement.ts";
 import { TemporaryDelta } from "../mount/temporary-delta.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
@@ -13,7 +14,10 @@ export class DeltaPlace implements AsyncDisposable {
   }
 
   static async open({ directory, keptDelta }: SandboxRequest): Promise<DeltaPlace> {
-    if (keptDelta !== undefined) return new DeltaPlace(keptDelta, undefined);
+    if (keptDelta !== undefined) {
+      requireSameDirectory(keptDelta, await readDeltaRecord(keptDelta), directory);
+      return new DeltaPlace(keptDelta, undefined);
+    }
     const temporary = await TemporaryDelta.create();
     try {
       requireDeltaApart(directory, temporary.path);

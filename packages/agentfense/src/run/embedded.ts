@@ -1,4 +1,5 @@
 import { openIsolation, type Sandbox, SandboxError } from "@agentfense/server/isolation";
+import { writeDeltaRecord } from "../changes/delta-record.ts";
 import { CommandFailure, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
 import { PullProgress } from "../progress/pull.ts";
@@ -33,6 +34,9 @@ export async function inSandbox<Result>(
     const spec = { ...request.spec, runtime: request.runtime, workspaces: [workspace] };
     await using sandbox = await pulling((onProgress) => isolation.create(spec, { signal, onProgress }));
     await sandbox.start({ signal });
+    // The delta is ours alone from here on, and nothing has run yet.
+    const { directory, rules, rulesLabel: label } = request;
+    await writeDeltaRecord(delta, { directory, rules, label });
     return await use(sandbox);
   } catch (error) {
     throw explained(error);

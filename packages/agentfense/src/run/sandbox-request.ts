@@ -61,6 +61,8 @@ Changes:
 export interface SandboxRequest {
   readonly directory: string;
   readonly rules: readonly Rule[];
+  /** A short name for the rules. */
+  readonly rulesLabel: string;
   readonly runtime: "bwrap" | "docker";
   /** Everything of the specification but the workspace, whose delta may still have to be made. */
   readonly spec: Omit<SandboxSpec, "workspaces" | "runtime">;
@@ -99,6 +101,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
   const request: SandboxRequest = {
     directory: place,
     rules: chosen.policy.rules,
+    rulesLabel: chosen.label,
     runtime,
     limits,
     spec: {

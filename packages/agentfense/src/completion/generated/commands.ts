@@ -693,8 +693,17 @@ export const SHAPES: readonly CommandShape[] = [
   "summary": "write the changes of a kept delta into the codebase, as far as the rules allow",
   "options": [
    {
+    "name": "--delta",
+    "about": "the directory given to run or mount as --delta",
+    "value": {
+     "name": "DELTA",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
     "name": "--preset",
-    "about": "one of these",
+    "about": "check against this preset instead of the rules that the delta remembers",
     "value": {
      "name": "NAME",
      "kind": "other",
@@ -703,23 +712,10 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--rules",
-    "about": "a JSON or YAML list of { pattern, permission, type?, priority? }",
+    "about": "the same with a JSON or YAML list of { pattern, permission, type?, priority? }",
     "value": {
      "name": "FILE",
      "kind": "file",
-     "optional": false
-    }
-   },
-   {
-    "name": "--no-policy",
-    "about": "take no notice of .agentfense.yaml"
-   },
-   {
-    "name": "--delta",
-    "about": "the directory given to run or mount as --delta",
-    "value": {
-     "name": "DELTA",
-     "kind": "directory",
      "optional": false
     }
    },
@@ -761,7 +757,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--json",
-    "about": "{ discarded, failed } instead"
+    "about": "{ discarded"
    },
    {
     "name": "-h",
