@@ -1,7 +1,7 @@
 import type { ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server/isolation";
 import { type Command, UsageError } from "../command.ts";
 import { print, warn } from "../output.ts";
-import { reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
+import { exitCodeAfter, reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { Interruption } from "../run/interruption.ts";
@@ -25,11 +25,12 @@ ${SANDBOX_HELP}
 Other:
   --timeout TIME    kill it after 30s, 10m … (default: never)
   --json            one JSON object at the end instead: { exitCode, signal, timedOut, truncated, outOfMemory, durationMs,
-                    stdout, stderr, changes, applied }; of stdout and stderr at most 10 MiB each
+                    stdout, stderr, changes, applied, problem, delta }; of stdout and stderr at most 10 MiB each
   -h, --help        this text
 
-Exit codes: that of the command; 128 + n when signal n killed it; 124 when its time was up; 125 when it could not be run;
-2 when this command was given wrongly; 130 after Ctrl-C, 143 after SIGTERM.
+Exit codes: that of the command; 128 + n when signal n killed it; 123 when it ended with 0 but --apply could not write back
+all of its changes; 124 when its time was up; 125 when it could not be run; 2 when this command was given wrongly; 130 after
+Ctrl-C, 143 after SIGTERM.
 `;
 
 export const run: Command = { help: HELP, handlesClosedOutput: true, run: runCommand };
@@ -42,10 +43,10 @@ async function runCommand(args: readonly string[]): Promise<number> {
   using interruption = new Interruption();
   await using delta = await DeltaPlace.open(request);
   try {
-    return await carryOut(request, exec, json, delta.path, interruption);
+    return await carryOut(request, exec, json, delta, interruption);
   } catch (error) {
     if (interruption.exitCode === undefined) throw error;
-    if (request.keptDelta !== undefined) warn(`interrupted; what it changed so far is kept in ${request.keptDelta}`);
+    if (delta.isKept) warn(`interrupted; what it changed so far is kept in ${delta.path}`);
     return interruption.exitCode;
   }
 }
@@ -54,10 +55,10 @@ async function carryOut(
   request: SandboxRequest,
   exec: ExecRequest,
   json: boolean,
-  delta: string,
+  delta: DeltaPlace,
   interruption: Interruption,
 ): Promise<number> {
-  const outcome = await inSandbox(request, delta, interruption, (sandbox) =>
+  const outcome = await inSandbox(request, delta.path, interruption, (sandbox) =>
     json ? collect(sandbox, exec, interruption.signal) : stream(sandbox, exec, interruption.signal),
   );
   const exitCode = outcome.timedOut ? TIMED_OUT : outcome.exitCode;
@@ -70,7 +71,7 @@ async function carryOut(
     if (outcome.outOfMemory) warn("the command ran out of memory (--memory)");
     reportChanges(request, settlement, exitCode);
   }
-  return exitCode;
+  return exitCodeAfter(settlement, exitCode);
 }
 
 /** What the command printed, where it was collected. */

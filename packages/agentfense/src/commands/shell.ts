@@ -1,7 +1,7 @@
 import type { Sandbox } from "@agentfense/server/isolation";
 import { type Command, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
-import { reportChanges, settleChanges } from "../run/changes.ts";
+import { exitCodeAfter, reportChanges, settleChanges } from "../run/changes.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { Interruption } from "../run/interruption.ts";
@@ -11,7 +11,8 @@ import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sa
 const HELP = `Usage: agentfense shell [OPTIONS] [DIR]
 
 An interactive shell in a sandbox that sees DIR (default: where you are) at /workspace as the rules allow. Lists what was
-changed when it ends, and ends with the code of the shell. Needs a terminal; without one, see agentfense run.
+changed when it ends, and ends with the code of the shell, or with 123 when that is 0 and --apply could not write back all
+of the changes. Needs a terminal; without one, see agentfense run.
 
 ${SANDBOX_HELP}
   -h, --help        this text
@@ -32,11 +33,12 @@ async function runShell(args: readonly string[]): Promise<number> {
       converse(sandbox, request, signal),
     );
     signal.throwIfAborted();
-    reportChanges(request, await settleChanges(request, delta.path, { exitCode, signal }), exitCode);
-    return exitCode;
+    const settlement = await settleChanges(request, delta, { exitCode, signal });
+    reportChanges(request, settlement, exitCode);
+    return exitCodeAfter(settlement, exitCode);
   } catch (error) {
     if (interruption.exitCode === undefined) throw error;
-    if (request.keptDelta !== undefined) warn(`interrupted; what was changed so far is kept in ${request.keptDelta}`);
+    if (delta.isKept) warn(`interrupted; what was changed so far is kept in ${delta.path}`);
     return interruption.exitCode;
   }
 }

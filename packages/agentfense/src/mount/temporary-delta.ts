@@ -15,6 +15,11 @@ export class TemporaryDelta implements AsyncDisposable {
     return new TemporaryDelta(await TemporaryHome.create({ prefix: "agentfense-delta-" }));
   }
 
+  /** From now on it stays where it is. */
+  async keep(): Promise<void> {
+    await this.#home.keep();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#home[Symbol.asyncDispose]();
   }

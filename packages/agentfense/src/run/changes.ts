@@ -1,81 +1,129 @@
-import { type ApplyReport, applyChanges, type Change, listChanges } from "@agentfense/server/isolation";
-import { explainRefusal } from "../changes/kept-delta.ts";
+import { type ApplyReport, applyChanges, type Change, ChangesError, listChanges } from "@agentfense/server/isolation";
 import { counted } from "../changes/table.ts";
+import { CommandFailure } from "../command.ts";
 import { warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
 import { type Paint, paintFor, printable, printableSentence } from "../terminal.ts";
+import type { DeltaPlace } from "./delta-place.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** What became of the changes at the end of a run. */
 export interface Settlement {
   readonly changes: readonly Change[];
-  /** Present when they were written back. */
+  /** Present when they were written back, or some of them were. */
   readonly applied?: ApplyReport["changes"];
+  /** Why they could not be written back at all. */
+  readonly problem?: string;
+  /** Where those are that the codebase does not have, if they are kept. */
+  readonly delta?: string;
 }
 
-/** Lists what a delta holds and, if that was asked for and the command earned it, writes it back. */
+/** The command did well, and its changes are not all in the codebase: a code of our own, or a script would take them for applied. */
+const NOT_WRITTEN_BACK = 123;
+
+/**
+ * Lists what a delta holds and, if that was asked for and the command earned it, writes it back. What could not be written
+ * back is kept, wherever the delta is.
+ */
 export async function settleChanges(
   request: SandboxRequest,
+  delta: DeltaPlace,
+  outcome: { readonly exitCode: number; readonly signal: AbortSignal },
+): Promise<Settlement> {
+  const isEarned = request.apply === "always" || (request.apply === "success" && outcome.exitCode === 0);
+  try {
+    const settlement = await settle(request, delta.path, { isEarned, signal: outcome.signal });
+    if (isEarned && !isWrittenBack(settlement)) await delta.keep();
+    return delta.isKept && isLeft(settlement) ? { ...settlement, delta: delta.path } : settlement;
+  } catch (error) {
+    if (isEarned) await delta.keep();
+    throw error;
+  }
+}
+
+async function settle(
+  { directory: lower, rules }: SandboxRequest,
   delta: string,
-  { exitCode, signal }: { readonly exitCode: number; readonly signal: AbortSignal },
+  { isEarned, signal }: { readonly isEarned: boolean; readonly signal: AbortSignal },
 ): Promise<Settlement> {
   const changes: Change[] = [];
   using listing = new Progress(process.stderr, "looking for changes");
-  for await (const change of listChanges({ delta, lowers: [request.directory] })) {
-    signal.throwIfAborted();
-    changes.push(change);
-    listing.count(changes.length, undefined, "found");
+  try {
+    for await (const change of listChanges({ delta, lowers: [lower] })) {
+      signal.throwIfAborted();
+      changes.push(change);
+      listing.count(changes.length, undefined, "found");
+    }
+    if (!isEarned || changes.length === 0) return { changes };
+    using applying = new Progress(process.stderr, "applying");
+    const onProgress = (done: number): void => applying.count(done, changes.length, "changes");
+    const report = await applyChanges({ delta, lower, rules, signal, onProgress });
+    return { changes, applied: report.changes };
+  } catch (error) {
+    if (!(error instanceof ChangesError)) throw error;
+    if (!isEarned) throw new CommandFailure(error.message);
+    return { changes, problem: error.message };
   }
-  if (!isEarned(request, exitCode) || changes.length === 0) return { changes };
-  const { directory: lower, rules } = request;
-  using applying = new Progress(process.stderr, "applying");
-  const onProgress = (done: number): void => applying.count(done, changes.length, "changes");
-  const report = await applyChanges({ delta, lower, rules, signal, onProgress }).catch(explainRefusal);
-  return { changes, applied: report.changes };
 }
 
-function isEarned({ apply }: SandboxRequest, exitCode: number): boolean {
-  return apply === "always" || (apply === "success" && exitCode === 0);
+function isWrittenBack({ applied = [], problem }: Settlement): boolean {
+  return problem === undefined && applied.every(({ outcome }) => outcome === "applied");
+}
+
+/** There are changes that the codebase does not have. */
+function isLeft({ changes, applied, problem }: Settlement): boolean {
+  return problem !== undefined || (applied === undefined ? changes.length > 0 : !isWrittenBack({ changes, applied }));
+}
+
+/** The command's own, unless that would say that all went well when it did not. */
+export function exitCodeAfter(settlement: Settlement, exitCode: number): number {
+  return exitCode === 0 && !isWrittenBack(settlement) ? NOT_WRITTEN_BACK : exitCode;
 }
 
 /** More than this nobody reads; `agentfense diff` shows a kept delta in full. */
 const SHOWN = 50;
 
 /** The end of a run for a person, on stderr: stdout is the command's alone. */
-export function reportChanges(request: SandboxRequest, { changes, applied }: Settlement, exitCode: number): void {
-  if (changes.length === 0) {
+export function reportChanges(request: SandboxRequest, settlement: Settlement, exitCode: number): void {
+  const { changes, applied, problem } = settlement;
+  if (changes.length === 0 && problem === undefined) {
     warn("no changes");
     return;
   }
   warn(`${counted(changes.length, "change")}:`);
   const paint = paintFor(process.stderr, process.env);
   printSome(changes.map((change) => describeChange(change, paint)));
-  if (applied !== undefined) reportApplied(request, applied);
+  if (problem !== undefined) warn(`nothing was written back: ${problem}`);
+  else if (applied !== undefined) reportApplied(request, applied);
   else if (request.apply === "success") {
     warn(`not written back, because the command ended with ${exitCode}; --apply=always does it all the same`);
   }
-  const left = applied === undefined || applied.some(({ outcome }) => outcome !== "applied");
-  if (left) warn(whereTheyAre(request));
+  if (isLeft(settlement)) warn(whereTheyAre(request, settlement));
 }
 
 function reportApplied({ directory }: SandboxRequest, applied: ApplyReport["changes"]): void {
-  const done = applied.filter(({ outcome }) => outcome === "applied");
-  warn(`${counted(done.length, "change")} written back to ${printable(directory)}`);
-  const remarks = applied.flatMap(({ outcome, path, reason, sensitive, overwroteNewer }) => {
-    const why = reason ?? (overwroteNewer ? "it had changed in the meantime" : "");
-    if (outcome !== "applied") return [`${outcome.padEnd(9)} ${printable(path)}: ${printableSentence(why)}`];
-    if (sensitive) return [`look at  ${printable(path)}: your machine may run or trust it without being asked`];
-    return overwroteNewer ? [`replaced  ${printable(path)}: ${printableSentence(why)}`] : [];
+  const left = applied.filter(({ outcome }) => outcome !== "applied");
+  const done = `${counted(applied.length - left.length, "change")} written back to ${printable(directory)}`;
+  warn(left.length === 0 ? done : `${done}, ${left.length} not:`);
+  const reasons = left.map(
+    ({ outcome, path, reason = "" }) => `${outcome.padEnd(9)} ${printable(path)}: ${printableSentence(reason)}`,
+  );
+  const remarks = applied.flatMap(({ outcome, path, sensitive, overwroteNewer }) => {
+    if (outcome !== "applied") return [];
+    if (sensitive) return [`look at   ${printable(path)}: your machine may run or trust it without being asked`];
+    return overwroteNewer ? [`replaced  ${printable(path)}: it had changed in the meantime`] : [];
   });
-  printSome(remarks);
+  printSome([...reasons, ...remarks]);
 }
 
-function whereTheyAre({ keptDelta, directory, apply }: SandboxRequest): string {
-  if (keptDelta === undefined) {
+function whereTheyAre({ apply }: SandboxRequest, { applied, problem, delta }: Settlement): string {
+  if (delta === undefined) {
     return `they are thrown away; --delta DIR keeps them${apply === "never" ? ", --apply writes them back" : ""}`;
   }
-  const [delta, codebase] = [keptDelta, directory].map(quoted);
-  return `they are kept in ${printable(keptDelta)}; see them with: agentfense diff --delta ${delta} ${codebase}`;
+  const place = `kept in ${printable(delta)}`;
+  const look = `agentfense diff --delta ${quoted(delta)}`;
+  if (applied === undefined && problem === undefined) return `they are ${place}; see them with: ${look}`;
+  return `what was not written back is ${place}; see it with: ${look}, try again with: agentfense apply --delta ${quoted(delta)}`;
 }
 
 const KIND_STYLES = { added: "good", modified: "doubtful", deleted: "bad", renamed: "notable" } as const;

@@ -3,14 +3,16 @@ import { requireDeltaApart } from "../mount/placement.ts";
 import { TemporaryDelta } from "../mount/temporary-delta.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
-/** Where the changes of a run go: a directory of the user's, or one that goes away with this. */
+/** Where the changes of a run go: a directory of the user's, or one that goes away with this unless it is kept. */
 export class DeltaPlace implements AsyncDisposable {
   readonly path: string;
   readonly #temporary: TemporaryDelta | undefined;
+  #isKept: boolean;
 
   private constructor(path: string, temporary: TemporaryDelta | undefined) {
     this.path = path;
     this.#temporary = temporary;
+    this.#isKept = temporary === undefined;
   }
 
   static async open({ directory, keptDelta }: SandboxRequest): Promise<DeltaPlace> {
@@ -26,6 +28,17 @@ export class DeltaPlace implements AsyncDisposable {
       throw error;
     }
     return new DeltaPlace(temporary.path, temporary);
+  }
+
+  /** The changes are still there afterwards. */
+  get isKept(): boolean {
+    return this.#isKept;
+  }
+
+  /** Makes it last: there is work in it that is nowhere else. */
+  async keep(): Promise<void> {
+    this.#isKept = true;
+    await this.#temporary?.keep();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -55,6 +55,7 @@ Limits:
 Changes:
   --delta DIR       keep them here (made if absent, continued if it holds some)
   --apply[=WHEN]    write them back to DIR at the end: when the command succeeded (default), or always
+                    What cannot be written back is kept, and it is said where.
                     Without either they are listed and thrown away.`;
 
 /** What `run` and `shell` were asked for, checked as far as that goes without making anything. */

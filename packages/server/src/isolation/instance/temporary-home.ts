@@ -1,5 +1,5 @@
 import { readFileSync, readlinkSync } from "node:fs";
-import { lstat, mkdtemp, readdir, readFile, realpath, rename, writeFile } from "node:fs/promises";
+import { lstat, mkdtemp, readdir, readFile, realpath, rename, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeTree } from "../filesystem/remove-tree.ts";
@@ -20,6 +20,7 @@ export interface TemporaryHomeOptions {
 export class TemporaryHome implements AsyncDisposable {
   /** Absolute, without symlinks. */
   readonly path: string;
+  #isKept = false;
 
   private constructor(path: string) {
     this.path = path;
@@ -34,8 +35,16 @@ export class TemporaryHome implements AsyncDisposable {
     return new TemporaryHome(path);
   }
 
+  /** From now on it stays where it is. Nothing is written for that, so that a full disk does not stand in the way. */
+  async keep(): Promise<void> {
+    if (this.#isKept) return;
+    this.#isKept = true;
+    // What has no owner is nobody's to clear away.
+    await unlink(join(this.path, OWNER_FILE));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    await removeTree(this.path);
+    if (!this.#isKept) await removeTree(this.path);
   }
 }
 
