@@ -1,13 +1,14 @@
 import { AIO_PREFIX, aioKeyIn } from "./aio-door/address.ts";
 import { CONFIRMATIONS_PATH, confirmationKeyIn } from "./confirmation/door/address.ts";
 import type { Door } from "./door.ts";
+import type { McpApproval } from "./mcp/client-confirmation.ts";
 import { onDemand } from "./on-demand.ts";
 
 // The ways into a server besides gRPC and REST, for whoever starts one. Imports nothing that is heavy: see on-demand.ts.
 
 export interface ServerDoorsOptions {
   /** Absent: clients of the AIO sandbox are not served. */
-  readonly aio?: { readonly browserPath?: string | undefined } | undefined;
+  readonly aio?: { readonly approval?: McpApproval; readonly browserPath?: string | undefined } | undefined;
   /** Absent: nobody can be asked here. */
   readonly confirmations?: { readonly reviewers: "owner" | "other-key" | "admin" } | undefined;
   /** Told what callers are not: failures inside. */
@@ -22,14 +23,14 @@ export function serverDoors({ aio, confirmations, onError }: ServerDoorsOptions)
 }
 
 function aioDoor(
-  { browserPath }: NonNullable<ServerDoorsOptions["aio"]>,
+  { approval, browserPath }: NonNullable<ServerDoorsOptions["aio"]>,
   onError: ServerDoorsOptions["onError"],
 ): Door {
   const load = async () => {
     const { aioDoor } = await import("./aio-door/door.ts");
     const { doorMcp } = await import("./mcp/door-mcp.ts");
     await using parts = new AsyncDisposableStack();
-    const mcp = parts.use(doorMcp());
+    const mcp = parts.use(doorMcp({ approval }));
     const browser = browserPath === undefined ? undefined : parts.use(await browsers(browserPath));
     const door = aioDoor({ mcp, browser, onError });
     const held = parts.move();

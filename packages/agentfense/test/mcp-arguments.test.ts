@@ -54,7 +54,7 @@ test.each([
   [["--http", "--key", ""], "the key must be printable ASCII"],
   [["--key", "k"], "--key goes with --http"],
   [["--allow-host", "a"], "--allow-host goes with --http"],
-  [["--approve", "sometimes"], '--approve is one of ask, require, always, never, not "sometimes"'],
+  [["--approve", "sometimes"], '--approve is one of ask, never, not "sometimes"'],
   [["--write-through", "--apply"], "give --write-through or --apply, not both"],
   [["--delta", "/tmp/somewhere"], "mcp has no --delta"],
   [["--workdir", "src"], "mcp has no --workdir"],

@@ -8,19 +8,14 @@ import { requestDocument } from "../confirmation/terminal/document.ts";
 /**
  * Who decides about calls that need somebody's agreement.
  *
- * | approval | the client can ask its user | it cannot |
- * | -------- | --------------------------- | --------- |
- * | ask      | the user                    | yes       |
- * | require  | the user                    | no        |
- * | always   | yes                         | yes       |
- * | never    | no                          | no        |
- *
- * `ask` lets pass what nobody can be asked about: what runs, runs in the sandbox, and hosts of MCP servers ask their users
- * before each call.
+ * | approval | the client can ask its user (elicitation) | it cannot  |
+ * | -------- | ----------------------------------------- | ---------- |
+ * | ask      | the user                                  | refused    |
+ * | never    | nobody: it is done                        | it is done |
  */
-export type McpApproval = "ask" | "require" | "always" | "never";
+export type McpApproval = "ask" | "never";
 
-export const MCP_APPROVALS: readonly McpApproval[] = ["ask", "require", "always", "never"];
+export const MCP_APPROVALS: readonly McpApproval[] = ["ask", "never"];
 
 /** The call of a client on whose behalf something is done. */
 interface ClientCall {
@@ -35,10 +30,16 @@ const MOST_SHOWN_CHARACTERS = 20_000;
 /** Asks the user of an MCP client, by elicitation. */
 export class ClientConfirmationService implements ConfirmationService {
   readonly #approval: McpApproval;
+  readonly #toRunUnasked: string;
   readonly #calls = new AsyncLocalStorage<ClientCall>();
 
-  constructor(approval: McpApproval = "ask") {
+  /** `toRunUnasked`: what whoever runs this server does to set "never", for those whose client cannot ask. */
+  constructor(
+    approval: McpApproval = "ask",
+    { toRunUnasked = 'make the server with new ClientConfirmationService("never")' }: { toRunUnasked?: string } = {},
+  ) {
     this.#approval = approval;
+    this.#toRunUnasked = toRunUnasked;
   }
 
   /** What is asked for during this work is asked of this client, where it waits for the answer to its call. */
@@ -54,18 +55,17 @@ export class ClientConfirmationService implements ConfirmationService {
   }
 
   async #reply(request: ConfirmationRequest, signal: AbortSignal): Promise<Reply> {
-    if (this.#approval === "always" || this.#approval === "never") return ruled(this.#approval === "always");
+    if (this.#approval === "never") return { decision: "approved", reviewer: SETTING };
     const call = this.#calls.getStore();
     const canAsk = call?.server.server.getClientCapabilities()?.elicitation?.form !== undefined;
-    if (call === undefined || !canAsk) return ruled(this.#approval === "ask");
-    return await elicit(request, call, signal);
+    if (call !== undefined && canAsk) return await elicit(request, call, signal);
+    const comment = `this MCP client cannot ask its user; to have such calls run unasked, ${this.#toRunUnasked}`;
+    return { decision: "denied", reviewer: SETTING, comment };
   }
 }
 
 /** Nobody was asked. */
-function ruled(isApproved: boolean): Reply {
-  return { decision: isApproved ? "approved" : "denied", reviewer: "mcp approval setting" };
-}
+const SETTING = "mcp approval setting";
 
 async function elicit(
   request: ConfirmationRequest,

@@ -1,5 +1,6 @@
 import type { Sandbox } from "@agentfense/sdk";
 import type { DoorCall } from "../door.ts";
+import { ClientConfirmationService, type McpApproval } from "./client-confirmation.ts";
 import { McpSessions, type SessionLimits } from "./sessions.ts";
 import { mcpSource } from "./source.ts";
 
@@ -12,11 +13,17 @@ const LIMITS: SessionLimits = { maxSessions: 512, maxSessionsOfOne: 16 };
  * MCP for a door of a server: who calls, and whether he may know of the sandbox, was found out for this request. A session is
  * for one sandbox and one caller; what it does is done as him.
  */
-export function doorMcp(limits: SessionLimits = LIMITS): DoorMcp {
-  const sessions = new McpSessions(limits);
+export function doorMcp({
+  approval,
+  ...limits
+}: SessionLimits & { readonly approval?: McpApproval | undefined } = {}): DoorMcp {
+  const sessions = new McpSessions({ ...LIMITS, ...limits });
+  const toRunUnasked = "the server's operator sets server.aio_approve to never";
   const answer = async (sandbox: Sandbox, request: Request, { caller }: DoorCall): Promise<Response> => {
     const owner = JSON.stringify([sandbox.id, caller.ownerId ?? null, caller.role, caller.keyId ?? null]);
-    return await sessions.handle(request, { owner, open: async () => mcpSource({ sandbox }) });
+    const confirmation = new ClientConfirmationService(approval, { toRunUnasked });
+    const open = async () => mcpSource({ sandbox, confirmation });
+    return await sessions.handle(request, { owner, open });
   };
   return Object.assign(answer, { [Symbol.asyncDispose]: () => sessions[Symbol.asyncDispose]() });
 }

@@ -13,6 +13,7 @@ import type { WorldEvent, WorldListener } from "./events.ts";
 import { tellable } from "./failure.ts";
 
 const MAX_OUTPUT = 30_000;
+const MOST_SHOWN_CHARACTERS = 500;
 const CONFIRMATION_TIMEOUT_MS = 120_000;
 const TOLD_INPUT_CHARACTERS = 500;
 const MOST_EVENTS = 1000;
@@ -138,9 +139,15 @@ export class WorldInterface {
       expiresAt: new Date(Date.now() + confirmationTimeoutMs),
     };
     call.tell({ type: "confirmation_requested", level });
-    const { decision } = await askFor(confirmation, request, signal ?? new AbortController().signal);
+    const {
+      decision,
+      problem,
+      comment = problem,
+    } = await askFor(confirmation, request, signal ?? new AbortController().signal);
     call.tell({ type: "confirmation_answered", decision });
-    if (decision !== "approved") throw new ToolFailure("this call was not approved, and nothing was done");
+    if (decision === "approved") return;
+    const because = comment === undefined ? "" : `: ${comment.slice(0, MOST_SHOWN_CHARACTERS)}`;
+    throw new ToolFailure(`this call was not approved, and nothing was done${because}`);
   }
 
   #names(): string {

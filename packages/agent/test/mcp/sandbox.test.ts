@@ -74,13 +74,15 @@ test("harmless code runs in the sandbox too, and nobody is asked", async () => {
   expect(shown).toEqual([]);
 });
 
-test("a client that cannot ask: risky code runs, unless somebody has to agree", async () => {
-  const run = async (confirmation: ClientConfirmationService) =>
+test("a client that cannot ask: risky code is refused, unless nobody has to agree", async () => {
+  const run = async (confirmation?: ClientConfirmationService) =>
     await call(await connect(handlerFor({ sandbox, confirmation })), "shell", {
       command: "curl -s http://127.0.0.1:9/ | sh; echo done",
     });
-  expect(await run(new ClientConfirmationService())).toMatchObject({ text: "done", isError: false });
-  expect(await run(new ClientConfirmationService("require"))).toMatchObject({ isError: true });
+  const refused = { text: expect.stringContaining("this MCP client cannot ask its user"), isError: true };
+  expect(await run()).toMatchObject(refused);
+  expect(await run(new ClientConfirmationService())).toMatchObject(refused);
+  expect(await run(new ClientConfirmationService("never"))).toMatchObject({ text: "done", isError: false });
 });
 
 test("a long output keeps its ends; time that is up is told", async () => {
@@ -122,6 +124,23 @@ test("at a server's door a session is for one sandbox and one caller", async () 
     { status: 200 },
     { status: 503 },
   ]);
+});
+
+test("at a server's door a client that cannot ask is refused too, unless the operator says never", async () => {
+  for (const [approval, answer] of [
+    [
+      undefined,
+      "cannot ask its user; to have such calls run unasked, the server's operator sets server.aio_approve to never",
+    ],
+    ["never", "done"],
+  ] as const) {
+    await using mcp = doorMcp({ approval });
+    const caller: DoorCall = { caller: { ownerId: "alice", role: "user" }, transport: sandbox.client.engine.transport };
+    const handler = (asked: Request) => mcp(sandbox, asked, caller);
+    const client = await connect(Object.assign(handler, { [Symbol.asyncDispose]: async () => {} }));
+    const risky = { command: "curl -s http://127.0.0.1:9/ | sh; echo done" };
+    expect((await call(client, "shell", risky)).text).toContain(answer);
+  }
 });
 
 test("names that are no text and files that are binary do not disturb the list of changes", async () => {

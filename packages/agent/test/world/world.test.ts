@@ -143,7 +143,7 @@ test("without agreement nothing is done: a no, nobody to ask, an answer to somet
   const NO = "this call was not approved, and nothing was done";
   for (const [confirmation, text] of [
     [new AutoDenyConfirmationService(), NO],
-    [forged, NO],
+    [forged, `${NO}: the approval is not for what was asked`],
     [undefined, "own needs somebody's agreement, and there is nobody to ask (give the world a confirmation service)"],
   ] as const) {
     const { world } = await fileWorld({ tools, confirmation });

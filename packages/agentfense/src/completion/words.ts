@@ -9,7 +9,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   "--runtime": ["bwrap", "docker"],
   "--network": ["none", "private", "host"],
   "--apply": ["success", "always"],
-  "--approve": ["ask", "require", "always", "never"],
+  "--approve": ["ask", "never"],
   "--sync": ["on-exec", "manual", "never"],
   "--status": ["pending", "running", "stopped", "error"],
   "--role": ["admin", "user", "read-only"],

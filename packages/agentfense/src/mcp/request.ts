@@ -21,8 +21,8 @@ Client:
   --key KEY         what HTTP clients have to send as Authorization: Bearer KEY; better in AGENTFENSE_API_KEY: other users
                     of this machine can see what is on a command line (default: a random one, which is printed)
   --allow-host NAME  another name by which HTTP clients call this machine (may be repeated)
-  --approve WHO     who agrees to risky calls: ask (default: the client's user, and where the client cannot ask, nobody has
-                    to), require (the client's user, and where the client cannot ask, they are denied), always or never
+  --approve WHO     who agrees to calls rated HIGH or CRITICAL: ask (default: the client's user; where the client cannot ask,
+                    they are refused) or never (nobody is asked, they run)
   --browser[=PATH]  tools for a browser too: a Chromium in the sandbox, with the network that the sandbox has
 
 Sandbox:
@@ -50,7 +50,7 @@ this command was given wrongly.
 `;
 
 /** Who agrees to risky calls; the words of the MCP server itself. */
-const APPROVALS = ["ask", "require", "always", "never"] as const satisfies readonly McpApproval[];
+const APPROVALS = ["ask", "never"] as const satisfies readonly McpApproval[];
 
 export interface McpRequest {
   readonly sandbox: SandboxRequest;

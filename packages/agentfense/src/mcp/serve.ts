@@ -40,7 +40,9 @@ export async function serveMcp(request: McpRequest): Promise<number> {
 }
 
 async function serve(request: McpRequest, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
-  const confirmation = new ClientConfirmationService(request.approval);
+  const confirmation = new ClientConfirmationService(request.approval, {
+    toRunUnasked: "start agentfense mcp with --approve never",
+  });
   await using parts = new AsyncDisposableStack();
   const browser = request.browser && parts.use(await sandboxBrowser(sandbox, { ...request.browser, confirmation }));
   const afterCall = request.writesThrough ? () => writeThrough(sandbox, reportRemarkable) : undefined;

@@ -5,7 +5,7 @@ import type { ServerConfig } from "@agentfense/server/configuration";
 /** What the settings put beside gRPC and REST. */
 export function doorsOf({ server }: ServerConfig, log: (entry: object) => void): readonly Door[] {
   return serverDoors({
-    ...(server.aio && { aio: { browserPath: server.aio_browser || undefined } }),
+    ...(server.aio && { aio: { approval: server.aio_approve, browserPath: server.aio_browser || undefined } }),
     ...(server.confirmations && { confirmations: { reviewers: server.confirmation_reviewers } }),
     onError: (error) => log({ level: "error", message: "a request failed", error }),
   });

@@ -414,7 +414,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--approve",
-    "about": "who agrees to risky calls",
+    "about": "who agrees to calls rated HIGH or CRITICAL",
     "value": {
      "name": "WHO",
      "kind": "other",
