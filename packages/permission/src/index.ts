@@ -1,3 +1,4 @@
+export { type IpFamily, NOT_PUBLIC_RANGES } from "./addresses.ts";
 export type { Scope } from "./automaton.ts";
 export type { Candidate, Explanation, LostBy } from "./explain.ts";
 export { LEVEL, type Level, type LevelValue, levelName } from "./level.ts";

@@ -1,3 +1,4 @@
+import { NOT_PUBLIC_RANGES } from "@agentfense/permission";
 import { describe, expect, test } from "vitest";
 import { isPublicAddress } from "../../src/browser/url/address.ts";
 import { UrlPattern } from "../../src/browser/url/pattern.ts";
@@ -161,6 +162,14 @@ test("only addresses of the public internet are public", () => {
   for (const address of ["1.1.1.1", "223.255.255.255", "2606:4700::1111"]) expect(isPublicAddress(address)).toBe(true);
   for (const address of ["224.0.0.1", "255.255.255.255", "198.18.0.1", "ff02::1", "::ffff:1.1.1.1", "fe80::1%lo", "x"])
     expect(isPublicAddress(address)).toBe(false);
+});
+
+test("a browser is kept from every network that a box with a private network is kept from", () => {
+  const firsts = Object.values(NOT_PUBLIC_RANGES).flatMap((ranges) =>
+    ranges.map((range) => range.replace(/\/\d+$/, "")),
+  );
+  expect(firsts).toContain("168.63.129.16");
+  expect(firsts.filter(isPublicAddress)).toEqual([]);
 });
 
 describe("the proxy script says the same of connections", () => {

@@ -3,27 +3,28 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { NOT_PUBLIC_RANGES } from "@agentfense/permission";
 import { describe, expect, test, vi } from "vitest";
 import type { Box } from "../../src/isolation/backend/backend.ts";
-import { egressPolicy, FORBIDDEN_RANGES, packetFilter, resolversIn } from "../../src/isolation/backend/egress.ts";
+import { egressPolicy, packetFilter, resolversIn } from "../../src/isolation/backend/egress.ts";
 import { EgressGuard } from "../../src/isolation/docker/egress.ts";
 import { type Arena, bash, describeDocker, finish, output } from "./arena.ts";
 
 describe("the egress policy", () => {
   const surroundings = {
-    hostAddresses: ["203.0.113.7", "2001:db8::7", "fe80::1"],
-    networks: ["172.17.0.2/16", "2001:db8:1::2/64"],
-    resolvers: ["10.1.2.3", "203.0.113.7", "2001:db8:0:0::7", "fd00::53", "fe80::1%eth0", "nonsense"],
+    hostAddresses: ["192.31.196.7", "2600::7", "fe80::1"],
+    networks: ["172.17.0.2/16", "2600:0:1::2/64"],
+    resolvers: ["10.1.2.3", "192.31.196.7", "2600:0:0:0::7", "fd00::53", "fe80::1%eth0", "nonsense"],
   };
 
   test("forbids private ranges, the host and the box's own network, but lets name servers be asked", () => {
     expect(egressPolicy("ipv4", surroundings)).toEqual({
       resolvers: ["10.1.2.3"],
-      forbidden: [...FORBIDDEN_RANGES.ipv4, "172.17.0.2/16", "203.0.113.7/32"],
+      forbidden: [...NOT_PUBLIC_RANGES.ipv4, "172.17.0.2/16", "192.31.196.7/32"],
     });
     expect(egressPolicy("ipv6", surroundings)).toEqual({
       resolvers: ["fd00::53"],
-      forbidden: [...FORBIDDEN_RANGES.ipv6, "2001:db8:1::2/64", "2001:db8::7/128", "fe80::1/128"],
+      forbidden: [...NOT_PUBLIC_RANGES.ipv6, "2600:0:1::2/64", "2600::7/128", "fe80::1/128"],
     });
   });
 
@@ -61,7 +62,7 @@ describe("the egress policy", () => {
 });
 
 /** On the internet, as far as the box can tell; in truth a second address of the engine's host. */
-const PUBLIC = "203.0.113.80";
+const PUBLIC = "192.31.196.80";
 const GATEWAY = "172.17.0.1";
 const PORT = 8099;
 

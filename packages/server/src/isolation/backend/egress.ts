@@ -1,34 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
-
-/**
- * Where a box with a private network must not get: this host, its neighbours, other boxes, cloud metadata.
- *
- * The policy is a packet filter in the box's network namespace, not a set of routes: a socket that names its device
- * (SO_BINDTODEVICE, IP_PKTINFO; neither needs a privilege) makes the kernel take any destination that a route
- * refuses for a neighbour on that device, and hosts answer for all their addresses on all their devices. A filter sees
- * every packet, however it was routed. Nor do refused routes get on with reverse path filtering.
- */
-export const FORBIDDEN_RANGES: Readonly<Record<IpFamily, readonly string[]>> = {
-  ipv4: [
-    "0.0.0.0/8",
-    "10.0.0.0/8",
-    "100.64.0.0/10", // carriers' and clouds' own; 100.100.100.200 is a metadata service
-    "127.0.0.0/8",
-    "168.63.129.16/32", // a cloud's agent service, at a public address
-    "169.254.0.0/16", // neighbours; 169.254.169.254 is the usual metadata service
-    "172.16.0.0/12",
-    "192.0.0.0/24",
-    "192.168.0.0/16",
-    "198.18.0.0/15",
-    "224.0.0.0/4", // multicast reaches services of the host that announce themselves
-    "240.0.0.0/4", // with 255.255.255.255, everybody on the same network
-  ],
-  // All but 2000::/3, which is the internet, and in it 6to4, which has IPv4 addresses inside.
-  ipv6: ["::/3", "2002::/16", "4000::/2", "8000::/1"],
-};
-
-export type IpFamily = "ipv4" | "ipv6";
+import { type IpFamily, NOT_PUBLIC_RANGES } from "@agentfense/permission";
 
 /** What is known of a box's network when it is made. */
 export interface Surroundings {
@@ -40,6 +12,14 @@ export interface Surroundings {
   readonly resolvers: readonly string[];
 }
 
+/**
+ * Where a box with a private network must not get: this host, its neighbours, other boxes, cloud metadata.
+ *
+ * The policy is a packet filter in the box's network namespace, not a set of routes: a socket that names its device
+ * (SO_BINDTODEVICE, IP_PKTINFO; neither needs a privilege) makes the kernel take any destination that a route
+ * refuses for a neighbour on that device, and hosts answer for all their addresses on all their devices. A filter sees
+ * every packet, however it was routed. Nor do refused routes get on with reverse path filtering.
+ */
 export interface EgressPolicy {
   /** Name servers inside of what is forbidden; they may be asked for names and nothing else. */
   readonly resolvers: readonly string[];
@@ -55,7 +35,7 @@ export function egressPolicy(family: IpFamily, { hostAddresses, networks, resolv
   return {
     resolvers: unique(resolvers.filter((address) => ofFamily(address) && !host.check(address, family))),
     forbidden: unique([
-      ...FORBIDDEN_RANGES[family],
+      ...NOT_PUBLIC_RANGES[family],
       ...networks.filter((network) => ofFamily(network.replace(/\/\d+$/, ""))),
       ...hostAddresses.filter(ofFamily).map((address) => `${address}/${BITS[family]}`),
     ]),
