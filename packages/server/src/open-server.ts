@@ -1,11 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { IsolationOptions } from "./isolation/isolation.ts";
 import { JobThread } from "./isolation/jobs/thread.ts";
 import { openRuntime } from "./open-runtime.ts";
 import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
 import type { MetadataStore, RuntimeName } from "./runtime/store/store.ts";
+import { ConfigurationError } from "./service/configuration/problems.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import type { Door } from "./service/http/doors.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
@@ -214,6 +216,32 @@ function serviceOptions({ server, auth, limits }: ServerConfig) {
 
 async function readTls({ server: { tls } }: ServerConfig): Promise<StartServiceOptions["tls"]> {
   if (tls.cert_file === "") return undefined;
-  const [cert, key] = await Promise.all([readFile(tls.cert_file, "utf8"), readFile(tls.key_file, "utf8")]);
-  return { cert, key, ...(tls.client_ca_file === "" ? {} : { clientCa: await readFile(tls.client_ca_file, "utf8") }) };
+  const [cert, key, clientCa] = await Promise.all([
+    readPem("server.tls.cert_file", tls.cert_file),
+    readPem("server.tls.key_file", tls.key_file),
+    tls.client_ca_file === "" ? undefined : readPem("server.tls.client_ca_file", tls.client_ca_file),
+  ]);
+  requirePart("server.tls.cert_file", tls.cert_file, { cert });
+  requirePart("server.tls.key_file", tls.key_file, { key });
+  requirePart("server.tls.cert_file and server.tls.key_file", `${tls.cert_file}, ${tls.key_file}`, { cert, key });
+  if (clientCa === undefined) return { cert, key };
+  requirePart("server.tls.client_ca_file", tls.client_ca_file, { ca: clientCa });
+  return { cert, key, clientCa };
+}
+
+async function readPem(setting: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new ConfigurationError([`${setting}: ${(error as Error).message}`]);
+  }
+}
+
+/** OpenSSL says what is wrong with a certificate or a key, but not with which. */
+function requirePart(setting: string, path: string, part: SecureContextOptions): void {
+  try {
+    createSecureContext(part);
+  } catch (error) {
+    throw new ConfigurationError([`${setting}: cannot be used for TLS: ${path} (${(error as Error).message})`]);
+  }
 }

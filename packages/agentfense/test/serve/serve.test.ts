@@ -1,4 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -49,6 +51,33 @@ describe("serve", () => {
       expect(entries.map(({ msg }) => msg)).toContain("shutting down");
     },
   );
+
+  test("a certificate or key that cannot be used is one line with the setting's name", async () => {
+    const directory = await scratch();
+    const generate = (name: string) =>
+      execFileSync(
+        "openssl",
+        // biome-ignore format: one option a word
+        ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+          "/CN=localhost", "-keyout", `${name}.key`, "-out", `${name}.pem`],
+        { cwd: directory, stdio: "ignore" },
+      );
+    generate("one");
+    generate("other");
+    await writeFile(join(directory, "text"), "no certificate\n");
+    const attempt = async (cert: string, key: string) => {
+      const config = join(directory, "server.yaml");
+      await writeFile(config, `server: { tls: { cert_file: ${cert}, key_file: ${key} } }\n`);
+      return await agentfense(["serve", "--config", config, "--grpc-addr", "127.0.0.1:0", ...(await options())]);
+    };
+    const failure = (what: string) => ({ code: 1, stdout: "", stderr: expect.stringContaining(what) });
+    const start = "agentfense: the server cannot start: server.tls";
+    expect(await attempt("missing.pem", "one.key")).toEqual(failure(`${start}.cert_file: ENOENT`));
+    expect(await attempt("text", "one.key")).toEqual(failure(`${start}.cert_file: cannot be used for TLS`));
+    expect(await attempt("one.pem", "text")).toEqual(failure(`${start}.key_file: cannot be used for TLS`));
+    const mismatch = `${start}.cert_file and server.tls.key_file: cannot be used for TLS`;
+    expect(await attempt("one.pem", "other.key")).toEqual(failure(mismatch));
+  });
 
   test("an address that is taken is one line and exit code 1", async () => {
     const taken = createServer().listen(0, "127.0.0.1");

@@ -14,12 +14,12 @@ interface Given {
 
 /** Loads a configuration whose file, if there is one, is called server.yaml. */
 export async function load({ yaml, env = {}, flags = [] }: Given) {
-  if (yaml === undefined) return await loadConfiguration({ env, flags });
+  if (yaml === undefined) return { ...(await loadConfiguration({ env, flags })), directory: "" };
   const directory = await mkdtemp(join(tmpdir(), "agentfense-configuration-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   const file = join(directory, "server.yaml");
   await writeFile(file, yaml);
-  return await loadConfiguration({ file, env, flags });
+  return { ...(await loadConfiguration({ file, env, flags })), directory };
 }
 
 /** What is wrong with it, one problem a line. */

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { load, problemsOf } from "./configuration.ts";
 
@@ -52,6 +53,22 @@ logging:
       sandbox: { default_expiration: 86_400_000, max_per_user: 10, cleanup_interval: 300_000 },
       logging: { level: "info", format: "json" },
     });
+  });
+
+  test("a relative path of the file starts at the file's directory, one of a flag where the server was started", async () => {
+    const yaml = [
+      "server: { tls: { cert_file: tls/cert.pem, key_file: /etc/key.pem } }",
+      "storage: { db_path: ../metadata.db }",
+      "",
+    ].join("\n");
+    const flags = [{ flag: "--mount-path", name: "storage.mount_path", value: "mounts" }];
+    const { config, directory } = await load({ yaml, flags });
+    expect(config.server.tls).toEqual({
+      cert_file: join(directory, "tls/cert.pem"),
+      key_file: "/etc/key.pem",
+      client_ca_file: "",
+    });
+    expect([config.storage.db_path, config.storage.mount_path]).toEqual([join(directory, "../metadata.db"), "mounts"]);
   });
 
   test("lists, switches, times and sizes are read from the environment as from the file", async () => {

@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { basename } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import { type ConfigurationKey, isSection, ROOT_SECTION, type Section } from "./keys.ts";
 import { ConfigurationError, shown, suggestion } from "./problems.ts";
@@ -10,11 +10,12 @@ const LARGEST_FILE = 1_048_576;
 const MOST_NODES = 10_000;
 
 export async function readConfigurationFile(path: string): Promise<Settings> {
-  return parseConfigurationFile(await readText(path), basename(path));
+  return parseConfigurationFile(await readText(path), path);
 }
 
 /** The settings in the text of a YAML file, each with its line. Sections may be empty; values may not. */
-function parseConfigurationFile(text: string, fileName: string): Settings {
+function parseConfigurationFile(text: string, path: string): Settings {
+  const fileName = basename(path);
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, version: "1.2", merge: false });
   const complaints = [...document.errors, ...document.warnings];
@@ -25,7 +26,7 @@ function parseConfigurationFile(text: string, fileName: string): Settings {
     });
     return { settings: [], problems };
   }
-  const reading = new FileReading(document, lines, fileName);
+  const reading = new FileReading(document, lines, path);
   if (document.contents !== null) reading.readSection(ROOT_SECTION, document.contents);
   return reading;
 }
@@ -36,12 +37,14 @@ class FileReading implements Settings {
   readonly #document: Document.Parsed;
   readonly #lines: LineCounter;
   readonly #fileName: string;
+  readonly #directory: string;
   #nodesLeft = MOST_NODES;
 
-  constructor(document: Document.Parsed, lines: LineCounter, fileName: string) {
+  constructor(document: Document.Parsed, lines: LineCounter, path: string) {
     this.#document = document;
     this.#lines = lines;
-    this.#fileName = fileName;
+    this.#fileName = basename(path);
+    this.#directory = dirname(path);
   }
 
   readSection(section: Section, node: Node): void {
@@ -67,7 +70,9 @@ class FileReading implements Settings {
     if (plain === null) this.#complain(keyNode, `${key.name}: has no value; expected ${key.kind.expects}`);
     else {
       const origin = `file ${this.#fileName}:${this.#lineOf(value ?? keyNode)}`;
-      this.settings.push({ name: key.name, value: plain, origin });
+      const isPlace = key.kind.isPath && typeof plain === "string" && plain !== "";
+      // Where the server was started from says nothing about where its files are.
+      this.settings.push({ name: key.name, value: isPlace ? resolve(this.#directory, plain) : plain, origin });
     }
   }
 

@@ -9,6 +9,7 @@ import {
   derivedPath,
   duration,
   flag,
+  optionalPath,
   size,
   text,
   texts,
@@ -21,9 +22,9 @@ const RUNTIMES = ["bwrap", "docker", "mock"] as const;
 const NETWORKS = ["none", "private", "host"] as const;
 
 const tls = z.strictObject({
-  cert_file: text("", "certificate chain (PEM); with key_file, both ports speak TLS"),
-  key_file: text("", "private key of the certificate (PEM)"),
-  client_ca_file: text("", "certificates (PEM) that clients must have theirs signed by; empty asks for none"),
+  cert_file: optionalPath("certificate chain (PEM); with key_file, both ports speak TLS"),
+  key_file: optionalPath("private key of the certificate (PEM)"),
+  client_ca_file: optionalPath("certificates (PEM) that clients must have theirs signed by; empty asks for none"),
 });
 
 const server = z.strictObject({

@@ -14,6 +14,8 @@ interface ValueKind {
   write(value: unknown): unknown;
   /** As a file would have it; absent when it depends on other values. */
   readonly fallback?: unknown;
+  /** It names a place on disk: in a file, a relative one starts at the directory of that file. */
+  readonly isPath?: true;
 }
 
 const KINDS = new WeakMap<object, ValueKind>();
@@ -60,9 +62,14 @@ export function text(fallback: string, description: string) {
   return remember(line().default(fallback).describe(description), plain(fallback, "a text"));
 }
 
-/** A text whose default depends on other values or on who runs the server. */
+/** A place on disk, or "" for none. */
+export function optionalPath(description: string) {
+  return remember(line().default("").describe(description), { ...plain("", "a path"), isPath: true });
+}
+
+/** A place on disk whose default depends on other values or on who runs the server. */
 export function derivedPath(description: string) {
-  return remember(line().min(1).describe(description), plain(undefined, "a path"));
+  return remember(line().min(1).describe(description), { ...plain(undefined, "a path"), isPath: true });
 }
 
 export function address(fallback: string, description: string, { optional }: { readonly optional: boolean }) {
