@@ -19,7 +19,7 @@ import { registerServices } from "./service/rpc/register.ts";
 export interface EmbeddedOptions {
   /** Where a directory for deltas and codebases is made, which goes with the server; default: the system's place for such. */
   readonly stateDirectory?: string | undefined;
-  /** The default one first. */
+  /** The default one first, which has to be there; the others when a sandbox asks for one. */
   readonly runtimes: readonly [RuntimeName, ...RuntimeName[]];
   readonly docker?: IsolationOptions["docker"] | undefined;
   /** Those that a sandbox may ask for, beside none. */
@@ -81,11 +81,13 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
         ...(options.docker === undefined ? {} : { docker: options.docker }),
         ...(options.defaultTimeoutMs === undefined ? {} : { defaultTimeoutMs: options.defaultTimeoutMs }),
         ...(options.maxTimeoutMs === undefined ? {} : { maxTimeoutMs: options.maxTimeoutMs }),
+        opensOnDemand: true,
         watchdog: true,
         holdsProcess: false,
       },
       sandboxes: {
         runtimes,
+        allowedBy: "program",
         deltaDirectory: join(directory, "deltas"),
         defaults: {
           expirationMs: 0,

@@ -27,7 +27,7 @@ export interface RuntimeOptions {
   readonly isolation: Omit<IsolationOptions, "log" | "runtimes">;
   readonly sandboxes: Pick<
     SandboxesOptions,
-    "deltaDirectory" | "runtimes" | "fallbackRuntime" | "ociRuntime" | "defaults" | "observe"
+    "deltaDirectory" | "runtimes" | "fallbackRuntime" | "allowedBy" | "ociRuntime" | "defaults" | "observe"
   >;
   readonly keysRequired: boolean;
 }

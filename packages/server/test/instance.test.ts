@@ -21,7 +21,8 @@ beforeEach(async () => {
 async function deadInstance(runtimes: readonly string[]): Promise<void> {
   const code = `
     import { Instance } from ${JSON.stringify(MODULE)};
-    const instance = await Instance.open(${JSON.stringify({ stateDirectory, runtimes })});
+    const instance = await Instance.open(${JSON.stringify({ stateDirectory })});
+    for (const runtime of ${JSON.stringify(runtimes)}) await instance.willUse(runtime);
     await instance.makeMountPoints("box", 2);
     process.kill(process.pid, "SIGKILL");`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: "inherit" });
@@ -39,7 +40,7 @@ async function adopted(instance: Instance, runtimes: readonly string[]): Promise
 
 test("a dead instance is handed to its heir once, and its directory goes", async () => {
   await deadInstance(["bwrap"]);
-  const heir = await Instance.open({ stateDirectory, runtimes: ["bwrap"] });
+  const heir = await Instance.open({ stateDirectory });
   const { names, points } = await adopted(heir, ["bwrap"]);
   expect([names, points.map((point) => point.slice(-6))]).toEqual([1, ["/box/0", "/box/1"]]);
   expect(await adopted(heir, ["bwrap"])).toEqual({ names: 0, points: [] });
@@ -49,8 +50,8 @@ test("a dead instance is handed to its heir once, and its directory goes", async
 });
 
 test("a living instance is left alone", async () => {
-  const first = await Instance.open({ stateDirectory, runtimes: ["bwrap"] });
-  const second = await Instance.open({ stateDirectory, runtimes: ["bwrap"] });
+  const first = await Instance.open({ stateDirectory });
+  const second = await Instance.open({ stateDirectory });
   expect(await adopted(second, ["bwrap"])).toEqual({ names: 0, points: [] });
   await first.close();
   await second.close();
@@ -58,7 +59,7 @@ test("a living instance is left alone", async () => {
 
 test("a dead instance with a runtime that the heir does not have waits for another", async () => {
   await deadInstance(["bwrap", "docker"]);
-  const heir = await Instance.open({ stateDirectory, runtimes: ["bwrap"] });
+  const heir = await Instance.open({ stateDirectory });
   expect(await adopted(heir, ["bwrap"])).toEqual({ names: 0, points: [] });
   expect((await adopted(heir, ["bwrap", "docker"])).names).toBe(1);
   await heir.close();
@@ -67,7 +68,7 @@ test("a dead instance with a runtime that the heir does not have waits for anoth
 test("an instance that was killed in the making goes when it is old", async () => {
   const unfinished = join(stateDirectory, ".0123456789abcdef");
   await mkdir(unfinished);
-  const heir = await Instance.open({ stateDirectory, runtimes: [] });
+  const heir = await Instance.open({ stateDirectory });
   await adopted(heir, []);
   expect(await readdir(stateDirectory)).toContain(".0123456789abcdef");
   await utimes(unfinished, 1, 1);
@@ -78,7 +79,7 @@ test("an instance that was killed in the making goes when it is old", async () =
 
 test("a state directory that others can write is refused", async () => {
   await chmod(stateDirectory, 0o777);
-  const refusal = expect(Instance.open({ stateDirectory, runtimes: [] })).rejects;
+  const refusal = expect(Instance.open({ stateDirectory })).rejects;
   await refusal.toMatchObject({ code: "RUNTIME_UNAVAILABLE" });
 });
 
@@ -93,15 +94,15 @@ test.skipIf(reasonAgainst("user") !== undefined)(
     }
     const code = `
       import { Instance } from ${JSON.stringify(MODULE)};
-      const first = await Instance.open({ runtimes: [] });
+      const first = await Instance.open();
       await first.makeMountPoints("box", 1);
-      const second = await Instance.open({ runtimes: [] });
+      const second = await Instance.open();
       console.log(JSON.stringify([first.directory, second.directory]));
       await second.close();
       process.kill(process.pid, "SIGKILL");`;
     const heir = `
       import { Instance } from ${JSON.stringify(MODULE)};
-      const heir = await Instance.open({ runtimes: [] });
+      const heir = await Instance.open();
       const found = [];
       await heir.adoptDead(new Set(), async (names, points) => void found.push(...points));
       console.log(JSON.stringify([heir.directory, ...found]));

@@ -4,6 +4,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -13,7 +14,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Permission } from "@agentfense/protocol/common";
-import { SyncMode } from "@agentfense/protocol/sandbox";
+import { NetworkMode, SyncMode } from "@agentfense/protocol/sandbox";
+import { Sandbox } from "agentfense";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { failureOf, Workshop, WRITE_ALL } from "./workshop.ts";
 
@@ -23,6 +25,24 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await workshop?.[Symbol.asyncDispose]();
+});
+
+test("the host's network is there for those who ask, unless the program said otherwise, and no hint names a server", async () => {
+  const host = await workshop.on(workshop.project(), { network: NetworkMode.HOST });
+  const own = readlinkSync("/proc/self/ns/net");
+  expect(await workshop.run(host, "readlink /proc/self/ns/net")).toBe(`${own}\n`);
+
+  await using strict = await Workshop.open({ runtimes: ["bwrap"], networks: [] });
+  const engine = strict.engine;
+  const directory = strict.project();
+  await expect(Sandbox.fromLocal(directory, { engine, network: "host" })).rejects.toMatchObject({
+    message: "the network mode host is not enabled in this engine",
+    hint: "add host to the option networks of the engine",
+  });
+  await expect(Sandbox.fromLocal(directory, { engine, runtime: "docker" })).rejects.toMatchObject({
+    message: "the runtime docker is not available in this engine",
+    hint: "it has bwrap; add docker to the option runtimes of the engine",
+  });
 });
 
 const text = (...path: string[]): string => readFileSync(join(...path), "utf8");

@@ -28,7 +28,7 @@ function describeDocker(): void {
   const start = async (): Promise<{ readonly docker: DockerEngine; readonly embedded: EmbeddedEngine }> => {
     const docker = await startDockerEngine();
     const { image, socketPath } = docker;
-    return { docker, embedded: await EmbeddedEngine.open({ runtimes: ["docker"], docker: { image, socketPath } }) };
+    return { docker, embedded: await EmbeddedEngine.open({ docker: { image, socketPath } }) };
   };
   const limits = { memoryBytes: 128 * 1024 ** 2, pids: 64 };
   const open = async (options: Partial<DockerExecutorOptions> = {}): Promise<DockerExecutor> => {
@@ -55,6 +55,16 @@ function describeDocker(): void {
       "an uncaught exception of javascript has a stack": NO_NODE,
       "javascript may be a module or not": NO_NODE,
     },
+  });
+
+  test("an engine with nothing said has bwrap by default, and docker and the host's network for those that ask", async () => {
+    await using _executor = await open();
+    const { embedded: engine } = await engines!;
+    const directory = mkdtempSync(join(base, "project-"));
+    await using usual = await Sandbox.fromLocal(directory, { engine });
+    await using docker = await Sandbox.fromLocal(directory, { engine, runtime: "docker", network: "host" });
+    expect([usual.info.runtime, docker.info.runtime, docker.info.network]).toEqual(["bwrap", "docker", "host"]);
+    expect((await docker.run("ls /sys/class/net")).stdout).toContain("docker0");
   });
 
   test("each execution has a container of its own, and only the workspace goes from one to the next", async () => {

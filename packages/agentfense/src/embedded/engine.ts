@@ -6,12 +6,12 @@ import { heldTransport } from "./held-transport.ts";
 import { ProcessHold } from "./process-hold.ts";
 
 export interface EmbeddedEngineOptions {
-  /** What sandboxes may run in, the default one first; default: bwrap alone. */
+  /** What sandboxes may run in, the default one first; default: bwrap, and docker for those that name it. */
   readonly runtimes?: readonly [EmbeddedRuntime, ...EmbeddedRuntime[]] | undefined;
   readonly docker?: EmbeddedDockerOptions | undefined;
   /** Where the engine makes its directory for what sandboxes write; default: the system's place for temporary files. */
   readonly stateDirectory?: string | undefined;
-  /** Networks that a sandbox may ask for; default: none and private. */
+  /** Networks that a sandbox may ask for; default: all of them. A sandbox that asks for none has none. */
   readonly networks?: readonly ("none" | "private" | "host")[] | undefined;
   /** Of a command that names none; default 30 s. */
   readonly defaultTimeoutMs?: number | undefined;
@@ -113,7 +113,7 @@ export class EmbeddedEngine implements Engine {
 
   async #start(): Promise<EmbeddedServer> {
     if (process.platform !== "linux") throw onlyLinux();
-    const { runtimes = ["bwrap"], networks = ["private"], log = () => {}, ...rest } = this.#options;
+    const { runtimes = ["bwrap", "docker"], networks = ["private", "host"], log = () => {}, ...rest } = this.#options;
     const { openEmbedded } = await import("@agentfense/server/embedded");
     const server = await openEmbedded({ ...rest, runtimes, networks, log });
     process.once("beforeExit", this.#onIdle);

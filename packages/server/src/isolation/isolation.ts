@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Backend, BackendName, CreateOptions } from "./backend/backend.ts";
 import { SandboxError } from "./backend/errors.ts";
+import { Backends } from "./backends.ts";
 import { Instance } from "./instance/instance.ts";
 import { Watchdog } from "./instance/watchdog.ts";
 import type { MockOptions } from "./mock/backend.ts";
@@ -18,7 +19,9 @@ export interface IsolationOptions {
   /** Where mount points are made; default /run/agentfense, or the user's runtime directory. */
   readonly stateDirectory?: string;
   /** Default: bwrap alone. Only these are looked for on the host. */
-  readonly runtimes?: readonly BackendName[];
+  readonly runtimes?: readonly [BackendName, ...BackendName[]];
+  /** Default false: all runtimes have to be there. Otherwise the first one; each other when the first sandbox asks for it. */
+  readonly opensOnDemand?: boolean;
   /** The bwrap program; default: the first on the PATH. */
   readonly bwrapPath?: string;
   readonly docker?: {
@@ -67,27 +70,29 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   await using undo = new AsyncDisposableStack();
   if (options.holdsProcess ?? true) undo.use(holdProcess());
 
-  const instance = await Instance.open({ stateDirectory: options.stateDirectory, runtimes });
+  const atOnce = options.opensOnDemand ? runtimes.slice(0, 1) : runtimes;
+  const instance = await Instance.open({ stateDirectory: options.stateDirectory });
   undo.defer(() => instance.close());
   // The engine's thread takes the longest to start, and needs nobody for it.
   const startingMounts = real ? startMounts(options, log) : undefined;
-  const backends = new Map<BackendName, Backend>();
+  const backends = undo.use(
+    new Backends({
+      allowed: runtimes,
+      open: async (runtime, parts) => {
+        await instance.willUse(runtime);
+        return await openBackend(runtime, instance.name, options, parts);
+      },
+      opened: (open) => cleanUpAfterDead(instance, open, log),
+    }),
+  );
   try {
-    for (const runtime of runtimes) {
-      backends.set(runtime, undo.use(await openBackend(runtime, instance.name, options, undo)));
-    }
+    for (const runtime of atOnce) await backends.get(runtime);
   } catch (error) {
     await startingMounts?.then((mounts) => mounts.close()).catch(() => {});
     throw error;
   }
   const mounts = await startingMounts;
   if (mounts !== undefined) undo.use(mounts);
-  const left = await instance.adoptDead(new Set(runtimes), async (names, mountPoints) => {
-    log({ level: "info", message: `cleaning up after ${names.length} server process(es) that died` });
-    for (const backend of backends.values()) await backend.removeOrphans(names);
-    for (const mountPoint of mountPoints) await cleanStaleMount(mountPoint);
-  });
-  for (const error of left) log({ level: "error", message: `not everything could be cleaned up: ${String(error)}` });
   if (real && options.watchdog) undo.use(await Watchdog.start(instance.directory));
   const kernelWatch = undo.use(new KernelWatch());
   const view = undo.use(new ViewThread());
@@ -98,6 +103,20 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
     maxTimeoutMs: options.maxTimeoutMs ?? TIME_LIMITS.maxTimeoutMs,
   };
   return new HostIsolation({ instance, backends, mounts, view, kernelWatch, timeLimits, parts });
+}
+
+/** Of the instances that died, those whose backends are all open here. */
+async function cleanUpAfterDead(
+  instance: Instance,
+  backends: ReadonlyMap<BackendName, Backend>,
+  log: NonNullable<IsolationOptions["log"]>,
+): Promise<void> {
+  const left = await instance.adoptDead(new Set(backends.keys()), async (names, mountPoints) => {
+    log({ level: "info", message: `cleaning up after ${names.length} server process(es) that died` });
+    for (const backend of backends.values()) await backend.removeOrphans(names);
+    for (const mountPoint of mountPoints) await cleanStaleMount(mountPoint);
+  });
+  for (const error of left) log({ level: "error", message: `not everything could be cleaned up: ${String(error)}` });
 }
 
 /** Until the very last of it is closed: pipes to helpers keep nothing alive by themselves. */
@@ -151,7 +170,7 @@ async function openBackend(
 
 interface HostParts {
   readonly instance: Instance;
-  readonly backends: ReadonlyMap<BackendName, Backend>;
+  readonly backends: Backends;
   readonly mounts: MountHost | undefined;
   readonly view: ViewThread;
   readonly kernelWatch: KernelWatch;
@@ -172,7 +191,7 @@ class HostIsolation implements Isolation {
   }
 
   get degradations(): readonly string[] {
-    return [...this.#host.backends.values()].flatMap((backend) => backend.degradations);
+    return [...this.#host.backends.opened.values()].flatMap((backend) => backend.degradations);
   }
 
   counters(): EngineCounts {
@@ -182,10 +201,7 @@ class HostIsolation implements Isolation {
   async create(spec: SandboxSpec, options: CreateOptions = {}): Promise<Sandbox> {
     if (this.#closing !== undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the server is shutting down");
     checkSpecification(spec);
-    const backend = this.#host.backends.get(spec.runtime);
-    if (backend === undefined) {
-      throw new SandboxError("RUNTIME_UNAVAILABLE", `the runtime ${spec.runtime} is not enabled here`);
-    }
+    const backend = await this.#host.backends.get(spec.runtime);
     const id = checkId(spec.id ?? `sb_${randomBytes(16).toString("hex")}`);
     if (this.#ids.has(id)) throw new SandboxError("INVALID_ARGUMENT", `there is a sandbox with the id ${id} already`);
     this.#ids.add(id);

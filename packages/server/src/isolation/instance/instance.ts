@@ -38,6 +38,7 @@ export class Instance {
   readonly directory: string;
   readonly #state: string;
   readonly #lock: number;
+  readonly #runtimes = new Set<string>();
 
   private constructor(state: string, name: string, lock: number) {
     this.name = name;
@@ -46,17 +47,23 @@ export class Instance {
     this.#lock = lock;
   }
 
-  static async open(options: { stateDirectory?: string | undefined; runtimes: readonly string[] }): Promise<Instance> {
+  static async open(options: { stateDirectory?: string | undefined } = {}): Promise<Instance> {
     const state = await openStateDirectory(options.stateDirectory);
     const name = randomBytes(8).toString("hex");
     const unfinished = join(state, `.${name}`);
     await mkdir(unfinished);
     await chmod(unfinished, 0o711); // the box's user passes through on its way to the mount
-    await writeFile(join(unfinished, "runtimes"), options.runtimes.join(" "), { mode: 0o600 });
+    await writeFile(join(unfinished, "runtimes"), "", { mode: 0o600 });
     const lock = openSync(join(unfinished, "lock"), "wx", 0o600);
     if (syscalls.tryLock(lock) < 0) throw new Error("cannot lock a file that was just made");
     await rename(unfinished, join(state, name));
     return new Instance(state, name, lock);
+  }
+
+  /** Notes a backend before it is used, so that whoever cleans up after this instance has that backend too. */
+  async willUse(runtime: string): Promise<void> {
+    this.#runtimes.add(runtime);
+    await writeFile(join(this.directory, "runtimes"), [...this.#runtimes].join(" "), { mode: 0o600 });
   }
 
   /** Makes the mount points of one sandbox; nobody else can reach them yet. */

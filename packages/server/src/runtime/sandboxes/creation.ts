@@ -16,7 +16,7 @@ import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
 import { checkEnvironment, checkLabels } from "./request.ts";
 import { storedRules } from "./rules.ts";
 
-export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fallbackRuntime"> {
+export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fallbackRuntime" | "allowedBy"> {
   readonly defaults: SandboxDefaults;
   readonly nowMs: number;
 }
@@ -45,7 +45,7 @@ export function newSandbox(
     labels: { ...request.labels },
     runtime,
     image: chooseImage(request.image, runtime),
-    network: chooseNetwork(request.network, runtime, defaults),
+    network: chooseNetwork(request.network, runtime, terms),
     sync: chooseSync(request.sync, request.codebaseVersion, defaults.sync),
     revocable: request.revocable,
     resources: chooseResources(request.resources, defaults),
@@ -55,16 +55,34 @@ export function newSandbox(
   };
 }
 
+/** How to be allowed more, in the words of whoever allows it. */
+const REMEDIES = {
+  operator: {
+    place: "on this server",
+    runtime: () =>
+      "another one is enabled by runtime.types, or replaced by runtime.fallback, in the server's configuration",
+    network: (network: NetworkName, runtime: RuntimeName) =>
+      runtime === "docker"
+        ? `set runtime.docker.enable_networking and add ${network} to runtime.networks in the server's configuration`
+        : `add ${network} to runtime.networks in the server's configuration`,
+  },
+  program: {
+    place: "in this engine",
+    runtime: (runtime: RuntimeName) => `add ${runtime} to the option runtimes of the engine`,
+    network: (network: NetworkName) => `add ${network} to the option networks of the engine`,
+  },
+} as const;
+
 function chooseRuntime(
   asked: RuntimeName | undefined,
-  { runtimes, fallbackRuntime }: Pick<CreationTerms, "runtimes" | "fallbackRuntime">,
+  { runtimes, fallbackRuntime, allowedBy = "operator" }: CreationTerms,
 ): RuntimeName {
   if (asked === undefined) return runtimes[0];
   if (runtimes.includes(asked)) return asked;
   if (fallbackRuntime !== undefined && runtimes.includes(fallbackRuntime)) return fallbackRuntime;
-  throw new RuntimeError("RUNTIME_UNAVAILABLE", `the runtime ${asked} is not available on this server`, {
+  throw new RuntimeError("RUNTIME_UNAVAILABLE", `the runtime ${asked} is not available ${REMEDIES[allowedBy].place}`, {
     details: { runtime: asked, available: runtimes.join(",") },
-    hint: `it has ${runtimes.join(", ")}; another one is enabled by runtime.types, or replaced by runtime.fallback, in the server's configuration`,
+    hint: `it has ${runtimes.join(", ")}; ${REMEDIES[allowedBy].runtime(asked)}`,
   });
 }
 
@@ -81,18 +99,19 @@ function chooseImage(image: string, runtime: RuntimeName): string {
 function chooseNetwork(
   asked: NetworkName | undefined,
   runtime: RuntimeName,
-  { networks, docker }: SandboxDefaults,
+  { defaults: { networks, docker }, allowedBy = "operator" }: CreationTerms,
 ): NetworkName {
   const network = asked ?? (runtime === "docker" ? docker.network : "none");
   const allowed = runtime === "docker" ? docker.networks : networks;
   if (network === "none" || allowed.includes(network)) return network;
-  throw new RuntimeError("RUNTIME_UNAVAILABLE", `the network mode ${network} is not enabled on this server`, {
-    details: { network, available: ["none", ...allowed.filter((name) => name !== "none")].join(",") },
-    hint:
-      runtime === "docker"
-        ? `set runtime.docker.enable_networking and add ${network} to runtime.networks in the server's configuration`
-        : `add ${network} to runtime.networks in the server's configuration`,
-  });
+  throw new RuntimeError(
+    "RUNTIME_UNAVAILABLE",
+    `the network mode ${network} is not enabled ${REMEDIES[allowedBy].place}`,
+    {
+      details: { network, available: ["none", ...allowed.filter((name) => name !== "none")].join(",") },
+      hint: REMEDIES[allowedBy].network(network, runtime),
+    },
+  );
 }
 
 function chooseExpiry(expiresInMs: number | undefined, defaults: SandboxDefaults): number | undefined {

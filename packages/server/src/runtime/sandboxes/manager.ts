@@ -34,7 +34,8 @@ import { KeyedTurns } from "./turns.ts";
 import type { SandboxFiles } from "./view-files.ts";
 import type { Witness } from "./witness.ts";
 
-export interface ManagerParts extends Pick<SandboxesOptions, "store" | "codebases" | "runtimes" | "fallbackRuntime"> {
+export interface ManagerParts
+  extends Pick<SandboxesOptions, "store" | "codebases" | "runtimes" | "fallbackRuntime" | "allowedBy"> {
   readonly defaults: SandboxDefaults;
   readonly clock: Clock;
   readonly residents: Residents;

@@ -72,6 +72,8 @@ export interface SandboxesOptions {
   readonly runtimes: readonly [RuntimeName, ...RuntimeName[]];
   /** Taken for a requested runtime that is not there; absent: such a request is refused. */
   readonly fallbackRuntime?: RuntimeName;
+  /** Who said which runtimes and networks there may be, for hints; default: an operator, in the server's configuration. */
+  readonly allowedBy?: "operator" | "program";
   /** Another runtime that the Docker engine knows, for every docker sandbox. */
   readonly ociRuntime?: string;
   readonly defaults?: Partial<SandboxDefaults>;
