@@ -264,6 +264,7 @@ describe("agentfense mcp", () => {
   test("--write-through writes the changes back with each call, as far as the rules allow", async () => {
     const { surroundings, cwd } = await places("root");
     const { client, kill, end } = await startMcp(["--write-through", "project"], surroundings);
+    expect(client.getInstructions()).toContain("is written to the real project with each call");
     const output = join(cwd, "project/output");
     await call(client, "write_file", { path: "output/a", content: "1" });
     expect(await readFile(join(output, "a"), "utf8")).toBe("1");

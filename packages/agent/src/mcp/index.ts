@@ -6,5 +6,5 @@ export type { HttpAccess } from "./guard.ts";
 export { type McpHttpHandler, type McpHttpOptions, mcpHttpHandler } from "./http.ts";
 export { createMcpServer } from "./server.ts";
 export type { SessionLimits } from "./sessions.ts";
-export type { McpSourceOptions, RecordedSandbox } from "./source.ts";
+export type { ChangesReachProject, McpSourceOptions, RecordedSandbox } from "./source.ts";
 export { type StdioOptions, serveStdio } from "./stdio.ts";

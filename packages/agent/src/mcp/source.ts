@@ -18,6 +18,7 @@ export type McpSourceOptions =
       readonly confirmation?: ClientConfirmationService | undefined;
       readonly context?: Omit<WorldContext, "signal"> | undefined;
       readonly afterCall?: AfterCall | undefined;
+      readonly changesReachProject?: ChangesReachProject | undefined;
     }
   | {
       readonly world?: undefined;
@@ -29,10 +30,14 @@ export type McpSourceOptions =
       readonly securityMode?: SecurityMode | undefined;
       readonly sessionId?: string | undefined;
       readonly afterCall?: AfterCall | undefined;
+      readonly changesReachProject?: ChangesReachProject | undefined;
     };
 
 /** Comes after each call that may have changed something, before it is answered; what it gives is added to the answer. */
 type AfterCall = () => Promise<string | undefined>;
+
+/** When what is changed in the sandbox is written to the project, as the client is told. Default: when somebody takes it over. */
+export type ChangesReachProject = "when-taken-over" | "with-each-call" | "at-the-end";
 
 /** What a server serves. */
 export interface McpSource {
@@ -41,12 +46,14 @@ export interface McpSource {
   readonly confirmation: ClientConfirmationService | undefined;
   readonly context: Omit<WorldContext, "signal">;
   readonly afterCall: AfterCall | undefined;
+  readonly changesReachProject: ChangesReachProject;
 }
 
 export function mcpSource(options: McpSourceOptions): McpSource {
+  const { changesReachProject = "when-taken-over" } = options;
   if (options.world !== undefined) {
     const { world, sandbox, confirmation, context = {}, afterCall } = options;
-    return { world, sandbox, confirmation, context, afterCall };
+    return { world, sandbox, confirmation, context, afterCall, changesReachProject };
   }
   const {
     sandbox,
@@ -63,5 +70,6 @@ export function mcpSource(options: McpSourceOptions): McpSource {
     confirmation,
     context: { needsFileAccess: true },
     afterCall,
+    changesReachProject,
   };
 }

@@ -1,4 +1,10 @@
-import { ClientConfirmationService, mcpHttpHandler, sandboxBrowser, serveStdio } from "@agentfense/agent/mcp";
+import {
+  type ChangesReachProject,
+  ClientConfirmationService,
+  mcpHttpHandler,
+  sandboxBrowser,
+  serveStdio,
+} from "@agentfense/agent/mcp";
 import type { ResourceLimits } from "@agentfense/sdk";
 import { SandboxError } from "@agentfense/sdk";
 import { CommandFailure, UsageError } from "../command.ts";
@@ -46,7 +52,7 @@ async function serve(request: McpRequest, sandbox: Sandbox, signal: AbortSignal)
   await using parts = new AsyncDisposableStack();
   const browser = request.browser && parts.use(await sandboxBrowser(sandbox, { ...request.browser, confirmation }));
   const afterCall = request.writesThrough ? () => writeThrough(sandbox, reportRemarkable) : undefined;
-  const source = { sandbox, confirmation, browser, afterCall };
+  const source = { sandbox, confirmation, browser, afterCall, changesReachProject: changesReachProject(request) };
   const { http } = request;
   if (http === undefined) {
     if (process.stdin.isTTY) warn("this speaks MCP over standard input and output; Ctrl-C ends it");
@@ -57,6 +63,11 @@ async function serve(request: McpRequest, sandbox: Sandbox, signal: AbortSignal)
   const onError = (error: unknown): void => warn(error instanceof Error ? error.message : String(error));
   const handler = parts.use(mcpHttpHandler({ ...source, ...access, onError }));
   await listen(http, handler, signal);
+}
+
+function changesReachProject({ writesThrough, sandbox }: McpRequest): ChangesReachProject {
+  if (writesThrough) return "with-each-call";
+  return sandbox.apply === "never" ? "when-taken-over" : "at-the-end";
 }
 
 function engineOptions({ runtime, allowPull, spec }: SandboxRequest) {
