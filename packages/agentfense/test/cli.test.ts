@@ -92,7 +92,7 @@ describe("a command given wrongly ends with 2, a reason and a hint", () => {
     [["mount", "--no-xattr", "a", "b"], "Unknown option '--no-xattr'", "did you mean --no-xattrs?"],
     [["run", "--presett", "x", "--", "true"], "Unknown option '--presett'", "did you mean --preset?"],
     [["policy", "tree", "--preset", "agent-sfae", "/"], 'no preset "agent-sfae"', "did you mean agent-safe?"],
-    [["policy", "tree"], "policy tree takes one directory", "agentfense policy tree --help"],
+    [["policy", "tree", "a", "b"], "policy tree takes one directory", "agentfense policy tree --help"],
     [["completion"], "completion takes a shell: bash, zsh, fish", "agentfense completion --help"],
     [["completion", "zhs"], "no completion for zhs", "did you mean zsh?"],
     [["\u001b[31mred"], "unknown command \\x1b[31mred", "agentfense --help"],

@@ -55,6 +55,13 @@ describe("policy tree", () => {
     });
   });
 
+  test.each(["tree", "lint"])("%s without a directory means where you are", async (command) => {
+    const cwd = await project();
+    const named = await agentfense(["policy", command, "--json", "project"], { cwd });
+    expect(await agentfense(["policy", command, "--json"], { cwd: join(cwd, "project") })).toEqual(named);
+    expect(named.stdout).not.toBe("");
+  });
+
   test("--all shows the hidden entries too, and --depth cuts", async () => {
     const cwd = await project();
     const { stdout } = await agentfense(

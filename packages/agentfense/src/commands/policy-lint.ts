@@ -7,9 +7,9 @@ import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
 import { paintFor, printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 
-const HELP = `Usage: agentfense policy lint [OPTIONS] DIR
+const HELP = `Usage: agentfense policy lint [OPTIONS] [DIR]
 
-Walks all of DIR (no link is followed) and says what looks wrong with the rules for it: secrets that can be read, rules
+Walks all of DIR (default: where you are; no link is followed) and says what looks wrong with the rules for it: secrets that can be read, rules
 that match nothing, rules of the same rank that contradict each other. Exits 1 if a secret can be read, or if a part of
 DIR could not be looked at.
 
@@ -25,8 +25,8 @@ export const policyLint: Command = { help: HELP, run };
 
 async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [directory, ...surplus] = positionals;
-  if (directory === undefined || surplus.length > 0) throw new UsageError("policy lint takes one directory");
+  const [directory = ".", ...surplus] = positionals;
+  if (surplus.length > 0) throw new UsageError("policy lint takes one directory");
   const place = await resolveDirectory(directory);
   const { policy, rules } = await chooseRules(values, place);
   const root = rootEntry(place, policy.root);

@@ -9,9 +9,9 @@ import { parseCount } from "../size.ts";
 import { type Paint, paintFor, printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 
-const HELP = `Usage: agentfense policy tree [OPTIONS] DIR
+const HELP = `Usage: agentfense policy tree [OPTIONS] [DIR]
 
-Shows DIR as an agent would see it, each path with its level: write, read, view, or pass for a directory that is there
+Shows DIR (default: where you are) as an agent would see it, each path with its level: write, read, view, or pass for a directory that is there
 only because something visible lies below it.
 
 ${RULES_HELP}
@@ -34,8 +34,8 @@ export const policyTree: Command = { help: HELP, run };
 
 async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [directory, ...surplus] = positionals;
-  if (directory === undefined || surplus.length > 0) throw new UsageError("policy tree takes one directory");
+  const [directory = ".", ...surplus] = positionals;
+  if (surplus.length > 0) throw new UsageError("policy tree takes one directory");
   const depth = parseCount(values.depth ?? "3", "--depth") || Number.POSITIVE_INFINITY;
   const place = await resolveDirectory(directory);
   const { policy } = await chooseRules(values, place);
