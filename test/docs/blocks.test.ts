@@ -14,6 +14,7 @@ const NOT_CODE = ["text", "console", "mermaid"];
 /** Files that blocks come from, besides the programs that run.test.ts runs, and the test that proves them. */
 const PROVEN_BY: Readonly<Record<string, string>> = {
   "examples/docs/commands.sh": "test/docs/blocks.test.ts",
+  "examples/docs/install.sh": "test/packaging/packaging.test.ts",
   "examples/docs/mcp/claude-code.json": "packages/agentfense/test/mcp-configuration.test.ts",
   "examples/docs/mcp/claude-code.sh": "packages/agentfense/test/mcp-configuration.test.ts",
   "examples/docs/mcp/cursor.json": "packages/agentfense/test/mcp-configuration.test.ts",

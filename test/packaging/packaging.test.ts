@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -62,6 +62,39 @@ describe("the tarball", () => {
     for (const { dependencies = {}, version } of manifests.values()) {
       for (const [name, range] of Object.entries(dependencies)) if (names.includes(name)) expect(range).toBe(version);
     }
+  });
+});
+
+describe("as README says in install.sh", () => {
+  const lines = readFileSync(join(import.meta.dirname, "../../examples/docs/install.sh"), "utf8").split("\n");
+  const [packing, npm, pip] = lines
+    .filter((line) => /^(?:npm|pip) /.test(line))
+    .map((line) => line.replace(/ +#.*/, ""));
+
+  test("the tarballs of npm run pack install together, and the command is there", () => {
+    expect(packing).toBe("npm run pack");
+    const here = join(directory, "as-readme/repository");
+    const project = join(directory, "as-readme/my-project");
+    for (const path of [join(here, ".cache"), project]) mkdirSync(path, { recursive: true });
+    symlinkSync(join(directory, "pack"), join(here, ".cache/pack"));
+    const how = { npm_config_prefer_offline: "true", npm_config_audit: "false", npm_config_ignore_scripts: "true" };
+    execFileSync("sh", ["-c", npm!], { cwd: here, env: { ...process.env, ...how }, stdio: "pipe" });
+    const version = execFileSync(join(project, "node_modules/.bin/agentfense"), ["--version"], { encoding: "utf8" });
+    expect(version).toBe(`${manifests.get("agentfense")!.version}\n`);
+  });
+
+  test("the Python SDK installs from its directory", () => {
+    const repository = join(import.meta.dirname, "../..");
+    const target = join(directory, "as-readme/python");
+    const offline = ["--no-deps", "--no-build-isolation", "--target", target];
+    const [program, ...args] = pip!.split(" ");
+    execFileSync(join(repository, ".cache/python-sdk/bin", program!), [...args, ...offline], {
+      cwd: repository,
+      stdio: "pipe",
+    });
+    expect(readFileSync(join(target, "agentfense/_version.py"), "utf8")).toContain(
+      manifests.get("agentfense")!.version,
+    );
   });
 });
 
