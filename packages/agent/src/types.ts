@@ -18,10 +18,10 @@ export interface RiskAssessment {
   readonly detected: readonly DetectedPattern[];
 }
 
-/** PERMISSIVE follows the hint; STRICT puts everything that is not SAFE into real isolation. */
+/** Everything that is not SAFE runs in a sandbox in both; in STRICT, what is HIGH in a container where there is one. */
 export type SecurityMode = "PERMISSIVE" | "STRICT";
 
-/** Which kind of executor. All but "subprocess" isolate. */
+/** Which kind of executor. A "subprocess" has a box too, but no rules, quota and control group. */
 export type SandboxType = "subprocess" | "fense" | "docker" | "aio";
 
 /** "command" is any command line. */

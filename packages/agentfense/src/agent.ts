@@ -14,7 +14,10 @@ import {
   SandboxManager as SandboxManagerBase,
   type SandboxManagerOptions,
   type SandboxPool,
+  SubprocessExecutor as SubprocessExecutorBase,
+  type SubprocessExecutorOptions,
 } from "@agentfense/agent";
+import { seccompFilter } from "@agentfense/server/seccomp";
 import { Sandbox } from "./sandbox.ts";
 
 export {
@@ -125,7 +128,6 @@ export {
   type SandboxWorkspaceOptions,
   type SecurityMode,
   type SessionState,
-  SubprocessExecutor,
   type SubprocessExecutorOptions,
   sandboxWorld,
   type TerminalConfirmationOptions,
@@ -159,7 +161,15 @@ export {
 /** The one entrance for code of a session: assess, ask, choose, run, record. */
 export class SandboxManager extends SandboxManagerBase {
   constructor(options: SandboxManagerOptions) {
-    super({ ...options, sandboxes: options.sandboxes ?? Sandbox });
+    const { sandboxes = Sandbox, syscallFilter = seccompFilter() } = options;
+    super({ ...options, sandboxes, syscallFilter });
+  }
+}
+
+/** Runs code that is SAFE in a process of its own, in a box without network on the workspace's directory. */
+export class SubprocessExecutor extends SubprocessExecutorBase {
+  constructor(options: SubprocessExecutorOptions) {
+    super({ ...options, syscallFilter: options.syscallFilter ?? seccompFilter() });
   }
 }
 

@@ -101,7 +101,7 @@ export class Execution {
     const candidates = this.#parts.lineup.candidates(wanted, task.language);
     let problem: unknown = new NotRun(
       "REFUSED",
-      `there is no executor that may run ${task.language} code rated ${task.risk.level}: it takes one that isolates`,
+      `there is no executor that may run ${task.language} code rated ${task.risk.level}: it takes a sandbox`,
     );
     for (const candidate of candidates) {
       for (let again = true; again; ) {

@@ -22,11 +22,11 @@ export interface Candidate {
   giveUp(executor: Executor): Promise<boolean>;
 }
 
-const ISOLATING: readonly SandboxType[] = ["fense", "docker", "aio"];
+const SANDBOXES: readonly SandboxType[] = ["fense", "docker", "aio"];
 
 /**
- * The executors of a session, in the order in which they are tried. What is to be isolated is never given to one that
- * does not isolate, whatever else is missing.
+ * The executors of a session, in the order in which they are tried. What is to be in a sandbox is never given to a
+ * subprocess, whatever else is missing.
  */
 export class Lineup {
   readonly #sessionId: string;
@@ -43,12 +43,12 @@ export class Lineup {
     this.#executors = from.executors;
   }
 
-  /** Those that may run this, the one that is wanted first. A pool comes before all others that isolate. */
+  /** Those that may run this, the one that is wanted first. A pool comes before all other sandboxes. */
   candidates(wanted: SandboxType, language: Language): Candidate[] {
     const executors = this.#executors().filter(({ languages }) => languages.has(language));
     const ofType = (type: SandboxType): Candidate[] => executors.filter((one) => one.type === type).map(standing);
-    const isolating = [wanted, ...ISOLATING.filter((type) => type !== wanted)].filter(isolates).flatMap(ofType);
-    return [...(isolates(wanted) ? [] : ofType(wanted)), ...this.#pooled(wanted, language), ...isolating];
+    const sandboxes = [wanted, ...SANDBOXES.filter((type) => type !== wanted)].filter(isSandbox).flatMap(ofType);
+    return [...(isSandbox(wanted) ? [] : ofType(wanted)), ...this.#pooled(wanted, language), ...sandboxes];
   }
 
   #pooled(wanted: SandboxType, language: Language): Candidate[] {
@@ -59,7 +59,7 @@ export class Lineup {
       {
         obtain: async (signal) => {
           const executor = await pool.acquire(this.#sessionId, { signal });
-          if (executor.languages.has(language) && (isolates(executor.type) || !isolates(wanted))) return executor;
+          if (executor.languages.has(language) && (isSandbox(executor.type) || !isSandbox(wanted))) return executor;
           throw new PoolError("NOT_ACQUIRED", `the pool's executors (${executor.type}) are not for this`);
         },
         giveUp: async (executor) => {
@@ -73,7 +73,7 @@ export class Lineup {
   }
 }
 
-function isolates(type: SandboxType): boolean {
+function isSandbox(type: SandboxType): boolean {
   return type !== "subprocess";
 }
 

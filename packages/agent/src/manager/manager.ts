@@ -138,8 +138,9 @@ export class SandboxManager implements AsyncDisposable {
   #defaultExecutors(): readonly Executor[] {
     const { workspace } = this;
     if (this.#ownExecutors.length === 0 && workspace instanceof AgentWorkspace) {
-      const { sandboxes } = this.#options;
-      this.#ownExecutors = [new SubprocessExecutor({ workspace }), new FenseExecutor({ workspace, sandboxes })];
+      const { sandboxes, syscallFilter } = this.#options;
+      const subprocess = syscallFilter === undefined ? [] : [new SubprocessExecutor({ workspace, syscallFilter })];
+      this.#ownExecutors = [...subprocess, new FenseExecutor({ workspace, sandboxes })];
     }
     return this.#ownExecutors;
   }

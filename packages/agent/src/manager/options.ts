@@ -20,8 +20,8 @@ export interface SandboxManagerOptions {
    *
    * | pool   | executors | code runs                                                             |
    * | ------ | --------- | --------------------------------------------------------------------- |
-   * | absent | absent    | SAFE: in a subprocess; else in a sandbox; both on the workspace        |
-   * | absent | given     | in the one that the table asks for, else in another that isolates      |
+   * | absent | absent    | SAFE: in a subprocess in a box; else in a sandbox; both on the workspace |
+   * | absent | given     | in the one that the table asks for, else in another that is a sandbox  |
    * | given  | absent    | in the session's instance of the pool, also when it is SAFE            |
    * | given  | given     | SAFE: in a subprocess executor, else in the pool, else in one of these |
    */
@@ -31,6 +31,8 @@ export interface SandboxManagerOptions {
   readonly workspace?: Workspace | undefined;
   /** What opens sandboxes for the default executors; default: those of a server, by the SDK. */
   readonly sandboxes?: SandboxSource | undefined;
+  /** For the default subprocess executor; absent: there is none, and SAFE code runs in the sandbox too. */
+  readonly syscallFilter?: Uint8Array | undefined;
   /** Default: UnifiedRiskPolicy.assess. What it throws counts as CRITICAL. */
   readonly assess?: Assess | undefined;
   /** How many executions are remembered; default 100. */

@@ -9,7 +9,7 @@ const SHORT_CHARACTERS = 4096;
 
 /**
  * Tells how much of what code could do is to be worried about, from its syntax tree, and what follows from that.
- * A hint, and no boundary: only SAFE has a consequence for isolation, and SAFE is an allow list.
+ * A hint, and no boundary: whatever is said here, code runs in a box. It decides who is asked.
  */
 export const UnifiedRiskPolicy = {
   /** Never fails for what the code is. */

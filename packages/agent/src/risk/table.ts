@@ -2,13 +2,13 @@ import type { RiskLevel, SandboxType, SecurityMode } from "../types.ts";
 
 /** What becomes of code of one level. */
 export interface RiskDecision {
-  /** "docker" is a wish: another isolating executor may stand in for it, never "subprocess". */
+  /** "docker" is a wish: another sandbox may stand in for it, never "subprocess". */
   readonly sandbox: SandboxType;
   /** A person is asked first. */
   readonly confirm: boolean;
 }
 
-/** Mode → level → what is done. Code runs without isolation in the SAFE row only. */
+/** Mode → level → what is done. */
 export const RISK_TABLE: Readonly<Record<SecurityMode, Readonly<Record<RiskLevel, RiskDecision>>>> = {
   PERMISSIVE: {
     SAFE: { sandbox: "subprocess", confirm: false },

@@ -16,7 +16,7 @@ interface ExecutorSubject {
   readonly languages: readonly Language[];
   /** A new one on a workspace of its own. */
   readonly open: () => Promise<Executor>;
-  /** What `open` limits it to, for those that isolate. */
+  /** What `open` limits a whole sandbox to. */
   readonly limits?: { readonly memoryBytes?: number | undefined; readonly pids?: number | undefined } | undefined;
   /** By the title of a test, why it is left out. */
   readonly skip?: Readonly<Record<string, string>> | undefined;
@@ -33,7 +33,6 @@ const GREETINGS: Readonly<Record<Language, string>> = {
 /** What every executor promises. Python is spoken by all of them. */
 export function describeExecutor(name: string, subject: ExecutorSubject): void {
   const { languages, limits = {}, skip = {}, type } = subject;
-  const isolates = type !== "subprocess";
   const promise = (title: string, body: () => Promise<void>): void => {
     const reason = skip[title];
     if (reason !== undefined) process.stdout.write(`skipped (${name}): ${title}: ${reason}\n`);
@@ -292,8 +291,6 @@ export function describeExecutor(name: string, subject: ExecutorSubject): void {
       expect(await running).toBeInstanceOf(ExecutorError);
       await eventually(async () => expect(await processesWith(mark)).toEqual([]));
     });
-
-    if (!isolates) return;
 
     promise("a listener on the host's loopback is out of reach", async () => {
       let visits = 0;

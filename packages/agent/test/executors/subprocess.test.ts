@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SubprocessExecutor } from "agentfense/agent";
 import { afterAll, describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
 import type { ExecutionTask } from "../../src/executors/executor.ts";
-import { SubprocessExecutor } from "../../src/executors/subprocess/subprocess-executor.ts";
+import { SubprocessExecutor as WithoutFilter } from "../../src/executors/subprocess/subprocess-executor.ts";
 import { RISK_LEVELS } from "../../src/types.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 import { describeExecutor } from "./contract.ts";
@@ -61,26 +61,6 @@ describe("SubprocessExecutor", () => {
     }
   });
 
-  test("the environment is empty, and privileges are none", async () => {
-    const workspace = newWorkspace();
-    await using executor = new SubprocessExecutor({ workspace });
-    const code = `import json, os
-status = {name: value.strip() for name, _, value in (line.partition(':') for line in open('/proc/self/status'))}
-print(json.dumps({
-  'env': sorted(os.environ), 'home': os.environ['HOME'],
-  'caps': [status[name] for name in ('CapEff', 'CapPrm', 'CapInh', 'CapAmb')], 'new': status['NoNewPrivs'],
-  'leads': os.getpid() == os.getpgid(0) == os.getsid(0),
-}))`;
-    const { stdout } = await executor.execute({ ...SAFE, code, env: { LD_PRELOAD: "./evil.so", SECRET: "x" } });
-    expect(JSON.parse(stdout)).toEqual({
-      env: ["AGENTFENSE_EXECUTION", "HOME", "LANG", "PATH"],
-      home: workspace.directory,
-      caps: ["0000000000000000", "0000000000000000", "0000000000000000", "0000000000000000"],
-      new: "1",
-      leads: true,
-    });
-  });
-
   test("what is in the workspace does not take the place of what code imports", async () => {
     await using executor = new SubprocessExecutor({ workspace: newWorkspace() });
     const files = { "json.py": "raise SystemExit('hijacked')", "sitecustomize.py": "raise SystemExit('hijacked')" };
@@ -113,48 +93,6 @@ print(json.dumps({
     expect(fitting).toMatchObject({ exitCode: 0, stderr: "" });
   });
 
-  test("javascript that was misjudged meets Node's own refusals", async () => {
-    await using executor = new SubprocessExecutor({ workspace: newWorkspace() });
-    const code = `const attempts = {
-      read: () => require("node:fs").readFileSync("/etc/passwd"),
-      process: () => require("node:child_process").execSync("true"),
-      thread: () => new (require("node:worker_threads").Worker)("1", { eval: true }),
-      string: () => new Function("return 1")(),
-      inside: () => { require("node:fs").writeFileSync("inside.txt", "1"); throw new Error("allowed") },
-    };
-    for (const [name, attempt] of Object.entries(attempts)) {
-      try { attempt(); console.log(name, "reached") } catch (error) { console.log(name, error.code ?? error.message) }
-    }`;
-    const { stdout } = await executor.execute({ ...SAFE, code, language: "javascript" });
-    expect(stdout.split("\n")).toEqual([
-      "read ERR_ACCESS_DENIED",
-      "process ERR_ACCESS_DENIED",
-      "thread ERR_ACCESS_DENIED",
-      "string Code generation from strings disallowed for this context",
-      "inside allowed",
-      "",
-    ]);
-  });
-
-  test.skipIf(!isRoot)("children that were left behind do not survive", async () => {
-    await using executor = new SubprocessExecutor({ workspace: newWorkspace() });
-    const code = `import subprocess
-quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-print(subprocess.Popen(['sleep', '600'], start_new_session=True, **quiet).pid)`;
-    const { exitCode, stdout } = await executor.execute({ ...SAFE, code });
-    expect(exitCode).toBe(0);
-    await eventually(() => expect(isAlive(Number(stdout))).toBe(false));
-  });
-
-  test.skipIf(!isRoot)("one that got away does not hold up the end", async () => {
-    await using executor = new SubprocessExecutor({ workspace: newWorkspace() });
-    const code = "import subprocess; print(subprocess.Popen(['sleep', '600'], env={}, start_new_session=True).pid)";
-    const { exitCode, stdout } = await executor.execute({ ...SAFE, code });
-    expect(exitCode).toBe(0);
-    expect(Number(stdout)).toBeGreaterThan(1);
-    process.kill(Number(stdout), "SIGKILL");
-  });
-
   test("an interpreter that is missing is told", async () => {
     await using executor = new SubprocessExecutor({ workspace: newWorkspace(), python: "/nowhere/python3" });
     await expect(executor.execute({ ...SAFE, code: "1" })).rejects.toMatchObject({
@@ -165,6 +103,41 @@ print(subprocess.Popen(['sleep', '600'], start_new_session=True, **quiet).pid)`;
     });
   });
 
+  test("without a system-call filter nothing is run", async () => {
+    await using executor = new WithoutFilter({ workspace: newWorkspace() });
+    const refusal = { code: "UNAVAILABLE", message: "there is no system-call filter for the box" };
+    await expect(executor.check()).rejects.toMatchObject(refusal);
+    await expect(executor.execute({ ...SAFE, code: "print(1)" })).rejects.toMatchObject(refusal);
+  });
+
+  test("where no box can be made nothing is run, and the reason is told", async () => {
+    const workspace = newWorkspace();
+    await using executor = new WithoutFilter({ workspace, syscallFilter: Buffer.from("no filter") });
+    const refusal = {
+      code: "UNAVAILABLE",
+      message: "bubblewrap cannot make a box on this machine",
+      hint: expect.stringContaining("nothing is run without a box"),
+      cause: expect.objectContaining({ message: expect.stringMatching(/^bwrap: /) }),
+    };
+    await expect(executor.check()).rejects.toMatchObject(refusal);
+    await expect(executor.execute({ ...SAFE, code: "open('ran', 'w')" })).rejects.toMatchObject(refusal);
+    expect(await workspace.list()).toEqual([]);
+  });
+
+  test("only who says that there is to be no isolation is on the machine itself", async () => {
+    const workspace = newWorkspace();
+    await using executor = new SubprocessExecutor({ workspace, isolation: "none" });
+    await executor.check();
+    const code = "import os; print(os.getcwd(), os.path.exists('/proc/1'), sorted(os.environ))";
+    expect(await executor.execute({ ...SAFE, code })).toMatchObject({
+      stdout: `${workspace.directory} True ['HOME', 'LANG', 'PATH']\n`,
+      exitCode: 0,
+    });
+    await expect(executor.execute({ ...SAFE, code, risk: { level: "LOW", detected: [] } })).rejects.toMatchObject({
+      code: "REFUSED",
+    });
+  });
+
   test("a workspace that is gone is told", async () => {
     const workspace = newWorkspace();
     await using executor = new SubprocessExecutor({ workspace });
@@ -172,13 +145,3 @@ print(subprocess.Popen(['sleep', '600'], start_new_session=True, **quiet).pid)`;
     await expect(executor.execute({ ...SAFE, code: "1" })).rejects.toMatchObject({ code: "UNAVAILABLE" });
   });
 });
-
-/** A process that is dead and was not asked for yet does not count. */
-function isAlive(pid: number): boolean {
-  expect(pid).toBeGreaterThan(1);
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
-}

@@ -46,7 +46,7 @@ test("each level and mode has the sandbox that the table says", async () => {
   });
 });
 
-test("where the wanted one is missing, another that isolates stands in, never a subprocess", async () => {
+test("where the wanted one is missing, another sandbox stands in, never a subprocess", async () => {
   expect(await chosen("SAFE", "STRICT", ["docker", "fense"])).toBe("fense");
   expect(await chosen("SAFE", "STRICT", ["aio"])).toBe("aio");
   expect(await chosen("LOW", "PERMISSIVE", ["subprocess", "aio"])).toBe("aio");
@@ -65,7 +65,7 @@ test("with nothing that may run it, it is refused, and the text says what is mis
     success: false,
     errorCode: "REFUSED",
     sandboxType: undefined,
-    error: "there is no executor that may run python code rated LOW: it takes one that isolates",
+    error: "there is no executor that may run python code rated LOW: it takes a sandbox",
   });
   expect(executors.flatMap(({ tasks }) => tasks)).toEqual([]);
 });
@@ -102,7 +102,7 @@ test("when none is to be had, the last one's reason is the answer", async () => 
   });
 });
 
-test("a subprocess that refuses leaves it to one that isolates", async () => {
+test("a subprocess that refuses leaves it to a sandbox", async () => {
   const subprocess = new StageExecutor("subprocess", () => {
     throw new ExecutorError("REFUSED", "not here");
   });

@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EmbeddedEngine, Sandbox } from "agentfense";
+import { SandboxManager } from "agentfense/agent";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AutoApproveConfirmationService } from "../../src/confirmation/fixed.ts";
 import type { SandboxSource } from "../../src/executors/fense/sandbox-source.ts";
 import type { ManagerEvent } from "../../src/manager/events.ts";
-import { SandboxManager } from "../../src/manager/manager.ts";
 import { fensePool } from "../../src/pool/sandboxes.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 
@@ -29,7 +29,7 @@ function newWorkspace(): AgentWorkspace {
   return new AgentWorkspace("real", { directory: mkdtempSync(join(base, "workspace-")) });
 }
 
-test("harmless code runs in a subprocess, all other code in a sandbox, on the same files", async () => {
+test("harmless code runs in a subprocess in a box, all other code in a sandbox, on the same files", async () => {
   const workspace = newWorkspace();
   await using manager = new SandboxManager({ sessionId: "real", workspace, sandboxes });
   expect(await manager.execute({ code: "print(6 * 7)", language: "python" })).toMatchObject({

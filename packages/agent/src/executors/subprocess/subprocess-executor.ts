@@ -6,12 +6,22 @@ import { Life } from "../life.ts";
 import { failedOutcome } from "../outcome.ts";
 import { runPlan } from "../run-plan.ts";
 import { checkTask, writeFiles } from "../task.ts";
-import { commandLine, type Tools } from "./command-line.ts";
-import { runProcess } from "./process.ts";
-import { findProgram } from "./tools.ts";
+import { boxed, environment } from "./box.ts";
+import { commandLine } from "./command-line.ts";
+import { type ProcessPlan, runProcess } from "./process.ts";
+import { ownNode, type Program, systemProgram } from "./programs.ts";
 
 export interface SubprocessExecutorOptions {
   readonly workspace: Pick<AgentWorkspace, "directory" | "writeFile">;
+  /**
+   * | isolation         | code runs                                                                  |
+   * | ----------------- | -------------------------------------------------------------------------- |
+   * | absent, `"bwrap"` | in a box; refused where none can be made, or where there is no syscallFilter |
+   * | `"none"`          | on this machine as this user, within the limits and nothing else           |
+   */
+  readonly isolation?: "bwrap" | "none" | undefined;
+  /** What code in the box may ask the kernel for, as `bwrap --seccomp` reads it. `agentfense/agent` brings one. */
+  readonly syscallFilter?: Uint8Array | undefined;
   /** Default 512 MiB. */
   readonly maxMemoryBytes?: number | undefined;
   /** Of a file that the code writes; default 64 MiB. */
@@ -22,10 +32,11 @@ export interface SubprocessExecutorOptions {
 
 const MAX_MEMORY_BYTES = 512 * 1024 ** 2;
 const MAX_FILE_BYTES = 64 * 1024 ** 2;
+const CHECK_MS = 10_000;
 
 /**
- * Runs code that is SAFE in a process of this machine. Nothing isolates it: limits and missing privileges are all that
- * is between code that was misjudged and the machine. Everything that is not SAFE is refused, in every mode.
+ * Runs code that is SAFE in a process of its own, in a box without network on the workspace's directory. There are no
+ * rules, no quota and no control group as a sandbox has them, so everything that is not SAFE is refused, in every mode.
  */
 export class SubprocessExecutor implements Executor {
   readonly type = "subprocess";
@@ -45,8 +56,10 @@ export class SubprocessExecutor implements Executor {
   }
 
   async check(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    await this.#life.during(options.signal, async () => {
-      await this.#guards();
+    await this.#life.during(options.signal, async (signal) => {
+      const prlimit = await limitProgram();
+      const place = await this.#place([prlimit[this.#side], "--version"], [prlimit]);
+      await runProcess({ ...place, stdin: "", timeoutMs: CHECK_MS, signal });
     });
   }
 
@@ -56,14 +69,14 @@ export class SubprocessExecutor implements Executor {
 
   async #execute(task: ExecutionTask, signal: AbortSignal): Promise<ExecutionOutcome> {
     if (task.risk.level !== "SAFE") {
-      throw new ExecutorError("REFUSED", `code that is ${task.risk.level} is not run without isolation`, {
-        hint: "use an executor that isolates: fense, docker or aio",
+      throw new ExecutorError("REFUSED", `code that is ${task.risk.level} is not run without a sandbox`, {
+        hint: "use an executor that has one: fense, docker or aio",
       });
     }
     const { timeoutMs } = checkTask(task, this.languages);
     const { workspace, maxMemoryBytes = MAX_MEMORY_BYTES, maxFileBytes = MAX_FILE_BYTES } = this.#options;
     const plan = await runPlan(task.language, task.code, { signal });
-    const tools = await this.#tools(task.language);
+    const [prlimit, interpreter] = await Promise.all([limitProgram(), this.#interpreter(task.language)]);
     await writeFiles(task, workspace, signal);
     if (plan.kind === "failed") return failedOutcome(plan.stderr);
     if (plan.kind === "line") throw new ExecutorError("INTERNAL", "there is no shell for a command line");
@@ -73,30 +86,42 @@ export class SubprocessExecutor implements Executor {
       // Node works with several threads.
       cpuSeconds: Math.ceil((timeoutMs * 4) / 1000) + 1,
     };
-    return await runProcess({
-      argv: commandLine(plan, { limits, tools, directory: workspace.directory }),
-      stdin: plan.stdin,
-      directory: workspace.directory,
-      timeoutMs,
-      signal,
-    });
+    const paths = { prlimit: prlimit[this.#side], interpreter: interpreter[this.#side] };
+    const place = await this.#place(commandLine(plan, { ...paths, limits }), [prlimit, interpreter]);
+    return await runProcess({ ...place, stdin: plan.stdin, timeoutMs, signal });
   }
 
-  async #tools(language: Language): Promise<Tools> {
+  /** Which of a program's paths is the one where code runs. */
+  get #side(): "inside" | "path" {
+    return this.#options.isolation === "none" ? "path" : "inside";
+  }
+
+  /** How a command is started where it is to run. */
+  async #place(
+    command: readonly [string, ...string[]],
+    programs: readonly Program[],
+  ): Promise<Pick<ProcessPlan, "argv" | "env" | "directory" | "syscallFilter">> {
+    const { syscallFilter, workspace } = this.#options;
+    const { directory } = workspace;
+    if (this.#side === "path") {
+      return { argv: command, env: environment(directory), directory, syscallFilter: undefined };
+    }
+    if (syscallFilter === undefined) {
+      throw new ExecutorError("UNAVAILABLE", "there is no system-call filter for the box", {
+        hint: "take SubprocessExecutor from agentfense/agent, which has one, or give it the option syscallFilter",
+      });
+    }
+    return { argv: await boxed(command, { directory, programs }), env: {}, directory, syscallFilter };
+  }
+
+  async #interpreter(language: Language): Promise<Program> {
     const { python = "python3" } = this.#options;
-    const guards = await this.#guards();
-    const isPython = language === "python";
-    return {
-      ...guards,
-      python: isPython ? await findProgram(python, "install Python 3, or name it with the option python") : "",
-      node: process.execPath,
-    };
+    if (language !== "python") return await ownNode();
+    return await systemProgram(python, "install Python 3, or name it with the option python");
   }
+}
 
-  /** Without them there are no limits, and then nothing is run. */
-  async #guards(): Promise<Pick<Tools, "prlimit" | "setpriv">> {
-    const hint = "install util-linux";
-    const [prlimit, setpriv] = await Promise.all([findProgram("prlimit", hint), findProgram("setpriv", hint)]);
-    return { prlimit, setpriv };
-  }
+/** Without it there are no limits, and then nothing is run. */
+async function limitProgram(): Promise<Program> {
+  return await systemProgram("prlimit", "install util-linux");
 }

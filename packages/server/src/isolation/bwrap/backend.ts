@@ -62,7 +62,7 @@ export class BwrapBackend implements Backend {
     this.#hostSystem = found.system;
     this.#hostFiles = contentsOf(found.system);
     this.degradations = [...options.limits.degradations, ...found.owners.degradations];
-    this.#seccomp = memoryFile("seccomp", seccompFilter(process.arch === "arm64" ? "arm64" : "x64"));
+    this.#seccomp = memoryFile("seccomp", seccompFilter());
     this.#network = new PrivateNetworks({ setpriv: found.programs.setpriv, marker: this.#marker });
     this.#launcher = new Launcher({
       programs: found.programs,

@@ -20,7 +20,7 @@ const lowHalfOfArgument = (index: number) => 16 + 8 * index;
 export const Action = { killProcess: 0x8000_0000, errno: 0x0005_0000, allow: 0x7fff_0000 } as const;
 
 /** The seccomp filter as `bwrap --seccomp FD` reads it: an array of struct sock_filter. */
-export function seccompFilter(architecture: Architecture): Buffer {
+export function seccompFilter(architecture: Architecture = process.arch === "arm64" ? "arm64" : "x64"): Buffer {
   return assemble([
     { kind: "load", offset: ARCHITECTURE_OFFSET },
     { kind: "branch", test: "different", value: AUDIT_ARCH[architecture], to: "foreign" },
