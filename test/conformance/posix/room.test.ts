@@ -1,7 +1,7 @@
-import { writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
-import { openWorkspace } from "../../support/workspace.ts";
+import { openWorkspace, type TestWorkspace } from "../../support/workspace.ts";
 import { type Caller, outcome, startCaller } from "./caller.ts";
 import { append, EVERYTHING_WRITABLE, read, write } from "./mounted.ts";
 
@@ -98,6 +98,101 @@ describe("room", () => {
     expect(await outcome(fill(fs, `${workspace.mountPoint}/second`, MEBIBYTE))).toBe("EDQUOT");
   });
 
+  test("space that is allocated behind the end of files counts, also after a remount, and is given back", async () => {
+    await using workspace = await openWorkspace({
+      lower: {},
+      quota: { bytes: 2 * MEBIBYTE },
+      rules: EVERYTHING_WRITABLE,
+    });
+    await using fs = await startCaller();
+    await fs.chdir(workspace.mountPoint);
+    const outcomes: string[] = [];
+    for (let index = 0; index < 16; index++) {
+      const fd = await fs.open(`file${index}`, "O_RDWR|O_CREAT");
+      outcomes.push(await outcome(fs.fallocate(fd, "KEEP_SIZE", 0, MEBIBYTE / 4)));
+      await fs.close(fd);
+    }
+    expect(outcomes.filter((each) => each === "ok").length).toBeLessThanOrEqual(8);
+    expect(outcomes.at(-1)).toBe("EDQUOT");
+    expect(bytesOnDisk(workspace)).toBeLessThanOrEqual(2 * MEBIBYTE + PIECE.length);
+    await fs.chdir("/");
+    await workspace.remount();
+    await fs.chdir(workspace.mountPoint);
+    expect(await outcome(fill(fs, "more", MEBIBYTE))).toBe("EDQUOT");
+    for (const name of await fs.listdir(".")) await fs.unlink(name);
+    expect(await outcome(fill(fs, "again", 2 * MEBIBYTE))).toBe("ok");
+    await fs.chdir("/");
+  });
+
+  test("what is allocated already can be allocated again when the quota is used up", async () => {
+    await using workspace = await openWorkspace({
+      lower: {},
+      quota: { bytes: 2 * MEBIBYTE },
+      rules: EVERYTHING_WRITABLE,
+    });
+    await using fs = await startCaller();
+    const fd = await fs.open(`${workspace.mountPoint}/file`, "O_RDWR|O_CREAT");
+    expect(await outcome(fs.fallocate(fd, "", 0, 2 * MEBIBYTE))).toBe("ok");
+    expect(await outcome(fs.fallocate(fd, "", 0, 2 * MEBIBYTE))).toBe("ok");
+    expect(await outcome(fs.pwrite(fd, PIECE, MEBIBYTE))).toBe("ok");
+    expect(await outcome(fs.fallocate(fd, "KEEP_SIZE", 2 * MEBIBYTE, MEBIBYTE))).toBe("EDQUOT");
+    await fs.close(fd);
+  });
+
+  const TRUNCATIONS: Readonly<Record<string, (fs: Caller, path: string) => Promise<unknown>>> = {
+    "an open that truncates": async (fs, path) => fs.close(await fs.open(path, "O_WRONLY|O_TRUNC")),
+    truncate: (fs, path) => fs.truncate(path, 0),
+    "truncate to less": (fs, path) => fs.truncate(path, 4096),
+    ftruncate: async (fs, path) => {
+      const fd = await fs.open(path, "O_WRONLY");
+      await fs.ftruncate(fd, 0);
+      await fs.close(fd);
+    },
+    "a rename over it": async (fs, path) => {
+      await write(fs, `${path}.new`, "");
+      await fs.rename(`${path}.new`, path);
+    },
+    "an unlink": (fs, path) => fs.unlink(path),
+  };
+  const NAMES = ["1", "2", "3", "4"];
+  for (const [title, shorten] of Object.entries(TRUNCATIONS)) {
+    test(`a codebase file gives back nothing that was not taken for it: ${title}`, async () => {
+      await using workspace = await openWorkspace({
+        lower: Object.fromEntries(NAMES.map((name) => [name, name.repeat(MEBIBYTE / 4)])),
+        quota: { bytes: 2 * MEBIBYTE },
+        rules: EVERYTHING_WRITABLE,
+      });
+      await using fs = await startCaller();
+      await fill(fs, `${workspace.mountPoint}/kept`, MEBIBYTE);
+      const { available } = await fs.statfs(workspace.mountPoint);
+      for (const name of NAMES) await shorten(fs, `${workspace.mountPoint}/${name}`);
+      expect((await fs.statfs(workspace.mountPoint)).available).toBeLessThanOrEqual(available);
+      expect(await outcome(fill(fs, `${workspace.mountPoint}/new`, 3 * MEBIBYTE))).toBe("EDQUOT");
+      expect(bytesOnDisk(workspace)).toBeLessThanOrEqual(2 * MEBIBYTE);
+    });
+  }
+
+  test("removed files that somebody still knows make room, oldest first, and take none", async () => {
+    await using workspace = await openWorkspace({
+      lower: {},
+      quota: { bytes: 2 * MEBIBYTE },
+      rules: EVERYTHING_WRITABLE,
+    });
+    await using fs = await startCaller();
+    await fs.chdir(workspace.mountPoint);
+    const known: number[] = [];
+    for (let index = 0; index < 8; index++) {
+      await fill(fs, "file", MEBIBYTE);
+      known.push(await fs.open("file", "O_PATH"));
+      await fs.unlink("file");
+      expect(bytesOnDisk(workspace) + removedBytes(workspace)).toBeLessThanOrEqual(2 * MEBIBYTE);
+    }
+    const reopened = await Promise.all(known.map((fd) => outcome(fs.open(`/proc/self/fd/${fd}`, "O_RDONLY"))));
+    expect(reopened.slice(0, 6)).toEqual(Array(6).fill("ESTALE"));
+    expect(reopened.at(-1)).toBe("ok");
+    await fs.chdir("/");
+  });
+
   test("a mount without a delta is read-only: EROFS for every change", async () => {
     await using workspace = await openWorkspace({
       lower: { file: "file", directory: {} },
@@ -118,6 +213,25 @@ describe("room", () => {
     await fs.chdir("/");
   });
 });
+
+/** What the files with names take on the host's disk. */
+function bytesOnDisk({ delta }: TestWorkspace): number {
+  const tree = `${delta}/tree`;
+  return readdirSync(tree).reduce((sum, name) => sum + lstatSync(`${tree}/${name}`).blocks * 512, 0);
+}
+
+/** What the daemon keeps on the disk of files that have no name any more. */
+function removedBytes({ daemonPid, delta }: TestWorkspace): number {
+  const directory = `/proc/${daemonPid}/fd`;
+  const sizes = new Map<number, number>();
+  for (const fd of readdirSync(directory)) {
+    const target = readlinkSync(`${directory}/${fd}`);
+    if (!target.startsWith(delta) || !target.endsWith(" (deleted)")) continue;
+    const { ino, blocks, nlink } = statSync(`${directory}/${fd}`);
+    if (nlink === 0) sizes.set(ino, blocks * 512);
+  }
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0);
+}
 
 async function fill(fs: Caller, path: string, bytes: number): Promise<void> {
   const fd = await fs.open(path, "O_WRONLY|O_CREAT");

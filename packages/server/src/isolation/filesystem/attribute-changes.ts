@@ -39,7 +39,7 @@ export class AttributeChanges {
     if (denied !== 0) return denied;
     if (node.isDirectory && node.removed) {
       // Somebody still has it open; what never was in the delta cannot change any more.
-      if (!node.inDelta || node.orphan < 0) return Errno.ENOENT;
+      if (!node.inDelta) return Errno.ENOENT;
     } else if (node.isDirectory) {
       const fd = writing.copyUp.directory(node);
       if (fd < 0) return -fd;

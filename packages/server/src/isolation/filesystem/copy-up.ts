@@ -10,7 +10,7 @@ import type { Delta } from "./delta.ts";
 import { DELTA, type Node } from "./node.ts";
 import { markCopy } from "./origin.ts";
 import type { Presentation } from "./presentation.ts";
-import type { Quota } from "./quota.ts";
+import { type Quota, wholeBlocks } from "./quota.ts";
 import type { Tree } from "./tree.ts";
 import { isReserved } from "./whiteouts.ts";
 import { copyUserXattrs } from "./xattrs.ts";
@@ -105,11 +105,14 @@ export class CopyUp {
     const source = descriptors.get(node, node.layer);
     if (parent < 0 || source < 0) return Math.min(parent, source);
     const stat = this.#stat;
-    let code = syscalls.fstat(source, stat);
+    const code = syscalls.fstat(source, stat);
     if (code < 0) return code;
-    if (this.#quota && !this.#quota.takeFiles(1)) return -Errno.EDQUOT;
+    return this.#counted(() => this.#makeDirectory(node, parent, source, stat));
+  }
+
+  #makeDirectory(node: Node, parent: number, source: number, stat: syscalls.Stat): number {
     const temporary = this.#delta.temporaryName();
-    code = syscalls.mkdirat(this.#delta.work, temporary, 0o700);
+    let code = syscalls.mkdirat(this.#delta.work, temporary, 0o700);
     if (code < 0) return code;
     const fd = syscalls.openat(this.#delta.work, temporary, Open.PATH | Open.DIRECTORY);
     if (fd < 0) return fd;
@@ -149,12 +152,15 @@ export class CopyUp {
   #special(node: Node, directory: number): number {
     const source = this.#tree.descriptors.get(node.parent!, node.layer);
     if (source < 0) return source;
-    const stat = this.#stat;
-    let code = syscalls.statat(source, node.name, stat);
+    const code = syscalls.statat(source, node.name, this.#stat);
     if (code < 0) return code;
-    if (this.#quota && !this.#quota.takeFiles(1)) return -Errno.EDQUOT;
+    return this.#counted(() => this.#makeSpecial(node, directory, source, this.#stat));
+  }
+
+  #makeSpecial(node: Node, directory: number, source: number, stat: syscalls.Stat): number {
     const temporary = this.#delta.temporaryName();
     const { work } = this.#delta;
+    let code: number;
     if (node.type === FileType.SYMLINK) {
       const target = Buffer.alloc(4096);
       const length = syscalls.readlinkat(source, node.name, target);
@@ -195,7 +201,11 @@ export class CopyUp {
     const finish = (errno: number): number => {
       const result = errno === 0 ? this.#complete(node, stat, source, copy, temporary, empty) : errno;
       syscalls.close(source);
-      syscalls.close(copy);
+      // Whoever has the file open needs a descriptor of the copy at all times.
+      if (result === 0 && node.openCount > 0 && node.fd < 0) {
+        node.fd = copy;
+        node.fdWritable = true;
+      } else syscalls.close(copy);
       if (result !== 0 && !node.superseded) {
         syscalls.unlinkat(this.#delta.work, temporary);
         this.#giveBack(size);
@@ -253,9 +263,11 @@ export class CopyUp {
     const stat = this.#stat;
     const code = syscalls.statat(directory, node.name, stat);
     if (code < 0) return code;
+    const copied = { deltaInode: stat.ino, size: stat.size };
+    if (node.isRegular) this.#quota?.settle(copied, stat);
     if (node.ioMode === "passthrough") return this.#supersede(node, stat.ino);
     node.layers = FILE_LAYERS;
-    node.deltaInode = stat.ino;
+    Object.assign(node, copied);
     this.#tree.inodes.keep(stat.ino, node.ino);
     if (node.fd >= 0) syscalls.close(node.fd);
     node.fd = -1;
@@ -271,18 +283,27 @@ export class CopyUp {
     return -Errno.ESTALE;
   }
 
+  // Makes an entry of the delta for which there is room. 0 or a negated errno.
+  #counted(make: () => number): number {
+    if (!this.#take(0)) return -Errno.EDQUOT;
+    const code = make();
+    if (code < 0) this.#giveBack(0);
+    return code;
+  }
+
+  // As much as a copy of this size is charged; what it really has is settled when it is complete.
   #take(size: number): boolean {
     const quota = this.#quota;
     if (quota === undefined) return true;
     if (!quota.takeFiles(1)) return false;
-    if (quota.takeBytes(size)) return true;
+    if (quota.takeBytes(wholeBlocks(size))) return true;
     quota.takeFiles(-1);
     return false;
   }
 
   #giveBack(size: number): void {
     this.#quota?.takeFiles(-1);
-    this.#quota?.takeBytes(-size);
+    this.#quota?.takeBytes(-wholeBlocks(size));
   }
 }
 

@@ -95,7 +95,6 @@ export class Creation {
     node.countedNameless = true;
     node.fd = fd;
     node.fdWritable = true;
-    node.orphan = syscalls.dup(fd);
     return node;
   }
 
@@ -119,6 +118,7 @@ export class Creation {
     this.#entries.lift(place);
     if (node.countedNameless) writing.quota?.takeFiles(-1);
     node.countedNameless = false;
+    if (node.parent === undefined) tree.openings.named(node);
     node.addName(parent, name);
     parent.children?.set(name, node);
     tree.noteLink(node);
@@ -198,7 +198,7 @@ export class Creation {
   #linkTo(node: Node, place: Place): number {
     if (node.parent === undefined) {
       const held = node.fd >= 0 ? node.fd : node.orphan;
-      return held < 0 ? -Errno.ENOENT : syscalls.linkDescriptor(held, place.directory, place.name);
+      return held < 0 ? -Errno.ESTALE : syscalls.linkDescriptor(held, place.directory, place.name);
     }
     const source = this.#context.tree.descriptors.get(node.parent, DELTA);
     return source < 0 ? source : syscalls.linkat(source, node.name, place.directory, place.name);

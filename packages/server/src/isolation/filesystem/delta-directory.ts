@@ -16,7 +16,7 @@ export interface DeltaDirectory {
 }
 
 /** What a rmdir put aside because the rules hide it; see EntryChanges.removeDirectory. */
-const KEPT_PREFIX = ".wh..wh.kept.";
+export const KEPT_PREFIX = ".wh..wh.kept.";
 
 /** Reads a directory of the delta, or returns a negated errno. */
 export function readDeltaDirectory(directory: number): DeltaDirectory | number {

@@ -3,6 +3,9 @@ import type { Node } from "./node.ts";
 
 const { Open } = syscalls;
 
+/** Ancestors of a directory that are kept open on the way to it. */
+const KEPT_ON_THE_WAY = 32;
+
 /** Opened for reading, so that listing needs no second descriptor; as a mere handle where reading is not allowed. */
 function openDirectory(parent: number, name: string): number {
   const fd = syscalls.openat(parent, name, Open.RDONLY | Open.DIRECTORY);
@@ -18,7 +21,9 @@ export class DescriptorCache {
   readonly #capacity: number;
   /** Nodes with open descriptors, oldest first. */
   readonly #nodes = new Set<Node>();
+  #open = 0;
 
+  /** About so many descriptors are left after trim(): what was used since the last time is spared once. */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -30,7 +35,8 @@ export class DescriptorCache {
       node.recentlyUsed = true;
       return known;
     }
-    // A deep tree is opened from the nearest open ancestor downwards, without recursion: paths can be 2,000 deep.
+    // A deep tree is opened from the nearest open ancestor downwards, without recursion: paths can be 20,000 deep. Only the
+    // last ones stay open, so that the depth costs no descriptors.
     const missing: Node[] = [];
     let base = node;
     while ((base.descriptors?.[layer] ?? -1) < 0) {
@@ -39,11 +45,15 @@ export class DescriptorCache {
       base = base.parent;
     }
     let fd = base.descriptors![layer]!;
+    let isPassing = false;
     for (let i = missing.length - 1; i >= 0; i--) {
       const next = missing[i]!;
-      fd = openDirectory(fd, next.name);
+      const above = fd;
+      fd = openDirectory(above, next.name);
+      if (isPassing) syscalls.close(above);
       if (fd < 0) return fd;
-      this.put(next, layer, fd);
+      isPassing = i >= KEPT_ON_THE_WAY;
+      if (!isPassing) this.put(next, layer, fd);
     }
     return fd;
   }
@@ -55,15 +65,16 @@ export class DescriptorCache {
     }
     while (node.descriptors.length <= layer) node.descriptors.push(-1);
     node.descriptors[layer] = fd;
+    this.#open += 1;
     node.recentlyUsed = true;
   }
 
   /** Closes what has not been used for longest, once there is too much. */
   trim(): void {
-    if (this.#nodes.size <= this.#capacity) return;
-    let surplus = this.#nodes.size - Math.floor(this.#capacity / 2);
+    if (this.#open <= this.#capacity) return;
+    let turns = this.#nodes.size;
     for (const node of this.#nodes) {
-      if (surplus <= 0) break;
+      if (this.#open <= this.#capacity / 2 || turns-- === 0) break;
       const isRoot = node.parent === undefined && !node.removed;
       if (isRoot) continue;
       if (node.recentlyUsed) {
@@ -72,14 +83,17 @@ export class DescriptorCache {
         this.#nodes.delete(node);
         this.#nodes.add(node);
       } else this.drop(node);
-      surplus -= 1;
     }
   }
 
   /** Closes a directory's descriptors now: it is gone, or is another directory than before. */
   drop(node: Node): void {
     if (node.descriptors === undefined) return;
-    for (const fd of node.descriptors) if (fd >= 0) syscalls.close(fd);
+    for (const fd of node.descriptors) {
+      if (fd < 0) continue;
+      syscalls.close(fd);
+      this.#open -= 1;
+    }
     node.descriptors = undefined;
     this.#nodes.delete(node);
   }

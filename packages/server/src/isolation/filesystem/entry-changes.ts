@@ -2,6 +2,7 @@ import { type Caller, Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
 import { type Context, overQuota, type Writing } from "./context.ts";
 import { Access } from "./credentials.ts";
+import { KEPT_PREFIX } from "./delta-directory.ts";
 import type { Directories } from "./directories.ts";
 import { textOf } from "./names.ts";
 import { DELTA, type Node } from "./node.ts";
@@ -45,23 +46,27 @@ export class EntryChanges {
     return -code === Errno.EDQUOT ? overQuota(this.#context, parent, name, operation, caller) : -code;
   }
 
-  /** What the kernel still knows stays reachable when its name goes: an open file, somebody's working directory. */
+  /** What the kernel still knows stays reachable when its name goes: somebody's working directory. So does an open file. */
   keepReachable(node: Node): void {
-    if (node.orphan >= 0 || node.lookups === 0) return;
+    if (node.orphan >= 0 || node.openCount > 0 || node.lookups === 0) return;
     if ((node.moreNames?.length ?? 0) > 0 || node.parent === undefined) return;
-    const directory = this.#context.tree.descriptors.get(node.parent, node.layer);
-    if (directory >= 0) node.orphan = Math.max(-1, syscalls.openat(directory, node.name, Open.PATH));
+    const { descriptors, openings } = this.#context.tree;
+    const directory = descriptors.get(node.parent, node.layer);
+    if (directory >= 0) openings.keep(node, syscalls.openat(directory, node.name, Open.PATH));
   }
 
-  // A file of the delta loses a name; with the last one its space is free, unless somebody has it open.
-  settleUnlink(writing: Writing, node: Node, directory: number, name: string): void {
-    const { tree } = this.#context;
-    if (syscalls.statat(directory, name, tree.stat) < 0) return;
+  /** Whether it is the only name of a file of the delta, rules aside; to be asked before the name goes. */
+  isLastName(directory: number, name: string): boolean {
+    const { stat } = this.#context.tree;
+    return syscalls.statat(directory, name, stat) === 0 && stat.nlink === 1;
+  }
+
+  /** A file of the delta has lost a name; with the last one its space is free, unless it is still held open. */
+  settleUnlink(writing: Writing, node: Node, wasLast: boolean): void {
     writing.quota?.takeFiles(-1);
-    if (tree.stat.nlink === 1) {
-      tree.inodes.release(tree.stat.ino);
-      if (node.openCount === 0 && node.isRegular) writing.quota?.takeBytes(-tree.stat.size);
-    }
+    if (!wasLast) return;
+    this.#context.tree.inodes.release(node.deltaInode);
+    this.#context.tree.openings.unlinked(node);
   }
 
   disappeared(node: Node, parent: Node, name: string): void {
@@ -121,7 +126,7 @@ export class EntryChanges {
   /** Removes a directory of the delta that shows as empty. What the rules hide in it is put aside, not deleted. */
   removeDirectory(writing: Writing, parent: number, name: string, content: number): number {
     if (content === Content.HIDDEN_IN_DELTA) {
-      return syscalls.renameat2(parent, name, parent, `.wh..wh.kept.${writing.delta.temporaryName()}`);
+      return syscalls.renameat2(parent, name, parent, `${KEPT_PREFIX}${writing.delta.temporaryName()}`);
     }
     const code = syscalls.unlinkat(parent, name, AT_REMOVEDIR);
     return -code === Errno.ENOTEMPTY && content === Content.NOTHING

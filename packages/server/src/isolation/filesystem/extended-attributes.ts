@@ -1,6 +1,6 @@
 import { type Caller, Errno, type Reply } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
-import { type Context, requireLevel } from "./context.ts";
+import { type Context, overQuota, requireLevel } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Node } from "./node.ts";
 import type { Location } from "./tree.ts";
@@ -31,12 +31,22 @@ export class ExtendedAttributes {
 
   set(node: Node, name: string, value: Buffer, flags: number, caller: Caller): number {
     const at = this.#changeable(node, name, "setxattr", caller);
-    return typeof at === "number" ? at : setXattr(at, name, value, flags);
+    if (typeof at === "number") return at;
+    if (this.#context.writing?.quota?.makeRoom(0) === false)
+      return overQuota(this.#context, node, undefined, "setxattr", caller);
+    return this.#charged(node, setXattr(at, name, value, flags));
   }
 
   remove(node: Node, name: string, caller: Caller): number {
     const at = this.#changeable(node, name, "removexattr", caller);
-    return typeof at === "number" ? at : removeXattr(at, name);
+    return typeof at === "number" ? at : this.#charged(node, removeXattr(at, name));
+  }
+
+  // Attributes that do not fit into the inode take a block of the disk.
+  #charged(node: Node, errno: number): number {
+    const { tree, writing } = this.#context;
+    if (writing?.quota && node.isRegular && tree.statNode(node) === 0) tree.openings.settle(node, tree.stat);
+    return errno;
   }
 
   #changeable(node: Node, name: string, operation: string, caller: Caller): Location | number {

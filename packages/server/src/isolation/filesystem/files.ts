@@ -13,6 +13,7 @@ import { LEVEL } from "@agentfense/permission";
 import { type Context, overQuota, requireLevel } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Node } from "./node.ts";
+import { BLOCK_SIZE, type Quota, wholeBlocks } from "./quota.ts";
 
 const { Open } = syscalls;
 
@@ -26,14 +27,17 @@ const HANDLE_WRITES = 2;
  */
 const LARGE = 64 << 20;
 
-/** Files open at once per workspace; the process has a limit for all of them together. */
-const MAX_OPEN_FILES = 4096;
-
 /** Files up to this size are handed to the kernel whole when they are opened: one request less for who reads them. */
 const SMALL = 128 << 10;
 
 /** A single copy_file_range is cut here, so that other clients get their turn; callers loop anyway. */
 const COPY_SLICE = 16 << 20;
+/** Where the quota is nearly used up, as much as a single write can have. */
+const SMALL_COPY = 1 << 20;
+
+/** Modes of fallocate; the kernel sends no others. */
+const Allocate = { KEEP_SIZE: 1, PUNCH_HOLE: 2, ZERO_RANGE: 16 } as const;
+const ALL_MODES = Allocate.KEEP_SIZE | Allocate.PUNCH_HOLE | Allocate.ZERO_RANGE;
 
 /** Content of files: open, read, write and what goes with them. */
 export class Files {
@@ -43,7 +47,6 @@ export class Files {
   readonly #store = new ContentStore(SMALL);
   #connectionFd = -1;
   #passthroughFd = -1;
-  #openFiles = 0;
 
   constructor(context: Context, options: { revocable: boolean; passthrough: boolean }) {
     this.#context = context;
@@ -79,15 +82,13 @@ export class Files {
 
   /** Completes an OPEN or CREATE: settles how the kernel does I/O on the file and counts the handle. */
   grant(node: Node, writes: boolean, reply: Reply): number {
-    if (node.openCount === 0) {
-      if (this.#openFiles >= MAX_OPEN_FILES) return Errno.ENFILE;
-      node.ioMode = this.#wantsPassthrough(node, writes) ? "passthrough" : "cached";
-    }
+    if (node.openCount === 0) node.ioMode = this.#wantsPassthrough(node, writes) ? "passthrough" : "cached";
     // Now, though the kernel may have all of it: another file can take its name in the codebase before a read asks for it.
     const fd = this.descriptor(node, writes);
-    if (fd < 0) {
-      if (node.openCount === 0) node.ioMode = "none";
-      return -fd;
+    const isNew = node.openCount === 0;
+    if (fd < 0 || (isNew && !this.#context.tree.openings.opened(node))) {
+      if (isNew) node.ioMode = "none";
+      return fd < 0 ? -fd : Errno.ENFILE;
     }
     if (node.ioMode === "passthrough" && node.backingId === 0) this.#register(node);
     let openFlags = 0;
@@ -96,7 +97,6 @@ export class Files {
       if (!node.bypassed) openFlags |= OpenFlag.KEEP_CACHE;
       node.bypassed = false;
     } else openFlags |= OpenFlag.PASSTHROUGH;
-    if (node.openCount === 0) this.#openFiles += 1;
     node.openCount += 1;
     if (writes) {
       node.writers += 1;
@@ -111,14 +111,10 @@ export class Files {
     node.openCount -= 1;
     if ((handle & HANDLE_WRITES) !== 0) node.writers -= 1;
     if (node.openCount > 0) return;
-    this.#openFiles -= 1;
     node.ioMode = "none";
     if (node.backingId !== 0) syscalls.backingClose(this.#passthroughFd, node.backingId);
     node.backingId = 0;
-    if (node.removed && node.inDelta) this.#settleRemoved(node);
-    if (node.fd >= 0) syscalls.close(node.fd);
-    node.fd = -1;
-    node.fdWritable = false;
+    this.#context.tree.openings.closed(node);
     this.#context.tree.release(node);
   }
 
@@ -145,7 +141,7 @@ export class Files {
     const errno = this.#reserve(node, offset + data.length, "write", caller);
     if (errno !== 0) return errno;
     const written = syscalls.pwrite(fd, data, data.length, offset);
-    this.#noteSize(node, written < 0 ? 0 : offset + written, offset + data.length);
+    this.#settle(node, fd);
     if (written < 0) return -written;
     if ((openFlags & (Open.DSYNC | Open.SYNC)) !== 0) {
       const synced = syscalls.fdatasync(fd);
@@ -162,14 +158,34 @@ export class Files {
   }
 
   fallocate(node: Node, offset: number, length: number, mode: number, caller: Caller): number {
+    if ((mode & ~ALL_MODES) !== 0) return Errno.EOPNOTSUPP;
     if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.write) return Errno.EACCES;
     const fd = this.descriptor(node, true);
     if (fd < 0) return -fd;
-    const errno = this.#reserve(node, offset + length, "fallocate", caller);
+    const errno = (mode & Allocate.PUNCH_HOLE) === 0 ? this.#allocate(node, fd, offset, length, mode, caller) : 0;
     if (errno !== 0) return errno;
     const code = syscalls.fallocate(fd, mode, offset, length);
-    this.#remeasure(node, fd, offset + length);
+    this.#settle(node, fd);
     return -code;
+  }
+
+  // Some of the range may be allocated already, and nobody can tell how much. Where the quota might not hold all of it, it is
+  // allocated step by step, until it is done or one step too many was taken.
+  #allocate(node: Node, fd: number, offset: number, length: number, mode: number, caller: Caller): number {
+    const quota = this.#meter;
+    if (quota === undefined) return 0;
+    const end = offset + length;
+    const size = (mode & Allocate.KEEP_SIZE) === 0 ? Math.max(node.size, end) : node.size;
+    const errno = this.#reserve(node, size, "fallocate", caller);
+    if (errno !== 0 || quota.makeRoom(wholeBlocks((offset % BLOCK_SIZE) + length))) return errno;
+    for (let at = offset; at < end; at += quota.step) {
+      const code = syscalls.fallocate(fd, Allocate.KEEP_SIZE, at, Math.min(quota.step, end - at));
+      this.#settle(node, fd);
+      if (code < 0) return -code;
+      if (!quota.makeRoom(0)) break;
+    }
+    this.#context.staleAttributes(node.id); // for when it fails, and the kernel thinks that nothing has changed
+    return this.#reserve(node, size, "fallocate", caller);
   }
 
   lseek(node: Node, offset: number, whence: number, reply: Reply): number {
@@ -189,12 +205,13 @@ export class Files {
     const target = this.descriptor(to, true);
     const source = this.descriptor(from, false);
     if (source < 0 || target < 0) return { errno: source < 0 ? -source : -target };
-    const length = Math.min(range.length, COPY_SLICE);
+    const hasRoom = this.#meter?.makeRoom(COPY_SLICE) ?? true;
+    const length = Math.min(range.length, hasRoom ? COPY_SLICE : SMALL_COPY);
     const end = range.targetOffset + length;
     const errno = this.#reserve(to, end, "copy_file_range", caller);
     if (errno !== 0) return { errno };
     const copied = syscalls.copyFileRange(source, range.offset, target, range.targetOffset, length);
-    this.#remeasure(to, target, end);
+    this.#settle(to, target);
     // Across file systems the client's own read and write do the work; ENOSYS would disable it for the whole mount.
     if (copied < 0) return { errno: -copied === Errno.EXDEV || -copied === Errno.EINVAL ? Errno.EOPNOTSUPP : -copied };
     return { copied };
@@ -204,10 +221,20 @@ export class Files {
   truncate(node: Node, size: number, caller: Caller): number {
     const fd = this.descriptor(node, true);
     if (fd < 0) return -fd;
-    const errno = this.#reserve(node, size, "truncate", caller);
+    if (node.orphan < 0) return this.#resize(node, fd, size, caller);
+    // By a path that leads to an O_PATH descriptor: for this moment it is open.
+    const { openings } = this.#context.tree;
+    openings.opened(node);
+    const errno = this.#resize(node, fd, size, caller);
+    openings.closed(node);
+    return errno;
+  }
+
+  #resize(node: Node, fd: number, size: number, caller: Caller): number {
+    const errno = size > node.size ? this.#reserve(node, size, "truncate", caller) : 0;
     if (errno !== 0) return errno;
     const code = syscalls.ftruncate(fd, size);
-    this.#remeasure(node, fd, size);
+    this.#settle(node, fd);
     return -code;
   }
 
@@ -244,8 +271,10 @@ export class Files {
 
   #openWith(node: Node, mode: number): number {
     // NONBLOCK: should the name have become a fifo behind our back, opening it must not hang the thread.
-    if (node.orphan >= 0) return syscalls.open(`/proc/self/fd/${node.orphan}`, mode | Open.NONBLOCK);
-    if (node.parent === undefined) return -Errno.ESTALE;
+    if (node.parent === undefined) {
+      const held = node.orphan >= 0 ? node.orphan : node.fd;
+      return held < 0 ? -Errno.ESTALE : syscalls.open(`/proc/self/fd/${held}`, mode | Open.NONBLOCK);
+    }
     const directory = this.#context.tree.descriptors.get(node.parent, node.layer);
     return directory < 0 ? directory : syscalls.openat(directory, node.name, mode | Open.NONBLOCK);
   }
@@ -266,20 +295,13 @@ export class Files {
   }
 
   #prepareWrite(node: Node, truncates: boolean, caller: Caller): number {
-    const { writing, tree } = this.#context;
+    const { writing } = this.#context;
     if (writing === undefined) return Errno.EROFS;
     if (!node.inDelta) {
       if (node.removed) return Errno.ESTALE;
       const errno = writing.copyUp.file(node, { empty: truncates });
       if (errno === Errno.EDQUOT) return overQuota(this.#context, node, undefined, "open", caller);
-      if (errno !== 0) return errno;
-      if (writing.quota) this.#remeasure(node, this.descriptor(node, true), 0);
-      return 0;
-    }
-    if (writing.quota) {
-      const fd = this.descriptor(node, true);
-      if (fd < 0) return -fd;
-      if (syscalls.fstat(fd, tree.stat) === 0) node.size = tree.stat.size;
+      return errno;
     }
     if (!truncates) return 0;
     const errno = this.truncate(node, 0, caller);
@@ -291,8 +313,7 @@ export class Files {
   #wantsPassthrough(node: Node, writes: boolean): boolean {
     if (this.#passthroughFd < 0 || !node.isRegular) return false;
     // A quota in bytes has to see every write.
-    const isMetered = this.#context.writing?.quota?.limits.bytes !== undefined;
-    if (node.inDelta) return !isMetered && (writes || node.size >= LARGE);
+    if (node.inDelta) return this.#meter === undefined && (writes || node.size >= LARGE);
     return node.size >= LARGE;
   }
 
@@ -302,41 +323,23 @@ export class Files {
     else node.ioMode = "cached";
   }
 
-  // Room up to this end of the file; nothing to do without a quota.
-  #reserve(node: Node, end: number, operation: string, caller: Caller): number {
+  /** The quota, if it is one in bytes. */
+  get #meter(): Quota | undefined {
     const quota = this.#context.writing?.quota;
-    if (quota === undefined || end <= node.size) return 0;
-    if (quota.takeBytes(end - node.size)) return 0;
+    return quota?.limits.bytes === undefined ? undefined : quota;
+  }
+
+  // Room up to this end of the file. What a file already has can be written again, unless the quota is exceeded: blocks that
+  // are not seen in the size show only afterwards.
+  #reserve(node: Node, end: number, operation: string, caller: Caller): number {
+    const quota = this.#meter;
+    if (quota?.makeRoom(Math.max(0, wholeBlocks(end) - quota.chargeOf(node))) ?? true) return 0;
     return overQuota(this.#context, node, undefined, operation, caller);
   }
 
-  // What was reserved up to `reservedEnd` has become a file that ends at `actualEnd` at least.
-  #noteSize(node: Node, actualEnd: number, reservedEnd: number): void {
-    const quota = this.#context.writing?.quota;
-    if (quota === undefined) return;
-    const reserved = Math.max(node.size, reservedEnd);
-    node.size = Math.max(node.size, actualEnd);
-    quota.takeBytes(node.size - reserved);
-  }
-
-  #remeasure(node: Node, fd: number, reservedEnd: number): void {
-    const quota = this.#context.writing?.quota;
-    if (quota === undefined || fd < 0) return;
-    const reserved = Math.max(node.size, reservedEnd);
+  #settle(node: Node, fd: number): void {
+    const quota = this.#meter;
     const { stat } = this.#context.tree;
-    if (syscalls.fstat(fd, stat) < 0) return;
-    node.size = stat.size;
-    quota.takeBytes(node.size - reserved);
-  }
-
-  // The last handle of a file without a name is closed: its space is free.
-  #settleRemoved(node: Node): void {
-    const quota = this.#context.writing?.quota;
-    if (quota === undefined || node.fd < 0) return;
-    const { stat } = this.#context.tree;
-    if (syscalls.fstat(node.fd, stat) < 0 || stat.nlink > 0) return;
-    quota.takeBytes(-stat.size);
-    if (node.countedNameless) quota.takeFiles(-1);
-    node.countedNameless = false;
+    if (quota !== undefined && syscalls.fstat(fd, stat) === 0) quota.settle(node, stat);
   }
 }

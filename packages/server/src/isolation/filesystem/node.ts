@@ -75,8 +75,10 @@ export class Node {
   countedNameless = false;
   /** Apparent size as of the last stat; exact while a quota needs it. */
   size = 0;
+  /** Space of the delta that its descriptor holds, though it has no name there (any more); an open file's is still charged. */
+  owed = 0;
 
-  /** O_PATH descriptor that keeps a file reachable after its last name is gone. */
+  /** Descriptor that keeps it reachable after its last name is gone, while nobody has it open; the Openings own it. */
   orphan = -1;
   /** Has no name any more. */
   removed = false;

@@ -1,64 +1,136 @@
-import { syscalls } from "@agentfense/fuse";
+import { Errno, syscalls } from "@agentfense/fuse";
+import { KEPT_PREFIX } from "./delta-directory.ts";
 import { readDirectory } from "./directory-reader.ts";
+import { type Subdirectory, walkDirectories } from "./directory-walk.ts";
+import type { Node } from "./node.ts";
 import { isReserved } from "./whiteouts.ts";
 
-const { FileType, Open } = syscalls;
+const { FileType } = syscalls;
 
 export interface QuotaLimits {
   readonly bytes?: number;
   readonly files?: number;
 }
 
+/** Space is charged in blocks of this size; statfs shows the same. */
+export const BLOCK_SIZE = 4096;
+/** What stat calls a block. */
+const STAT_BLOCK = 512;
+
+/** A preallocation that may not fit is made in steps of this part of the quota; see Files.fallocate. */
+const STEPS = 256;
+const SMALLEST_STEP = 64 << 10;
+
+/** What a file of this size is charged at least. */
+export function wholeBlocks(size: number): number {
+  return Math.ceil(size / BLOCK_SIZE) * BLOCK_SIZE;
+}
+
+/** A file of the delta as the account knows it. */
+type Account = Pick<Node, "deltaInode" | "size">;
+
 /**
- * What the delta may hold. Bytes are apparent sizes of regular files, so a sparse giant counts in full; files are entries
+ * What the delta may hold. A regular file is charged its size in whole blocks, so that a sparse giant counts in full, or the
+ * blocks it has on the disk when those are more: space preallocated behind its end, extended attributes. Files are entries
  * of every kind. Taking more than there is fails as a whole; giving back is always possible.
+ *
+ * The disk's count of blocks changes at times without a request (a file system puts off what it allocates). So what was
+ * charged for them is remembered for each file, and a file gives back exactly what was taken for it.
  */
 export class Quota {
   readonly limits: QuotaLimits;
   usedBytes = 0;
   usedFiles = 0;
+  /** Space on the disk that is held for orphans (see Openings) and can be had at once; not part of what is used. */
+  reclaimable = 0;
+  /** Gives some of the reclaimable space up; false when there is none. */
+  reclaim: () => boolean = () => false;
+  /** What a file is charged beyond its size, by its inode in the delta; most files are not here. */
+  readonly #beyondSize = new Map<number, number>();
 
-  constructor(limits: QuotaLimits) {
-    this.limits = limits;
-  }
-
-  takeBytes(count: number): boolean {
-    if (count > 0 && this.limits.bytes !== undefined && this.usedBytes + count > this.limits.bytes) return false;
-    this.usedBytes = Math.max(0, this.usedBytes + count);
-    return true;
+  constructor({ bytes, files }: QuotaLimits) {
+    this.limits = {
+      ...(bytes === undefined ? {} : { bytes: wholeBlocks(bytes) }),
+      ...(files === undefined ? {} : { files }),
+    };
   }
 
   takeFiles(count: number): boolean {
     if (count > 0 && this.limits.files !== undefined && this.usedFiles + count > this.limits.files) return false;
-    this.usedFiles = Math.max(0, this.usedFiles + count);
+    this.usedFiles += count;
     return true;
   }
 
-  measureAnew(tree: number): void {
-    this.usedBytes = 0;
-    this.usedFiles = 0;
-    this.measure(tree);
+  takeBytes(count: number): boolean {
+    if (count > 0 && !this.makeRoom(count)) return false;
+    this.usedBytes += count;
+    return true;
   }
 
-  /** Counts what an existing delta holds already. */
+  /** True if so much more may be used, on the disk too; for 0 bytes, unless too much is used already. */
+  makeRoom(bytes: number): boolean {
+    const limit = this.limits.bytes ?? Number.POSITIVE_INFINITY;
+    if (this.usedBytes + bytes > limit) return false;
+    while (this.usedBytes + this.reclaimable + bytes > limit && this.reclaim());
+    return true;
+  }
+
+  /** What a file has been charged. */
+  chargeOf({ deltaInode, size }: Account): number {
+    return wholeBlocks(size) + (this.#beyondSize.get(deltaInode) ?? 0);
+  }
+
+  /** Charges a file what it takes now; that space is used already, whether there is room for it or not. */
+  settle(file: Account, stat: syscalls.Stat): void {
+    this.usedBytes -= this.chargeOf(file);
+    file.size = stat.size;
+    const beyond = stat.blocks * STAT_BLOCK - wholeBlocks(stat.size);
+    if (beyond > 0) this.#beyondSize.set(file.deltaInode, beyond);
+    else this.#beyondSize.delete(file.deltaInode);
+    this.usedBytes += this.chargeOf(file);
+  }
+
+  /** Charges a file that is not charged for. */
+  charge(file: Account, stat: syscalls.Stat): void {
+    file.size = 0;
+    this.#beyondSize.delete(file.deltaInode);
+    this.settle(file, stat);
+  }
+
+  /** Gives back what was taken for a file, and returns how much that was. */
+  free(file: Account): number {
+    const charge = this.chargeOf(file);
+    this.#beyondSize.delete(file.deltaInode);
+    this.usedBytes -= charge;
+    return charge;
+  }
+
+  /** How much may be allocated before the account is looked at again, when it is not known how much of it is new. */
+  get step(): number {
+    return Math.max(SMALLEST_STEP, wholeBlocks((this.limits.bytes ?? 0) / STEPS));
+  }
+
+  /** Counts what a delta holds, and nothing else. */
   measure(tree: number): void {
+    this.usedBytes = 0;
+    this.usedFiles = 0;
+    this.#beyondSize.clear();
     const stat = new syscalls.Stat();
-    const counted = new Set<number>();
-    const queue = [syscalls.dup(tree)];
-    for (let directory = queue.pop(); directory !== undefined; directory = queue.pop()) {
-      const fd = directory;
-      readDirectory(fd, (name) => {
-        if (isReserved(name) || syscalls.statat(fd, name, stat) < 0) return;
-        this.usedFiles += 1;
-        if (stat.type === FileType.DIRECTORY) {
-          const child = syscalls.openat(fd, name, Open.PATH | Open.DIRECTORY);
-          if (child >= 0) queue.push(child);
-        } else if (stat.type === FileType.REGULAR && !(stat.nlink > 1 && counted.has(stat.ino))) {
-          if (stat.nlink > 1) counted.add(stat.ino);
-          this.usedBytes += stat.size;
+    const linked = new Set<number>();
+    walkDirectories(tree, undefined, (directory) => {
+      const subdirectories: Subdirectory<undefined>[] = [];
+      const code = readDirectory(directory, (name) => {
+        const isKept = name.startsWith(KEPT_PREFIX);
+        if ((isReserved(name) && !isKept) || syscalls.statat(directory, name, stat) < 0) return;
+        if (!isKept) this.usedFiles += 1;
+        if (stat.type === FileType.DIRECTORY) subdirectories.push([name, undefined]);
+        else if (stat.type === FileType.REGULAR && !linked.has(stat.ino)) {
+          if (stat.nlink > 1) linked.add(stat.ino);
+          this.charge({ deltaInode: stat.ino, size: 0 }, stat);
         }
       });
-      syscalls.close(fd);
-    }
+      if (code < 0 && -code !== Errno.ENOENT) throw new Error(`a directory of a delta cannot be read: errno ${-code}`);
+      return subdirectories;
+    });
   }
 }

@@ -29,9 +29,10 @@ export class Removal {
     }
     this.#entries.keepReachable(node);
     if (node.inDelta) {
-      this.#entries.settleUnlink(writing, node, directory, name);
+      const isLast = this.#entries.isLastName(directory, name);
       const code = syscalls.unlinkat(directory, name);
       if (code < 0) return -code;
+      this.#entries.settleUnlink(writing, node, isLast);
     }
     this.#entries.disappeared(node, parent, name);
     return 0;

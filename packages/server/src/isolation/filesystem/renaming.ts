@@ -141,13 +141,16 @@ export class Renaming {
       if (code < 0) return -code;
     }
     if (replaced) this.#entries.keepReachable(replaced);
-    if (replaced?.inDelta && !replaced.isDirectory) this.#entries.settleUnlink(writing, replaced, to, newName);
+    const isLast = replaced?.inDelta && !replaced.isDirectory && this.#entries.isLastName(to, newName);
     const code =
       replaced?.isDirectory && replaced.inDelta
         ? this.#replaceDirectory(writing, replaced, parent, name, from, newName, to)
         : syscalls.renameat2(from, name, to, newName);
     if (code < 0) return -code;
-    if (replaced?.isDirectory && replaced.inDelta) writing.quota?.takeFiles(-1);
+    if (replaced?.inDelta) {
+      if (replaced.isDirectory) writing.quota?.takeFiles(-1);
+      else this.#entries.settleUnlink(writing, replaced, isLast === true);
+    }
     if (covers) this.#entries.lift({ writing, parent: newParent, name: newName, directory: to, coversLower: true });
     if (replaced) this.#entries.disappeared(replaced, newParent, newName);
     this.#moved(source, parent, name, newParent, newName);

@@ -1,6 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Context, Writing } from "./context.ts";
 import { DELTA, type Node } from "./node.ts";
+import type { Quota } from "./quota.ts";
 import type { Refresh } from "./refresh.ts";
 import {
   type DeltaStamp,
@@ -119,18 +120,31 @@ export class Settling {
     const { tree } = this.#context;
     const name = names.at(-1)!;
     parent.whiteouts?.delete(name);
+    const known = parent.children?.get(name);
     if (entry !== undefined) {
       writing.quota?.takeFiles(-1);
-      if (entry.type === FileType.REGULAR) writing.quota?.takeBytes(-entry.size);
       if (lower === undefined) tree.inodes.release(entry.ino);
       else tree.inodes.handOver(entry.ino, parent.ino, name);
     }
     if (entry !== undefined || lower !== undefined) {
       this.#refresh.path(names, isSameContent(entry, lower) ? "settled" : "replaced");
     }
+    if (entry?.type === FileType.REGULAR && writing.quota) letGoOfSpace(writing.quota, entry, known);
     const above = names.slice(0, -1);
     this.#left.set(above.join("/"), above);
   }
+}
+
+/** The space of a file that left the delta is free once nobody has that file open any more. */
+function letGoOfSpace(quota: Quota, entry: syscalls.Stat, known: Node | undefined): void {
+  const left = { deltaInode: entry.ino, size: entry.size };
+  if (known === undefined || known.openCount === 0) quota.free(left);
+  else if (!known.inDelta) {
+    const charge = quota.free(left);
+    known.owed += charge;
+    quota.usedBytes += charge;
+  }
+  // Otherwise the node is what is left of the delta's file, and gives it back.
 }
 
 /** The codebase's file is the copy of the delta's: a copy takes over the time, and nobody made a newer one since. */

@@ -8,6 +8,7 @@ import { InodeNumbers } from "./inode-numbers.ts";
 import { DELTA_ONLY, Layers } from "./layers.ts";
 import { textOf } from "./names.ts";
 import { DELTA, Node } from "./node.ts";
+import type { Openings } from "./openings.ts";
 
 const { FileType } = syscalls;
 
@@ -22,6 +23,7 @@ export interface TreeOptions {
   readonly lowers: readonly number[];
   readonly delta: Delta | undefined;
   readonly descriptors: DescriptorCache;
+  readonly openings: Openings;
   readonly policy: Policy;
 }
 
@@ -32,6 +34,7 @@ export interface TreeOptions {
 export class Tree extends Layers {
   readonly root: Node;
   readonly inodes = new InodeNumbers();
+  readonly openings: Openings;
   policy: Policy;
 
   readonly #nodes = new Map<number, Node>();
@@ -47,6 +50,7 @@ export class Tree extends Layers {
   constructor(options: TreeOptions) {
     super(options.delta, options.descriptors, options.lowers.length);
     this.policy = options.policy;
+    this.openings = options.openings;
     const layers = [...(options.delta ? [DELTA] : []), ...options.lowers.map((_, index) => index + 1)];
     this.root = new Node(ROOT_ID, ROOT_ID, FileType.DIRECTORY, undefined, "", layers);
     this.root.lookups = 1;
@@ -81,10 +85,9 @@ export class Tree extends Layers {
         if (parent.children?.get(name) === candidate) parent.children.delete(name);
       }
       this.descriptors.drop(candidate);
+      this.openings.drop(candidate);
       if (candidate.fd >= 0) syscalls.close(candidate.fd);
-      if (candidate.orphan >= 0) syscalls.close(candidate.orphan);
       candidate.fd = -1;
-      candidate.orphan = -1;
       if (this.#linked.get(candidate.deltaInode) === candidate) this.#linked.delete(candidate.deltaInode);
       candidate = candidate.parent;
     }
@@ -95,8 +98,8 @@ export class Tree extends Layers {
     for (const node of this.#nodes.values()) {
       this.descriptors.drop(node);
       if (node.fd >= 0) syscalls.close(node.fd);
-      if (node.orphan >= 0) syscalls.close(node.orphan);
     }
+    this.openings.close();
     this.#nodes.clear();
     this.#linked.clear();
   }
@@ -308,9 +311,8 @@ export class Tree extends Layers {
       this.unbind(node, parent, name);
       return;
     }
-    const held = node.isDirectory ? (node.descriptors?.[node.layer] ?? -1) : node.fd;
-    const isUsed = node.isDirectory ? node.lookups > 0 : node.openCount > 0;
-    if (isUsed && held >= 0 && node.orphan < 0) node.orphan = syscalls.dup(held);
+    const held = node.descriptors?.[node.layer] ?? -1;
+    if (node.isDirectory && node.lookups > 0 && held >= 0) this.openings.keep(node, syscalls.dup(held));
     node.formerName = { parent, name };
     node.superseded = options.superseded && !node.isDirectory;
     node.listing = undefined;
@@ -347,8 +349,8 @@ export class Tree extends Layers {
     if (node.orphan >= 0) return { fd: node.orphan, name: "" };
     if (node.fd >= 0) return { fd: node.fd, name: "" };
     const isHeld = node === this.root || (node.isDirectory && !node.removed);
-    // Of a file that was replaced nothing is left to show: the kernel looks its name up again.
-    if (!isHeld && node.parent === undefined) return node.superseded ? -Errno.ESTALE : -Errno.ENOENT;
+    // Nothing is left to show of a file that was replaced, or of an orphan that made room for others.
+    if (!isHeld && node.parent === undefined) return -Errno.ESTALE;
     const fd = this.descriptors.get(isHeld ? node : node.parent!, node.layer);
     return fd < 0 ? fd : { fd, name: isHeld ? "" : node.name };
   }

@@ -73,10 +73,8 @@ export class Upkeep {
   measureDelta(): void {
     const { writing, tree } = this.#context;
     if (writing?.quota === undefined) return;
-    writing.quota.measureAnew(writing.delta.tree);
-    for (const node of tree.nodes()) {
-      if (node.removed && node.inDelta && node.isRegular && node.openCount > 0) writing.quota.takeBytes(node.size);
-    }
+    writing.quota.measure(writing.delta.tree);
+    for (const node of tree.nodes()) tree.openings.chargeAgain(node);
   }
 
   #known(names: readonly string[]): Node | undefined {

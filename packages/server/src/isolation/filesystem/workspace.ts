@@ -30,8 +30,9 @@ import { EntryChanges } from "./entry-changes.ts";
 import { ExtendedAttributes } from "./extended-attributes.ts";
 import { Files } from "./files.ts";
 import type { Node } from "./node.ts";
+import { type DescriptorBudget, Openings } from "./openings.ts";
 import { type Owner, Presentation } from "./presentation.ts";
-import { Quota, type QuotaLimits } from "./quota.ts";
+import { BLOCK_SIZE, Quota, type QuotaLimits } from "./quota.ts";
 import type { StaleReport } from "./refresh.ts";
 import { Removal } from "./removal.ts";
 import { Renaming } from "./renaming.ts";
@@ -43,7 +44,6 @@ const { FileType } = syscalls;
 /** Only we change what the mount shows, and we tell the kernel when we do: it may remember for a day. */
 const REMEMBER_MS = 86_400_000;
 
-const BLOCK_SIZE = 4096;
 /** What statfs shows without a quota: a constant, since the host's figures would move with hidden files. */
 const UNLIMITED_BYTES = 2 ** 40;
 const UNLIMITED_FILES = 2 ** 30;
@@ -61,6 +61,8 @@ export interface WorkspaceOptions {
   readonly revocable: boolean;
   readonly privileged: boolean;
   readonly descriptors: DescriptorCache;
+  /** What all workspaces of the server may hold open together. */
+  readonly budget: DescriptorBudget;
   readonly background: (job: BackgroundJob) => void;
   readonly onEvent: (event: FileSystemEvent) => void;
   /** A rule refused something, whether or not an event tells of it. */
@@ -99,14 +101,21 @@ export class Workspace implements FileSystem {
     this.#descriptors = descriptors;
     this.#revocable = options.revocable;
     this.#delta = options.deltaPath === undefined ? undefined : Delta.open(options.deltaPath, options.lowers[0]);
-    this.#tree = new Tree({ lowers: options.lowers, delta: this.#delta, descriptors, policy });
-    for (const fd of options.lowers) syscalls.close(fd);
-    const tree = this.#tree;
-    this.#presentation = new Presentation({ tree, owner: options.owner, mountedAtMs: Date.now() });
     const limits = options.quota;
     const isLimited = limits?.bytes !== undefined || limits?.files !== undefined;
     const quota = limits && isLimited ? new Quota(limits) : undefined;
-    if (this.#delta) quota?.measure(this.#delta.tree);
+    const openings = new Openings(options.budget, quota);
+    try {
+      if (this.#delta) quota?.measure(this.#delta.tree);
+      this.#tree = new Tree({ lowers: options.lowers, delta: this.#delta, descriptors, openings, policy });
+    } catch (error) {
+      this.#delta?.close();
+      throw error;
+    } finally {
+      for (const fd of options.lowers) syscalls.close(fd);
+    }
+    const tree = this.#tree;
+    this.#presentation = new Presentation({ tree, owner: options.owner, mountedAtMs: Date.now() });
     const delta = this.#delta;
     const control = (): RequestControl => this.#context.control!;
     const writing = delta && {
@@ -351,6 +360,7 @@ export class Workspace implements FileSystem {
   create(parentId: number, name: string, flags: number, mode: number, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
     if (typeof parent === "number") return parent;
+    if (!this.#tree.openings.mayOpen) return Errno.ENFILE;
     const node = this.#creation.createFile(parent, name, mode, caller);
     if (typeof node === "number") {
       // Somebody was quicker, or a lookup was remembered wrongly: without O_EXCL that is an open.
@@ -363,6 +373,7 @@ export class Workspace implements FileSystem {
   tmpfile(parentId: number, flags: number, mode: number, caller: Caller, reply: Reply): number {
     const parent = this.#parent(parentId);
     if (typeof parent === "number") return parent;
+    if (!this.#tree.openings.mayOpen) return Errno.ENFILE;
     const node = this.#creation.createNameless(parent, mode, caller);
     return typeof node === "number" ? -node : this.#grantOpen(node, (flags & syscalls.Open.ACCMODE) !== 0, reply);
   }

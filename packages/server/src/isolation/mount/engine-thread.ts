@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { ring } from "@agentfense/fuse";
 import { EngineCounters } from "./counters.ts";
-import type { FromEngine, ToEngine } from "./messages.ts";
+import type { EngineData, FromEngine, ToEngine } from "./messages.ts";
 
 /** The host's end of an engine thread: a mailbox with a bell. */
 export class EngineThread {
@@ -19,17 +19,17 @@ export class EngineThread {
   }
 
   static start(handlers: {
-    openDirectories: number;
     onMessage: (message: FromEngine) => void;
     onLost: (reason: string) => void;
     /** Whether the process lives for as long as the thread does. */
     holdsProcess: boolean;
+    descriptors: Pick<EngineData, "budget" | "openDirectories">;
   }): Promise<EngineThread> {
     const { port1, port2 } = new MessageChannel();
     const counters = new EngineCounters();
     const worker = new Worker(new URL("./engine-main.ts", import.meta.url), {
       name: "agentfense-engine",
-      workerData: { port: port2, counters: counters.buffer, openDirectories: handlers.openDirectories },
+      workerData: { port: port2, counters: counters.buffer, ...handlers.descriptors } satisfies EngineData,
       transferList: [port2],
     });
     const engine = new EngineThread(worker, port1, counters);

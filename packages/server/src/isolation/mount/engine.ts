@@ -3,10 +3,11 @@ import { check, MessageBuffers, ServeLoop, Session, syscalls } from "@agentfense
 import { compileRules } from "@agentfense/permission";
 import { ChangesError } from "../changes/errors.ts";
 import { DescriptorCache } from "../filesystem/descriptor-cache.ts";
+import { DescriptorBudget } from "../filesystem/openings.ts";
 import { Workspace } from "../filesystem/workspace.ts";
 import { EngineCalls } from "./calls.ts";
 import { EngineCounters } from "./counters.ts";
-import type { EngineMountSpec, EngineRequest, FromEngine, ToEngine } from "./messages.ts";
+import type { EngineData, EngineMountSpec, EngineRequest, FromEngine, ToEngine } from "./messages.ts";
 
 // The body of an engine thread. It serves all its mounts from one loop and never returns to Node's own event loop while it
 // lives: messages are fetched when the doorbell rings. It must never touch a path inside one of its mounts.
@@ -23,14 +24,16 @@ class Engine {
   readonly #mounts = new Map<number, EngineMount>();
   readonly #buffers = new MessageBuffers();
   readonly #descriptors: DescriptorCache;
+  readonly #budget: DescriptorBudget;
   readonly #loop: ServeLoop;
   readonly #counters: EngineCounters;
   readonly #calls: EngineCalls;
 
-  constructor(port: MessagePort, counters: EngineCounters, openDirectories: number) {
+  constructor({ port, counters, openDirectories, budget }: EngineData) {
     this.#port = port;
+    this.#counters = new EngineCounters(counters);
     this.#descriptors = new DescriptorCache(openDirectories);
-    this.#counters = counters;
+    this.#budget = DescriptorBudget.shared(budget);
     this.#calls = new EngineCalls((job) => this.#loop.background(job));
     this.#loop = new ServeLoop({
       onDoorbell: () => this.#fetchMessages(),
@@ -99,6 +102,7 @@ class Engine {
         revocable: spec.revocable,
         privileged: spec.privileged,
         descriptors: this.#descriptors,
+        budget: this.#budget,
         background: (job) => this.#loop.background(job),
         onEvent: (event) => this.#send({ kind: "event", mount: id, event }),
         onDenied: () => this.#counters.denied(),
@@ -179,8 +183,4 @@ function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-new Engine(
-  workerData.port as MessagePort,
-  new EngineCounters(workerData.counters as SharedArrayBuffer),
-  workerData.openDirectories as number,
-).run();
+new Engine(workerData as EngineData).run();

@@ -13,11 +13,13 @@ import { compileRules, type Rule } from "@agentfense/permission";
 import type { DiscardReport } from "../changes/discard.ts";
 import { ChangesError, type ChangesErrorCode } from "../changes/errors.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
+import { DescriptorBudget } from "../filesystem/openings.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../sandbox/api.ts";
 import { EngineCounters, type EngineCounts } from "./counters.ts";
+import { descriptorLimit, planDescriptors } from "./descriptor-plan.ts";
 import { type EnginePlace, EnginePool } from "./engine-pool.ts";
 import { EngineThread } from "./engine-thread.ts";
 import type { EngineAnswer, EngineRequest, FromEngine } from "./messages.ts";
@@ -77,10 +79,6 @@ export interface MountHostOptions {
   readonly holdsProcess?: boolean;
 }
 
-/** Directories kept open by all engines together; the process' limit is shared with everything else in it. */
-const OPEN_DIRECTORIES = 4096;
-const FEWEST_OPEN_DIRECTORIES = 512;
-
 const READY_TIMEOUT_MS = 10_000;
 /** How long an unmounted connection may live on for the sake of files that are still open. */
 const LINGER_MS = 1_000;
@@ -94,14 +92,19 @@ export class MountHost implements AsyncDisposable {
   readonly #mounts = new Map<number, ServedMount>();
   readonly #log: (line: LogLine) => void;
   readonly #holdsProcess: boolean;
+  readonly #budget: DescriptorBudget;
+  readonly #openDirectories: number;
   #nextMount = 1;
   #closing = false;
 
   private constructor({ engines, log, holdsProcess }: MountHostOptions) {
     const limit = Math.max(1, Math.min(engines ?? Number.POSITIVE_INFINITY, availableParallelism()));
-    this.#pool = new EnginePool(limit, () => this.#startEngine(Math.floor(OPEN_DIRECTORIES / limit)));
+    this.#pool = new EnginePool(limit, () => this.#startEngine());
+    const plan = planDescriptors(descriptorLimit(), limit);
     this.#log = log ?? (() => {});
     this.#holdsProcess = holdsProcess ?? true;
+    this.#budget = DescriptorBudget.of(plan.openings);
+    this.#openDirectories = plan.directories;
     process.on("exit", this.#onExit);
   }
 
@@ -165,12 +168,12 @@ export class MountHost implements AsyncDisposable {
     await this.close();
   }
 
-  async #startEngine(openDirectories: number): Promise<EngineThread> {
+  async #startEngine(): Promise<EngineThread> {
     const engine = await EngineThread.start({
-      openDirectories: Math.max(FEWEST_OPEN_DIRECTORIES, openDirectories),
       onMessage: (message) => this.#dispatch(message),
       onLost: (reason) => this.#engineLost(engine, reason),
       holdsProcess: this.#holdsProcess,
+      descriptors: { budget: this.#budget.buffer, openDirectories: this.#openDirectories },
     });
     return engine;
   }

@@ -1,3 +1,4 @@
+import type { MessagePort } from "node:worker_threads";
 import type { Rule } from "@agentfense/permission";
 import type { DiscardReport } from "../changes/discard.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
@@ -7,6 +8,17 @@ import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../sandbox/api.ts";
 
 // What the host thread and an engine thread say to each other. Descriptors are numbers: both are one process.
+
+/** What an engine thread is born with. */
+export interface EngineData {
+  readonly port: MessagePort;
+  /** Of its EngineCounters. */
+  readonly counters: SharedArrayBuffer;
+  /** Of the server's DescriptorBudget. */
+  readonly budget: SharedArrayBuffer;
+  /** Descriptors that this engine may keep for directories. */
+  readonly openDirectories: number;
+}
 
 export interface EngineMountSpec {
   readonly lowers: readonly string[];
