@@ -45,6 +45,9 @@ export const RESOLVE = {
 
 export const RENAME = { NOREPLACE: 1, EXCHANGE: 2, WHITEOUT: 4 } as const;
 
+/** Options of mount(2). */
+export const MS = { NOSUID: 2, NODEV: 4, REMOUNT: 32 } as const;
+
 /** What access(2) asks for. */
 export const OK = { F: 0, X: 1, W: 2, R: 4 } as const;
 

@@ -47,6 +47,7 @@ const NUMBERS = {
   lremovexattr: [198, 15],
   fremovexattr: [199, 16],
   getdents64: [217, 61],
+  mount: [165, 40],
   inotify_add_watch: [254, 27],
   openat: [257, 56],
   mkdirat: [258, 34],

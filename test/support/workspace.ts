@@ -15,9 +15,11 @@ import { join } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
 import { expect } from "vitest";
+import { MS } from "./constants.ts";
 import { Daemon } from "./daemon-link.ts";
 import { type As, type Identity, identityOf } from "./identity.ts";
 import { joinBytes } from "./names.ts";
+import { cString, syscall } from "./syscall.ts";
 import { type Tree, treeState, writeTree } from "./tree.ts";
 
 export interface WorkspaceOptions {
@@ -111,6 +113,16 @@ export class TestWorkspace implements AsyncDisposable {
   async remount(rules: readonly Rule[] = this.#spec.rules): Promise<void> {
     await this.#daemon.unmount(this.mountPoint);
     await this.#mount(rules);
+  }
+
+  /**
+   * Has the kernel forget the names of this mount that nobody uses, as it does when it wants memory; of this mount only, since
+   * others on the machine are in the middle of something. A change of mount options that changes none has this effect.
+   */
+  forgetNames(): void {
+    const none = cString("none");
+    const { errno } = syscall("mount", none, cString(this.mountPoint), none, MS.REMOUNT | MS.NOSUID | MS.NODEV, none);
+    if (errno !== "OK") throw new Error(`remount of ${this.mountPoint}: ${errno}`);
   }
 
   /** Ends the daemon as a crash would: the mount point answers ENOTCONN from then on. */

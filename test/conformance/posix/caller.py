@@ -25,6 +25,9 @@ UTIME_NOW, UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
 SYS_GETDENTS64 = 217 if os.uname().machine == "x86_64" else 61
 TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink", stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket"}
 ENTRY_TYPES = {1: "fifo", 4: "directory", 8: "file", 10: "symlink", 12: "socket"}
+SYS_OPENAT2 = 437
+RESOLVE = {"NO_XDEV": 1, "NO_MAGICLINKS": 2, "NO_SYMLINKS": 4, "BENEATH": 8, "IN_ROOT": 16, "CACHED": 32}
+IN_ALL_EVENTS = 0xFFF
 RENAME = {"NOREPLACE": 1, "EXCHANGE": 2, "WHITEOUT": 4}
 FALLOCATE = {"KEEP_SIZE": 1, "PUNCH_HOLE": 2, "COLLAPSE_RANGE": 8, "ZERO_RANGE": 16}
 # Python's table has one name per number, and for this one the name nobody uses.
@@ -32,6 +35,8 @@ ERRNO_NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
 maps = {}
 map_numbers = itertools.count()
 sockets = {}
+# The descriptor that all watches of this process are on, once there is one.
+watches = []
 
 
 def checked(result):
@@ -104,6 +109,66 @@ def getdents(fd, size):
         entries.append({"ino": ino, "offset": str(off), "type": ENTRY_TYPES.get(kind, "device"), "name": os.fsdecode(name)})
         at += length
     return entries
+
+
+def list_entries(path, size):
+    """The whole listing, read piece by piece with a buffer of this size."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        entries = []
+        while piece := getdents(fd, size):
+            entries += piece
+        return entries
+    finally:
+        os.close(fd)
+
+
+def resolve(directory, path, flags, how, mode=0):
+    """openat2 relative to a directory; what it opens is closed at once."""
+    base = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        given = struct.pack("<QQQ", mask(flags, flag), mode, mask(how, RESOLVE.__getitem__))
+        os.close(checked(libc.syscall(SYS_OPENAT2, base, os.fsencode(path), given, len(given))))
+    finally:
+        os.close(base)
+
+
+def handle(path, flags):
+    """What name_to_handle_at gives for a path: the type and the bytes of the handle."""
+    held = ctypes.create_string_buffer(struct.pack("<Ii", 128, 0), 8 + 128)
+    mount_id = ctypes.c_uint64()
+    checked(libc.name_to_handle_at(AT_FDCWD, os.fsencode(path), held, ctypes.byref(mount_id), flags))
+    size, kind = struct.unpack_from("<Ii", held.raw)
+    return {"type": kind, "bytes": held.raw[8 : 8 + size].hex()}
+
+
+def watch(path):
+    if not watches:
+        watches.append(checked(libc.inotify_init1(os.O_NONBLOCK)))
+    return checked(libc.inotify_add_watch(watches[0], os.fsencode(path), IN_ALL_EVENTS))
+
+
+def events():
+    """The events that wait on the watches of this process. The two halves of a rename are told by 'moved'."""
+    found = []
+    while watches:
+        try:
+            data = os.read(watches[0], 65536)
+        except BlockingIOError:
+            break
+        at = 0
+        while at < len(data):
+            number, kind, cookie, length = struct.unpack_from("<iIII", data, at)
+            name = os.fsdecode(data[at + 16 : at + 16 + length].rstrip(b"\0"))
+            found.append({"watch": number, "mask": kind, "moved": cookie != 0, "name": name})
+            at += 16 + length
+    return found
+
+
+def close_all():
+    """Closes every descriptor but those this process talks through, the watches included."""
+    os.closerange(3, 1024)
+    watches.clear()
 
 
 def link(source, target, follow=False):
@@ -216,7 +281,7 @@ def listed(path, at, pending, recent_from):
         entry["mtime"] = "recent"
     if entry["type"] == "directory":
         del entry["size"], entry["nlink"]
-        names = os.listdir(path)
+        names = sorted(os.listdir(path))
         if len(set(names)) != len(names):
             entry["duplicates"] = sorted(names)
         pending.extend(os.path.join(at, name) for name in names)
@@ -245,9 +310,30 @@ def listing(root, recent_from=None):
     return dict(sorted(found.items()))
 
 
+def numbers(root):
+    """What the numbers of every entry below root are: those of the listing and those of stat."""
+    found = {}
+    pending = [""]
+    while pending:
+        at = pending.pop()
+        try:
+            for entry in sorted(list_entries(os.path.join(root, at), 32768), key=lambda entry: entry["name"]):
+                path = os.path.join(at, entry["name"])
+                if entry["name"] in (".", ".."):
+                    continue
+                st = os.lstat(os.path.join(root, path))
+                found[path] = {"ino": st.st_ino, "listed": entry["ino"], "nlink": st.st_nlink, "blocks": st.st_blocks, "mtime": str(st.st_mtime_ns)}
+                if stat.S_ISDIR(st.st_mode):
+                    pending.append(path)
+        except OSError as error:
+            found[at] = {"errno": ERRNO_NAMES[error.errno]}
+    return dict(sorted(found.items()))
+
+
 CALLS = {
     "open": lambda path, flags, mode=0o666: os.open(path, mask(flags, flag), mode),
     "close": os.close,
+    "closeAll": close_all,
     "read": lambda fd, count: os.read(fd, count).decode("latin-1"),
     "pread": lambda fd, count, offset: os.pread(fd, count, offset).decode("latin-1"),
     "write": lambda fd, data: os.write(fd, data.encode("latin-1")),
@@ -282,6 +368,12 @@ CALLS = {
     "removexattr": os.removexattr,
     "listdir": lambda path: sorted(os.listdir(path)),
     "getdents": getdents,
+    "listEntries": list_entries,
+    "resolve": resolve,
+    "handle": handle,
+    "watch": watch,
+    "events": events,
+    "numbers": numbers,
     # access(2) asks for the real ids; the callers here have equal real and effective ids.
     "access": lambda path, mode: checked(libc.access(os.fsencode(path), mode)),
     "fallocate": fallocate,

@@ -52,6 +52,22 @@ export interface DirectoryEntry {
   readonly type: EntryType;
 }
 
+/** A file handle; its bytes in hexadecimal. */
+export interface Handle {
+  readonly type: number;
+  readonly bytes: string;
+}
+
+/** The numbers of an entry; `listed` is its inode in the listing of its directory. */
+export interface EntryNumbers {
+  readonly errno?: string;
+  readonly ino: number;
+  readonly listed: number;
+  readonly nlink: number;
+  readonly blocks: number;
+  readonly mtime: string;
+}
+
 export interface FileSystemSize {
   readonly blockSize: number;
   readonly blocks: number;
@@ -71,6 +87,7 @@ export interface Completed {
 export interface SystemCalls {
   open(path: string, flags: string, mode?: number): number;
   close(fd: number): null;
+  closeAll(): null;
   read(fd: number, count: number): string;
   pread(fd: number, count: number, offset: number): string;
   write(fd: number, data: string): number;
@@ -110,6 +127,14 @@ export interface SystemCalls {
   removexattr(path: string, name: string): null;
   listdir(path: string): string[];
   getdents(fd: number, size: number): DirectoryEntry[];
+  listEntries(path: string, size: number): DirectoryEntry[];
+  /** openat2 relative to a directory, closed at once. */
+  resolve(directory: string, path: string, flags: string, how: string, mode?: number): null;
+  handle(path: string, flags: number): Handle;
+  /** Watches a path for all events; gives the number of the watch. */
+  watch(path: string): number;
+  events(): { readonly watch: number; readonly mask: number; readonly moved: boolean; readonly name: string }[];
+  numbers(root: string): Readonly<Record<string, EntryNumbers>>;
   /** The sum of R_OK 4, W_OK 2, X_OK 1. */
   access(path: string, mode: number): number;
   fallocate(fd: number, mode: string, offset: number, length: number): null;

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { AT } from "../../support/constants.ts";
 import { outcome } from "./caller.ts";
 import { describeMounted, read, write } from "./mounted.ts";
 
@@ -95,6 +96,22 @@ describeMounted(
       expect((await fs.lstat("in-codebase")).ino).toBe((await fs.lstat("in-delta")).ino);
       await fs.unlink("in-codebase");
       expect((await fs.lstat("in-delta")).nlink).toBe(1);
+    });
+
+    test("a file that lost the name it was opened by is the same file under the name it has left", async () => {
+      const { fs, workspace } = m;
+      await write(fs, "opened-by", "first");
+      await fs.link("opened-by", "left");
+      workspace.forgetNames(); // now only the name that is used next is known
+      const fd = await fs.open("opened-by", "O_RDWR");
+      const handle = await fs.handle("opened-by", AT.HANDLE_FID);
+      await fs.unlink("opened-by");
+      expect(await fs.handle("left", AT.HANDLE_FID)).toEqual(handle);
+      expect(await fs.pread(fd, 10, 0)).toBe("first");
+      await write(fs, "left", "second");
+      expect(await fs.pread(fd, 10, 0)).toBe("second");
+      expect((await fs.fstat(fd)).nlink).toBe(1);
+      await fs.close(fd);
     });
 
     test("fstat of an open file that was unlinked says nlink 0", async () => {

@@ -421,10 +421,7 @@ describeAttack("the layers", (arena) => {
       ]),
     ).toEqual(["OK", "OK", "OK"]);
     expect(await numbers()).toEqual(before);
-    // Forgets what nobody holds; a container may not have the right, and the rest holds without it.
-    try {
-      writeFileSync("/proc/sys/vm/drop_caches", "2");
-    } catch {}
+    workspace.forgetNames();
     expect(await numbers()).toEqual(before);
     const listed = (await probe.call("list", workspace.mountPoint)).entries ?? [];
     for (const entry of listed.filter(({ name }) => !name.startsWith(".")))

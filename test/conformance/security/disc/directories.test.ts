@@ -177,4 +177,40 @@ describeAttack("DISC: directories that hold hidden entries", (arena) => {
       expect((await probe.call("scan", twin.mountPoint, [...ALL_CANARIES, ".env"])).found).toEqual([]);
     }
   });
+
+  /** Twins whose hidden entries the agent made itself, before the rules hid them; at one twin it removed them in time. */
+  const openTwinsOfOwn = async (): Promise<Twins> => {
+    const open = () => arena.open({ rules: [{ pattern: "/**", permission: "write" }], lower: { work: {} } });
+    const twins = { there: await open(), absent: await open() };
+    for (const twin of Object.values(twins)) {
+      const made = await arena.probe.errnos([
+        ["mkdirat", twin.at("/work/own")],
+        ["mkdirat", twin.at("/work/own/shown")],
+        ["mkdirat", twin.at("/work/own/.env.d")],
+        ["writeFile", twin.at("/work/own/.env.d/inner.txt"), CANARY.hidden],
+        ["writeFile", twin.at("/work/own/.env"), CANARY.hidden],
+        ["mkdirat", twin.at("/work/own/shown/.env.d")],
+      ]);
+      expect(new Set(made)).toEqual(new Set(["OK"]));
+    }
+    const { absent } = twins;
+    await arena.probe.errnos([
+      ["unlinkat", absent.at("/work/own/.env.d/inner.txt")],
+      ["rmdir", absent.at("/work/own/.env.d")],
+      ["unlinkat", absent.at("/work/own/.env")],
+      ["rmdir", absent.at("/work/own/shown/.env.d")],
+    ]);
+    for (const twin of Object.values(twins)) await twin.updateRules(RULES);
+    return twins;
+  };
+
+  test("DISC-35 the link count of an own directory does not count what a change of rules has hidden in it", async () => {
+    const twins = await openTwinsOfOwn();
+    await outcomesOfTwins(arena.probe, twins, (twin) => [
+      ["fstatat", twin.at("/work/own")],
+      ["fstatat", twin.at("/work/own/shown")],
+      ["rmdir", twin.at("/work/own/shown")],
+      ["fstatat", twin.at("/work/own")],
+    ]);
+  });
 });

@@ -17,8 +17,9 @@ export interface Owner {
 /**
  * How an entry looks to the sandbox. Nothing that stat shows may depend on what is hidden:
  *
- *   directories   size and blocks are constant; nlink is 1 unless the sandbox made the directory; times of a codebase
- *                 directory in which something may be hidden are its birth time, since adding a hidden entry moves mtime
+ *   directories   size and blocks are constant; nlink is 1 unless the sandbox made the directory and nothing in it may be
+ *                 hidden; times of a codebase directory in which something may be hidden are its birth time, since adding a
+ *                 hidden entry moves mtime
  *   files         of the codebase have nlink 1, and one time for all three: a hidden hard link or a reader elsewhere
  *                 would move ctime and atime
  *   modes         agree with the rules; setuid and setgid are never shown
@@ -66,8 +67,9 @@ export class Presentation {
     const { stat } = this.#tree;
     out.size = DIRECTORY_SIZE;
     out.blocks = DIRECTORY_SIZE / 512;
-    out.nlink = node.removed ? 0 : node.hasLower ? 1 : stat.nlink;
-    if (!node.inDelta && this.#tree.scopeOf(node).mayHideBelow) {
+    const { mayHideBelow } = this.#tree.scopeOf(node);
+    out.nlink = node.removed ? 0 : node.hasLower || mayHideBelow ? 1 : stat.nlink;
+    if (!node.inDelta && mayHideBelow) {
       out.mtime = stat.btime || this.#mountedAt;
       out.mtimeNs = stat.btimeNs;
     }

@@ -1,3 +1,4 @@
+import { randomFillSync } from "node:crypto";
 import { Errno, ROOT_ID, syscalls } from "@agentfense/fuse";
 import { LEVEL, type LevelValue, type Policy, type Scope } from "@agentfense/permission";
 import type { Delta } from "./delta.ts";
@@ -11,6 +12,10 @@ import { DELTA, Node } from "./node.ts";
 import type { Openings } from "./openings.ts";
 
 const { FileType } = syscalls;
+
+/** Ids stay within what V8 keeps as a plain integer. */
+const LARGEST_ID = 0x3fff_ffff;
+const RANDOM_AT_ONCE = 256;
 
 /** A descriptor of a directory and a name in it; with an empty name, the descriptor of the thing itself. */
 export interface Location {
@@ -41,7 +46,8 @@ export class Tree extends Layers {
   /** Nodes of delta files with several names, by their inode there. */
   readonly #linked = new Map<number, Node>();
   #hiddenLinks = new Map<number, number>();
-  #nextId = ROOT_ID + 1;
+  readonly #random = new Uint32Array(RANDOM_AT_ONCE);
+  #randomLeft = 0;
   /** Counts changes of rules and moves of directories: what nodes remember of the rules is good for one epoch. */
   #epoch = 0;
   /** Counts removals: what nodes remember of visible content below is good until the next. */
@@ -218,15 +224,14 @@ export class Tree extends Layers {
     if (node !== undefined && !inDelta && !isDirectory && node.lowerInode !== this.foundLower) {
       node = this.replaceContent(node, parent, name);
     }
-    if (node === undefined && inDelta && !isDirectory && stat.nlink > 1) {
-      node = this.#linked.get(stat.ino);
+    if (node === undefined && inDelta && !isDirectory) {
+      node = this.#knownLink();
       node?.addName(parent, name);
     }
     if (node === undefined) {
       const fromPath = !inDelta || layers.length > 1;
       const ino = fromPath ? this.inodes.ofPath(parent.ino, name) : this.inodes.ofDelta(stat.ino);
-      node = new Node(this.#nextId, ino, stat.type, parent, name, layers);
-      this.#nextId += 1;
+      node = new Node(this.#freshId(), ino, stat.type, parent, name, layers);
       if (isDirectory) node.children = new Map();
       node.lowerInode = node.hasLower ? this.foundLower : 0;
       this.#nodes.set(node.id, node);
@@ -241,17 +246,35 @@ export class Tree extends Layers {
     return node;
   }
 
+  // The node of the file that resolve() has just found under a name that was not known. The file may have lost its other names
+  // since: what was found by one of them is the same file under this one. A node that holds nothing of its file says nothing,
+  // for the inode may be another's by now.
+  #knownLink(): Node | undefined {
+    const node = this.#linked.get(this.stat.ino);
+    return node?.parent === undefined && (node?.orphan ?? -1) < 0 && (node?.fd ?? -1) < 0 ? undefined : node;
+  }
+
   /** A node without a name, for O_TMPFILE; `stat` describes it. */
   bindNameless(): Node {
     const { stat } = this;
-    const node = new Node(this.#nextId, this.inodes.ofDelta(stat.ino), stat.type, undefined, "", DELTA_ONLY);
-    this.#nextId += 1;
+    const node = new Node(this.#freshId(), this.inodes.ofDelta(stat.ino), stat.type, undefined, "", DELTA_ONLY);
     node.deltaInode = stat.ino;
     node.removed = true;
     this.#nodes.set(node.id, node);
     this.#linked.set(stat.ino, node);
     this.remember(node);
     return node;
+  }
+
+  // The sandbox can read ids in file handles (name_to_handle_at with AT_HANDLE_FID). Numbers in a row would tell it how many
+  // nodes there were in between, those of hidden directories included.
+  #freshId(): number {
+    for (;;) {
+      if (this.#randomLeft === 0) this.#randomLeft = randomFillSync(this.#random).length;
+      this.#randomLeft -= 1;
+      const id = this.#random[this.#randomLeft]! & LARGEST_ID;
+      if (id > ROOT_ID && !this.#nodes.has(id)) return id;
+    }
   }
 
   /** Notes what a stat said about a node. */
