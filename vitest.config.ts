@@ -45,8 +45,9 @@ export default defineConfig({
     pool: "forks",
     // A file waits for half of its time; with more of them at once than keep two CPUs busy, timings only become noisy.
     maxWorkers: 4,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // These end hangs; nothing that works takes as long, also on a machine with much else to do. No test has one of its own.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     reporters: ["default"],
   },
 });

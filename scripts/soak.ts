@@ -16,7 +16,7 @@ const SOAK = {
 
 const child = spawn(
   join(repository, "node_modules/.bin/vitest"),
-  ["run", "--testTimeout=3600000", ...process.argv.slice(2)],
+  ["run", "--testTimeout=36000000", ...process.argv.slice(2)],
   { cwd: repository, stdio: "inherit", env: { ...SOAK, ...process.env } },
 );
 const [code] = (await once(child, "exit")) as [number | null];

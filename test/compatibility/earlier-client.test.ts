@@ -15,7 +15,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 test.for([
   ["the published client of the earlier server works unmodified", "earlier_client.py", 11],
   ["grpcio with the stubs of that client gets every status of the contract", "earlier_stubs.py", 6],
-] as const)("%s", { timeout: 180_000 }, async ([, script, tests]) => {
+] as const)("%s", async ([, script, tests]) => {
   const output = await new Promise<string>((resolve) => {
     execFile(
       join(repository, ".cache/python/bin/python"),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { serveApi, testsCover } from "../support/api.ts";
+import { aWhile } from "../support/eventually.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -138,7 +139,7 @@ describe("watch", () => {
     });
     for (let round = 0; !seen; round++) {
       await api.grpc.upload(codebase, "a.txt", `round ${round}`);
-      await Promise.race([first, metadata, new Promise((resolve) => setTimeout(resolve, 50))]);
+      await Promise.race([first, metadata, aWhile(50)]);
     }
     expect(await first).toMatchObject({ type: "files_uploaded", codebase_id: codebase });
     stream.cancel();

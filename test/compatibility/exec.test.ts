@@ -1,9 +1,9 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { ServiceError } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type Refusal, serveApi, testsCover } from "../support/api.ts";
 import { errorDetails } from "../support/error-details.ts";
-import { eventually } from "../support/eventually.ts";
+import { aWhile, eventually } from "../support/eventually.ts";
+import { processesWith } from "../support/leftovers.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -266,11 +266,10 @@ describe("a caller who goes takes the command along", () => {
   const beats = async (file: string): Promise<number> => Number((await exec({ command: `wc -l < ${file}` })).stdout);
 
   const expectDead = async (file: string): Promise<void> => {
-    await eventually(async () => {
-      const before = await beats(file);
-      await delay(1000); // twenty beats of one that lives
-      expect(await beats(file)).toBe(before);
-    });
+    await eventually(() => expect(processesWith(file)).toEqual([]));
+    const before = await beats(file);
+    await aWhile(200); // four beats of one that lives
+    expect(await beats(file)).toBe(before);
   };
 
   test("by cancelling a stream", async () => {

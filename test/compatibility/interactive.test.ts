@@ -1,7 +1,8 @@
 import type { ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { serveApi, testsCover, UNKNOWN } from "../support/api.ts";
-import { eventually } from "../support/eventually.ts";
+import { aWhile, eventually } from "../support/eventually.ts";
+import { processesWith } from "../support/leftovers.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -110,15 +111,12 @@ describe("a conversation with a command", () => {
     talk.call.pause();
     const piece = Buffer.alloc(256 * 1024, "x");
     let written = 0;
-    const isTaken = (): Promise<boolean> =>
-      new Promise((resolve) => {
-        const timer = setTimeout(() => resolve(false), 3000);
-        written += piece.length;
-        talk.call.write({ stdin: piece }, () => {
-          clearTimeout(timer);
-          resolve(true);
-        });
-      });
+    const isTaken = async (): Promise<boolean> => {
+      written += piece.length;
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      talk.call.write({ stdin: piece }, () => resolve(true));
+      return await Promise.race([promise, aWhile(2000).then(() => false)]);
+    };
     while (written < 256 * 1024 * 1024 && (await isTaken()));
     // What was taken is in windows, pipes and single messages.
     expect(written).toBeLessThan(32 * 1024 * 1024);
@@ -129,7 +127,7 @@ describe("a conversation with a command", () => {
   });
 
   test("its time limit ends it as any other, with the fact", async () => {
-    const talk = Conversation.of({ command: "echo begun; cat", timeout: { seconds: 1 } });
+    const talk = Conversation.of({ command: "echo begun; cat", timeout: { seconds: 3 } });
     expect((await talk.ended).last).toMatchObject({ timed_out: true });
     expect(talk.stdout).toBe("begun\n");
   });
@@ -149,17 +147,16 @@ describe("a conversation with a command", () => {
   });
 
   test.each(["while it talks", "after the end of the input"])("a caller who goes takes it along: %s", async (when) => {
-    const file = `beats-${when.length}`;
+    const file = `beats-${when.length}-${process.pid}`;
     const talk = Conversation.of({ command: `echo begun; while :; do echo x >> ${file}; sleep 0.05; done` });
     if (when !== "while it talks") talk.call.write({ end: true });
     await talk.hears("begun");
     talk.call.cancel();
     expect((await talk.ended).error?.code).toBe(1);
-    await eventually(async () => {
-      const { stdout } = await api.exec(sandbox, `touch ${file}; wc -l < ${file}; sleep 1; wc -l < ${file}`);
-      const [before, after] = (stdout as string).trim().split("\n");
-      expect(after).toBe(before);
-    });
+    await eventually(() => expect(processesWith(file)).toEqual([]));
+    const { stdout } = await api.exec(sandbox, `touch ${file}; wc -l < ${file}; sleep 0.2; wc -l < ${file}`);
+    const [before, after] = (stdout as string).trim().split("\n");
+    expect(after).toBe(before);
   });
 });
 

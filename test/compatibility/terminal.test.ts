@@ -99,7 +99,7 @@ describe("a terminal", () => {
     terminal.cancel();
     expect((await terminal.ended).error?.code).toBe(1);
     await eventually(async () => {
-      const { stdout } = await api.exec(sandbox, "wc -l < beats; sleep 1; wc -l < beats");
+      const { stdout } = await api.exec(sandbox, "wc -l < beats; sleep 0.5; wc -l < beats");
       const [before, after] = (stdout as string).trim().split("\n");
       expect(after).toBe(before);
     });

@@ -77,7 +77,7 @@ describe.skipIf(reason !== undefined)(`the container${reason === undefined ? "" 
     await inside(`agentfense sandbox start ${id}`);
     expect(await inside(`agentfense sandbox exec ${id} -- 'id -un; echo kept > file'`)).toContain("agent\n");
     expect(await inside(`agentfense codebase files ${codebase.id}`)).toContain("file");
-  }, 180_000);
+  });
 });
 
 /**

@@ -5,7 +5,7 @@ import { filesOf, type Outcome, recordedOutput, runApart, runBeside } from "./pr
 // Every program that README and docs show, as a reader would run it.
 
 describe("programs without a server", () => {
-  test.for(filesOf("local").programs)("%s", { timeout: 180_000 }, async (program) => {
+  test.for(filesOf("local").programs)("%s", async (program) => {
     expectSuccess(program, await runBeside(program, {}));
   });
 });
@@ -17,7 +17,7 @@ describe("programs against a server", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test.for(filesOf("server").programs)("%s", { timeout: 180_000 }, async (program) => {
+  test.for(filesOf("server").programs)("%s", async (program) => {
     expectSuccess(program, await runBeside(program, environmentOf(server)));
   });
 });
@@ -25,7 +25,7 @@ describe("programs against a server", () => {
 const reason = process.geteuid?.() === 0 ? "" : " (skipped: a network and a /var/lib of its own need root)";
 
 describe.skipIf(reason !== "")(`programs that start a server themselves${reason}`, () => {
-  test.for(filesOf("apart").programs)("%s", { timeout: 180_000 }, async (program) => {
+  test.for(filesOf("apart").programs)("%s", async (program) => {
     expectSuccess(program, await runApart(program));
   });
 });

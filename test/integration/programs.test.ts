@@ -167,7 +167,7 @@ describe("real programs work on the mount as in a plain directory", () => {
     fs = await startCaller();
     plain = mkdtempSync(join(tmpdir(), "agentfense-plain-"));
     await sh(plain, `cp -a "${lower}" codebase`);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await fs?.[Symbol.asyncDispose]();
@@ -180,7 +180,7 @@ describe("real programs work on the mount as in a plain directory", () => {
       if (workspace === undefined || fs === undefined) throw new Error("not mounted");
       const expected = await scenario(join(plain, "codebase", String(index)), fs);
       expect(await scenario(join(workspace.mountPoint, String(index)), fs)).toEqual(expected);
-    }, 60_000);
+    });
   }
 });
 

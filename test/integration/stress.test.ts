@@ -43,7 +43,6 @@ describe("several processes at random work on one mount", () => {
         await workspace.remount();
         expect(listingDifferences(live, await fs.listing(workspace.mountPoint, "0")), `seed ${seed}`).toEqual([]);
       },
-      90_000 * rounds(1),
     );
   }
 });

@@ -10,7 +10,6 @@ import { TestServer } from "../support/server.ts";
 import { Project } from "./project.ts";
 import { bun, deno, node20, node24, type Runtime, thisNode } from "./runtimes.ts";
 
-const SET_UP_MS = 300_000;
 const LARGEST_BYTES = 1024 * 1024;
 
 interface PublishedManifest {
@@ -34,7 +33,7 @@ beforeAll(async () => {
   for (const { name, path } of tarballs) {
     manifests.set(name, JSON.parse(tar("-xOzf", path, "package/package.json")) as PublishedManifest);
   }
-}, SET_UP_MS);
+});
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -108,7 +107,7 @@ describe("everything, installed into an empty project", () => {
     project.write("work/.env", "TOKEN=1\n");
     project.write("import-all.js", importing(entryPoints(names)));
     await compileProgram(project, "embedded.ts", { target: "esnext" });
-  }, SET_UP_MS);
+  });
 
   afterAll(() => project?.[Symbol.dispose]());
 
@@ -178,7 +177,7 @@ describe("the SDK alone, installed into an empty project", () => {
     [project, server] = await Promise.all([Project.install(["@agentfense/sdk"], tarballs), TestServer.start()]);
     project.write("import-all.js", importing(entryPoints(PORTABLE)));
     await compileProgram(project, "remote.ts", { target: "es2022" });
-  }, SET_UP_MS);
+  });
 
   afterAll(async () => {
     project?.[Symbol.dispose]();

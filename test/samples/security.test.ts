@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { type AuditEvent, extendPreset, type Rule, Sandbox } from "agentfense";
 import { describe, expect, test } from "vitest";
+import { HANG_MS } from "../support/eventually.ts";
 import { setStage, type World } from "../support/scenes.ts";
 
 const WORLDS: readonly World[] = ["embedded", "remote"];
@@ -145,7 +146,7 @@ describe.each(WORLDS)("the security model, %s", (world) => {
     await sandbox.run("cat /workspace/app.py");
     await sandbox.run("echo x > /workspace/ro.txt");
     const events: AuditEvent[] = [];
-    for await (const event of sandbox.events({ follow: true, signal: AbortSignal.timeout(30_000) })) {
+    for await (const event of sandbox.events({ follow: true, signal: AbortSignal.timeout(HANG_MS) })) {
       events.push(event);
       if (event.type === "permission_denied") break;
     }

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.user.ts"],
     pool: "forks",
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
   },
 });

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 /** Longer than anything takes but a hang, also on a machine that has much else to do. */
@@ -29,4 +32,36 @@ export async function eventually<Result>(check: () => Result): Promise<Awaited<R
  */
 export async function aWhile(ms: number): Promise<void> {
   await pause(ms);
+}
+
+/** Does something and returns its result; whatever takes as long as a hang is one. */
+export async function withoutHanging<Result>(work: () => Result): Promise<Awaited<Result>> {
+  const startedAtMs = performance.now();
+  const over = new AbortController();
+  const hang = pause(HANG_MS, "hangs", { signal: over.signal }).catch(() => "over");
+  try {
+    const outcome = await Promise.race([Promise.resolve(work()).then((result) => ({ result })), hang]);
+    // What never lets go of the thread is found out afterwards.
+    if (typeof outcome === "string" || performance.now() - startedAtMs > HANG_MS) {
+      throw new Error(`it takes longer than ${HANG_MS} ms: ${work}`);
+    }
+    return outcome.result;
+  } finally {
+    over.abort();
+  }
+}
+
+/** Waits until a file that is changed now has a later time than one that was changed before: those clocks tick slowly. */
+export async function aTickOfFileTimes(): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "agentfense-tick-"));
+  try {
+    const timeOfFile = (name: string): bigint => {
+      writeFileSync(join(directory, name), "");
+      return statSync(join(directory, name), { bigint: true }).mtimeNs;
+    };
+    const before = timeOfFile("before");
+    await eventually(() => timeOfFile("after") > before);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 }

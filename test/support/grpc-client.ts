@@ -1,4 +1,5 @@
 import * as grpc from "@grpc/grpc-js";
+import { HANG_MS } from "./eventually.ts";
 import { definition, type Message, type MethodName, type ServiceName } from "./proto.ts";
 
 // A gRPC client that is not ours, as other people have one: @grpc/grpc-js with the .proto files.
@@ -194,7 +195,7 @@ export class GrpcClient implements Disposable {
 }
 
 function deadline(options: CallOptions): grpc.CallOptions {
-  return { deadline: Date.now() + (options.deadlineMs ?? 30_000) };
+  return { deadline: Date.now() + (options.deadlineMs ?? HANG_MS) };
 }
 
 export async function failureOf(call: Promise<unknown>): Promise<Failure> {

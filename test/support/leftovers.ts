@@ -49,6 +49,20 @@ function boxProcesses(ofInstances: (text: string) => boolean): string[] {
   return found;
 }
 
+/** The processes of this machine whose command line has this text in it, in whatever namespace. */
+export function processesWith(text: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(text);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
 /** Open descriptors of a process by kind: pipes, files, sockets … */
 export function openDescriptors(pid: number | "self" = "self"): Record<string, number> {
   const counts: Record<string, number> = {};

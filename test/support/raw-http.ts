@@ -1,5 +1,6 @@
 import { connect as connectHttp2, constants } from "node:http2";
 import { connect } from "node:net";
+import { HANG_MS } from "./eventually.ts";
 
 // Requests as nobody's client would send them.
 
@@ -57,7 +58,7 @@ export async function http2Post(
         body: Buffer.concat(chunks),
       });
     });
-    stream.setTimeout(30_000, () => stream.close());
+    stream.setTimeout(HANG_MS, () => stream.close());
     stream.end(body);
     return await promise;
   } finally {
@@ -66,7 +67,7 @@ export async function http2Post(
 }
 
 /** Sends these bytes over a connection of their own and gives everything that comes back, as text. */
-export async function rawExchange(address: string, bytes: string | Uint8Array, timeoutMs = 10_000): Promise<string> {
+export async function rawExchange(address: string, bytes: string | Uint8Array, timeoutMs = HANG_MS): Promise<string> {
   const [, host = "127.0.0.1", port = ""] = /^(?:http:\/\/)?(.*):(\d+)$/.exec(address) ?? [];
   const { promise, resolve } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];

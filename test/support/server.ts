@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { withoutHanging } from "./eventually.ts";
 
 const repository = join(import.meta.dirname, "../..");
 export const CLI = join(repository, "packages/agentfense/src/cli.ts");
-const READY_MS = 30_000;
 
 /** Sections and keys of the configuration file. */
 export type Settings = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -144,12 +144,9 @@ async function listening(child: ChildProcess, output: string[]): Promise<{ grpc:
   };
   child.stdout!.on("data", look);
   child.stderr!.on("data", look);
-  child.once("exit", (code, signal) =>
-    found.reject(new Error(`the server ended (${code ?? signal}):\n${output.join("")}`)),
-  );
-  const timer = setTimeout(() => {
+  child.once("exit", (code, signal) => found.reject(new Error(`the server ended (${code ?? signal})`)));
+  return await withoutHanging(() => found.promise).catch((error: unknown) => {
     child.kill("SIGKILL");
-    found.reject(new Error(`the server does not listen:\n${output.join("")}`));
-  }, READY_MS);
-  return found.promise.finally(() => clearTimeout(timer));
+    throw new Error(`the server does not listen:\n${output.join("")}`, { cause: error });
+  });
 }

@@ -17,6 +17,7 @@ import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/
 import { expect } from "vitest";
 import { MS } from "./constants.ts";
 import { Daemon } from "./daemon-link.ts";
+import { aWhile } from "./eventually.ts";
 import { type As, type Identity, identityOf } from "./identity.ts";
 import { joinBytes } from "./names.ts";
 import { cString, syscall } from "./syscall.ts";
@@ -186,7 +187,7 @@ export class TestWorkspace implements AsyncDisposable {
   async #unmount(): Promise<void> {
     if (this.#features === undefined) return;
     this.#features = undefined;
-    const patience = new Promise((resolve) => setTimeout(resolve, 5000).unref());
+    const patience = aWhile(5000);
     // A daemon that was killed on purpose cannot unmount; detach() below takes over.
     await Promise.race([this.#daemon.unmount(this.mountPoint).catch(() => {}), patience]);
   }

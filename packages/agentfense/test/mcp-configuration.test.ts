@@ -28,7 +28,7 @@ function argumentsIn(script: string): string[] {
   return rest!.split(" ");
 }
 
-test("the configuration for Claude Code starts a server that works, as it stands", { timeout: 120_000 }, async () => {
+test("the configuration for Claude Code starts a server that works, as it stands", async () => {
   const cwd = await scratch();
   await cp(project, cwd, { recursive: true });
   await symlink(join(repository, "node_modules"), join(cwd, "node_modules")); // for npx

@@ -7,9 +7,10 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../test/support/eventually.ts";
+import { processesWith } from "../../../test/support/leftovers.ts";
 import { call, read } from "./mcp-client.ts";
 import { type Surroundings, start } from "./run-cli.ts";
-import { instanceOf, isMountedBelow, places, processesWith } from "./sandbox-places.ts";
+import { instanceOf, isMountedBelow, places } from "./sandbox-places.ts";
 
 /** Starts `agentfense mcp --http` on a free port; ends it with the test. */
 async function startHttp(args: readonly string[], surroundings: Surroundings, lines = 2) {

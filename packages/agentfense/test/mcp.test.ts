@@ -6,9 +6,10 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../../../test/support/eventually.ts";
+import { processesWith } from "../../../test/support/leftovers.ts";
 import { call, read, startMcp } from "./mcp-client.ts";
 import { start } from "./run-cli.ts";
-import { describeForBoth, instanceOf, isMountedBelow, places, processesWith } from "./sandbox-places.ts";
+import { describeForBoth, instanceOf, isMountedBelow, places } from "./sandbox-places.ts";
 
 const cli = join(import.meta.dirname, "../src/cli.ts");
 const TOOLS = ["run_code", "shell", "read_file", "write_file", "edit_file", "list_files", "search"];

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { reasonAgainst } from "../../../test/support/identity.ts";
+import { processesWith } from "../../../test/support/leftovers.ts";
 import { agentfense, scratch, start } from "./run-cli.ts";
-import { describeForBoth, type Places, places, processesWith } from "./sandbox-places.ts";
+import { describeForBoth, type Places, places } from "./sandbox-places.ts";
 
 async function run({ surroundings }: Places, ...args: readonly string[]) {
   return await agentfense(["run", "--preset", "full-access", ...args], surroundings);

@@ -50,17 +50,3 @@ export function instanceOf(pid: number): string | undefined {
 export function isMountedBelow(directory: string): boolean {
   return readFileSync("/proc/self/mountinfo", "utf8").includes(` ${directory}/`);
 }
-
-/** The processes of this machine whose command line has this text in it. */
-export function processesWith(text: string): number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(text);
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
-}

@@ -3,7 +3,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { describeForBoth, type Places, places, processesWith } from "./sandbox-places.ts";
+import { processesWith } from "../../../test/support/leftovers.ts";
+import { describeForBoth, type Places, places } from "./sandbox-places.ts";
 
 interface Step {
   /** A regular expression the output must match, after what earlier steps waited for. */
@@ -78,7 +79,7 @@ describeForBoth("agentfense shell", (as) => {
     const mark = `43${Date.now() % 1e6}.5`;
     const { code, restored } = await atATerminal(["shell", "project"], await places(as), [
       { wait: PROMPT, resize: [77, 22] },
-      { type: "sleep 0.5; stty size\r" },
+      { type: "until stty size | grep '22 7[7]'; do sleep 0.1; done\r" },
       { wait: "22 77", type: `sh -c "echo wait; exec sleep ${mark}"\r` },
       { wait: "wait\r\n", type: "\u0003" },
       { wait: PROMPT, type: "echo still-$((1+1))\r" },

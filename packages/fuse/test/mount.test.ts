@@ -3,6 +3,7 @@ import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../../test/support/eventually.ts";
 import { identityOf, reasonAgainst } from "../../../test/support/identity.ts";
 import {
   type ConnectionInfo,
@@ -83,7 +84,7 @@ describe.skipIf(againstRoot)("a mount", () => {
       sys.close(fd);
     });
     server.child.kill("SIGTERM");
-    while (await isMounted(mountPoint)) await pause();
+    await eventually(async () => !(await isMounted(mountPoint)));
     expect(server.child.exitCode).toBeNull();
     server.child.kill("SIGTERM");
     expect(await server.exit()).toEqual({ code: 0, signal: null, stderr: "" });
@@ -192,8 +193,4 @@ async function counting() {
     return { lookups, getattrs, reads };
   };
   return { mountPoint, worker, connection, doorbell, asked };
-}
-
-function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 10));
 }

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
+import { withoutHanging } from "../../../test/support/eventually.ts";
 import { compileRules, getPreset, levelName, type Rule, type Scope } from "../src/index.ts";
 
 function flags(scope: Scope) {
@@ -134,7 +135,7 @@ describe("hostile names and patterns", () => {
     }
   });
 
-  test("matching does not blow up, whatever the pattern", () => {
+  test("matching does not blow up, whatever the pattern", async () => {
     const stars = `/${"*a".repeat(2000)}*b`;
     const policy = compileRules([
       { pattern: stars, permission: "read" },
@@ -142,12 +143,12 @@ describe("hostile names and patterns", () => {
       { pattern: `/${"**a".repeat(8)}b`, permission: "read" },
       { pattern: `${"/**/a".repeat(600)}/b`, permission: "read" },
     ]);
-    const start = performance.now();
-    expect(policy.decide(`/${"a".repeat(100_000)}`).level).toBe(0);
-    expect(policy.decide(`/${"a".repeat(100_000)}b`).level).toBe(2);
-    expect(policy.decide("/a".repeat(1000)).level).toBe(0);
-    expect(policy.explain("/a".repeat(1000)).level).toBe("none");
-    expect(performance.now() - start).toBeLessThan(5000);
+    await withoutHanging(() => {
+      expect(policy.decide(`/${"a".repeat(100_000)}`).level).toBe(0);
+      expect(policy.decide(`/${"a".repeat(100_000)}b`).level).toBe(2);
+      expect(policy.decide("/a".repeat(1000)).level).toBe(0);
+      expect(policy.explain("/a".repeat(1000)).level).toBe("none");
+    });
   });
 
   test("members of JavaScript objects are plain names", () => {

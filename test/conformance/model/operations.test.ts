@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { aTickOfFileTimes } from "../../support/eventually.ts";
 import { type As, identityOf, reasonAgainst } from "../../support/identity.ts";
 import { rounds } from "../../support/rounds.ts";
 import { openWorkspace } from "../../support/workspace.ts";
@@ -17,7 +18,7 @@ describe("random operations on a mount and in a plain directory have equal resul
     const reason = reasonAgainst(as);
     const seeds = seedsFor(as);
     const title = `as ${as}${reason ? ` (skipped: ${reason})` : ""}, seed %i`;
-    test.skipIf(reason !== undefined).for(seeds)(title, { timeout: 120_000 }, (seed) => compareRun(as, seed));
+    test.skipIf(reason !== undefined).for(seeds)(title, (seed) => compareRun(as, seed));
   }
 });
 
@@ -41,7 +42,7 @@ async function compareRun(as: As, seed: number): Promise<void> {
   // Times up to here came with the codebase and must be kept to the nanosecond. The kernel's clock for time stamps
   // may be a tick late.
   const recentFromNs = String(BigInt(Date.now()) * 1_000_000n);
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await aTickOfFileTimes();
   const sides = {
     mount: { root: workspace.mountPoint, caller: onMount },
     plain: { root: plain.path, caller: onPlain },

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { HANG_MS } from "../../support/eventually.ts";
 
 /** What stat(2) says. Times are nanoseconds in decimal: they do not fit a number. */
 export interface Attributes {
@@ -192,7 +193,7 @@ export async function startCaller(options: CallerOptions = {}): Promise<Caller> 
     // Names that are not UTF-8 arrive as surrogates whatever the locale of the test run.
     env: { ...process.env, PYTHONUTF8: "1", PYTHONDONTWRITEBYTECODE: "1" },
   });
-  const call = answering(child, options.timeoutMs ?? 30_000);
+  const call = answering(child, options.timeoutMs ?? HANG_MS);
   const caller = new Proxy({} as Caller, {
     get(_target, name) {
       if (name === "then") return undefined;
@@ -256,7 +257,7 @@ async function stop(child: CallerProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, "exit");
   child.stdin.end();
-  const deadline = setTimeout(() => child.kill("SIGKILL"), 5_000);
+  const deadline = setTimeout(() => child.kill("SIGKILL"), HANG_MS);
   await exited;
   clearTimeout(deadline);
 }

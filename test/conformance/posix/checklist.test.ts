@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { file, link } from "../../support/tree.ts";
 import { type Caller, outcome } from "./caller.ts";
 import { append, describeMounted, read, write } from "./mounted.ts";
@@ -142,13 +143,18 @@ describeMounted(
 
     test("exec: a program that runs cannot be written (ETXTBSY), and can be again when it ended", async () => {
       const { fs } = m;
-      await fs.run(["cp", "/bin/sleep", "sleeper"]);
+      await fs.run(["cp", "/bin/cat", "program"]);
       const runner = await m.another();
-      const running = runner.run(["./sleeper", "1"]);
-      await new Promise((resolve) => setTimeout(resolve, 400));
-      expect(await outcome(fs.open("sleeper", "O_WRONLY"))).toBe("ETXTBSY");
+      // It runs until its input ends, which is when this test lets go of the pipe.
+      await fs.run(["mkfifo", "input"]);
+      const running = runner.run(["sh", "-c", "exec ./program < input > output"]);
+      const input = await fs.open("input", "O_WRONLY");
+      await fs.write(input, "it runs");
+      await eventually(async () => expect(await fs.run(["cat", "output"])).toMatchObject({ stdout: "it runs" }));
+      expect(await outcome(fs.open("program", "O_WRONLY"))).toBe("ETXTBSY");
+      await fs.close(input);
       await running;
-      expect(await outcome(fs.open("sleeper", "O_WRONLY"))).toBe("ok");
+      expect(await outcome(fs.open("program", "O_WRONLY"))).toBe("ok");
     });
 
     test("O_PATH: a descriptor without access still says what it names", async () => {

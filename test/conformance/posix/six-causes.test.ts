@@ -164,7 +164,7 @@ describeMounted(
         const before = { atime: "1111111111111111111", mtime: "1222222222222222222" };
         await write(fs, "timed", "");
         await fs.utimens("timed", before.atime, before.mtime);
-        const startNs = BigInt(Date.now() - 1000) * 1_000_000n;
+        const startNs = BigInt(Date.now()) * 1_000_000n - 1_000_000_000n;
         await fs.utimens("timed", atime, mtime);
         const after = await fs.lstat("timed");
         const expectation = { atime, mtime };

@@ -1,7 +1,6 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ExecEvent,
   type Isolation,
@@ -12,7 +11,7 @@ import {
   type SandboxSpec,
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { eventually } from "../../support/eventually.ts";
+import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
 
 // What every backend does alike. The real ones run the commands; the mock answers them from the script below, so that a
 // promise of this suite is also a promise of the mock.
@@ -135,12 +134,14 @@ export function describeBackend(name: string, options: ContractOptions): void {
 
       promise("stop ends a running command at once", async () => {
         const sandbox = await running();
-        const command = sandbox.exec({ command: "sleep 60" });
-        await sleep(300);
-        const before = performance.now();
+        const command = sandbox.execStream({ command: "echo early; sleep 60" })[Symbol.asyncIterator]();
+        expect((await command.next()).value).toMatchObject({ kind: "stdout" }); // it runs
+        const over = command.next();
         await sandbox.stop();
-        expect(performance.now() - before).toBeLessThan(8_000);
-        expect(await command).toMatchObject({ exitCode: 137, signal: "SIGKILL", timedOut: false });
+        expect((await over).value).toMatchObject({
+          kind: "exit",
+          outcome: { exitCode: 137, signal: "SIGKILL", timedOut: false },
+        });
       });
 
       promise("start, stop and destroy at the same time end in DESTROYED", async () => {
@@ -215,10 +216,9 @@ export function describeBackend(name: string, options: ContractOptions): void {
       promise("kills at the timeout and keeps what was printed", async () => {
         const events: SandboxEvent[] = [];
         const sandbox = await running({ onEvent: (event) => events.push(event) });
-        const result = await sandbox.exec({ command: "echo early; sleep 60", timeoutMs: 700 });
+        const result = await sandbox.exec({ command: "echo early; sleep 60", timeoutMs: 2_000 });
         expect(result).toMatchObject({ timedOut: true, exitCode: 137, signal: "SIGKILL" });
         expect(text(result.stdout)).toBe("early\n");
-        expect(result.durationMs).toBeLessThan(5_000);
         expect(events).toContainEqual(expect.objectContaining({ kind: "resource_limit_exceeded", limit: "time" }));
       });
 
@@ -233,7 +233,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
         const sandbox = await running();
         const caller = new AbortController();
         const command = sandbox.exec({ command: "sleep 60" }, { signal: caller.signal });
-        setTimeout(() => caller.abort(), 300);
+        void aWhile(300).then(() => caller.abort());
         await expect(command).rejects.toMatchObject({ code: "CANCELLED" });
         await expect(sandbox.exec({ command: "true" }, { signal: AbortSignal.abort() })).rejects.toMatchObject({
           code: "CANCELLED",
@@ -307,10 +307,10 @@ export function describeBackend(name: string, options: ContractOptions): void {
         const sandbox = await running();
         const hide =
           "setsid sh -c 'trap \"\" TERM INT HUP; (while :; do date +%s%N >> output/alive; sleep 0.05; done) &' & ";
-        await sandbox.exec({ command: `${hide} sleep 60`, timeoutMs: 800 });
-        await sleep(300);
+        await sandbox.exec({ command: `${hide} sleep 60`, timeoutMs: 3_000 });
+        await aWhile(300);
         const before = text((await sandbox.exec({ command: "cat output/alive" })).stdout);
-        await sleep(300);
+        await aWhile(300);
         expect(text((await sandbox.exec({ command: "cat output/alive" })).stdout)).toBe(before);
         expect(before).not.toBe("");
       });
@@ -326,9 +326,8 @@ export function describeBackend(name: string, options: ContractOptions): void {
 
       reality("does not wait for a command's background process", async () => {
         const sandbox = await running();
-        const result = await sandbox.exec({ command: "sleep 30 & echo done" });
-        expect([text(result.stdout), result.exitCode]).toEqual(["done\n", 0]);
-        expect(result.durationMs).toBeLessThan(5_000);
+        const result = await withoutHanging(() => sandbox.exec({ command: "sleep 600 & echo done" }));
+        expect([text(result.stdout), result.exitCode, result.timedOut]).toEqual(["done\n", 0, false]);
       });
 
       reality("a command that never reads its input neither hangs nor fails", async () => {
@@ -389,19 +388,19 @@ export function describeBackend(name: string, options: ContractOptions): void {
         let total = 0;
         for await (const event of sandbox.execStream({ command: "head -c 12345678 /dev/zero" })) {
           if (event.kind === "stdout") total += event.data.length;
-          if (total % 7 === 0) await sleep(1);
+          if (total % 7 === 0) await aWhile(1);
         }
         expect(total).toBe(12_345_678);
       });
 
       promise("leaving the loop kills the command", async () => {
         const sandbox = await running();
-        const before = performance.now();
+        const seen: string[] = [];
         for await (const event of sandbox.execStream({ command: "echo early; sleep 60" })) {
-          expect(event.kind).toBe("stdout");
+          seen.push(event.kind);
           break;
         }
-        expect(performance.now() - before).toBeLessThan(8_000);
+        expect(seen).toEqual(["stdout"]);
       });
 
       reality("a reader that stops reading stops the command, and memory does not grow", async () => {
@@ -410,7 +409,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
         const iterator = stream[Symbol.asyncIterator]();
         await iterator.next();
         const before = process.memoryUsage().rss;
-        await sleep(1_500);
+        await aWhile(1_500);
         expect(process.memoryUsage().rss - before).toBeLessThan(64 * 1024 * 1024);
         await iterator.return?.();
       });
@@ -507,12 +506,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
         terminal.output.on("data", (chunk: Buffer) => {
           shown += chunk.toString();
         });
-        const until = async (what: RegExp): Promise<void> => {
-          for (let i = 0; !what.test(shown); i++) {
-            if (i > 200) throw new Error(`never saw ${what}: ${JSON.stringify(shown)}`);
-            await sleep(25);
-          }
-        };
+        const until = (what: RegExp) => eventually(() => expect(shown).toMatch(what));
         terminal.input.write("stty size; echo ready-$((40+2))\n");
         await until(/37 91[\s\S]*ready-42/);
         await terminal.resize({ columns: 100, rows: 40 });

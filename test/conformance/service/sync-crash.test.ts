@@ -46,4 +46,4 @@ test("L-24 a sync that a kill interrupts happened as a whole or not at all, and 
     expect(await project.state()).toEqual({ ...wanted(round), f0: "newer\n" });
     before = await project.state();
   }
-}, 180_000);
+});

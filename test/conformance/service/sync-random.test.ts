@@ -19,7 +19,6 @@ const seeds =
 
 test.for(seeds)(
   "L-26 random work on one codebase changes only what it may, and the last writer wins, seed %i",
-  { timeout: 180_000 },
   async (seed) => {
     console.log(`${STEPS} steps of a crowd: repeat with AGENTFENSE_SEED=${seed}`);
     const random = new Random(seed);

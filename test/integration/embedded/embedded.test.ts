@@ -12,11 +12,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { Permission } from "@agentfense/protocol/common";
 import { NetworkMode, SyncMode } from "@agentfense/protocol/sandbox";
 import { Sandbox } from "agentfense";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { aTickOfFileTimes } from "../../support/eventually.ts";
 import { failureOf, Workshop, WRITE_ALL } from "./workshop.ts";
 
 let workshop: Workshop;
@@ -106,7 +106,7 @@ describe("a sandbox on a directory", () => {
     const directory = workshop.project({ a: "1\n", b: "1\n" });
     const sandboxId = await workshop.on(directory);
     await workshop.run(sandboxId, "echo 2 > a; echo 2 > b");
-    await delay(20); // the times of some file systems have ticks of several milliseconds
+    await aTickOfFileTimes();
     appendFileSync(join(directory, "a"), "more\n");
     const conflicts = async (dryRun: boolean) =>
       (await workshop.sandboxes.applyChanges({ sandboxId, dryRun })).outcomes.map(({ change, conflict }) => [
@@ -249,7 +249,7 @@ describe("several sandboxes on one directory", () => {
     const [first, second] = [await workshop.on(directory), await workshop.on(directory)];
     await workshop.run(first, "echo first > a");
     await workshop.run(second, "echo second > a");
-    await delay(20);
+    await aTickOfFileTimes();
     await workshop.sandboxes.applyChanges({ sandboxId: first });
     expect(await workshop.run(second, "cat a")).toBe("second\n");
     const { outcomes } = await workshop.sandboxes.applyChanges({ sandboxId: second });

@@ -29,7 +29,7 @@ const ENDINGS: Readonly<Record<string, () => void>> = {
   forgets: () => {},
   exits: () => process.exit(7),
   throws: () => {
-    setTimeout(() => {
+    setImmediate(() => {
       throw new Error("a mistake of the program's");
     });
   },

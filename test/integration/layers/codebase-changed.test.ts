@@ -18,7 +18,9 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { expect, test } from "vitest";
+import { MountHost } from "@agentfense/server/isolation";
+import { expect, onTestFinished, test } from "vitest";
+import { withoutHanging } from "../../support/eventually.ts";
 import { livePlace } from "./place.ts";
 
 const text = (fd: number): string => {
@@ -213,28 +215,33 @@ test("changes of what is hidden leave no trace", async () => {
   expect(place.names()).toEqual(["src"]);
 });
 
-test("one change in a directory of ten thousand costs no more than a moment", async () => {
+test("one change in a directory of ten thousand leaves what the kernel knows of all the others", async () => {
+  const host = await MountHost.start();
+  onTestFinished(() => host.close());
   const tree = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`/many/f${index}`, String(index)]));
-  await using place = await livePlace(tree);
+  await using place = await livePlace(tree, { host });
   expect(place.names("/many").length).toBe(10_000);
-  for (let index = 0; index < 10_000; index += 10) statSync(place.at(`/many/f${index}`));
+  const lookUpOthers = (): void => {
+    for (let index = 5; index < 10_000; index += 10) statSync(place.at(`/many/f${index}`));
+  };
+  lookUpOthers();
+  statSync(place.at("/many/f500"));
   place.replace("/many/f500", "changed");
   place.replace("/many/new", "added");
-  const startedAtMs = performance.now();
   await place.mount.codebaseChanged(["/many/f500", "/many/new"]);
-  const tookMs = performance.now() - startedAtMs;
   expect(place.read("/many/f500")).toBe("changed");
+  const lookups = (): number => host.counts().fuseOperations.Lookup ?? 0;
+  const before = lookups();
+  lookUpOthers();
+  expect(lookups()).toBe(before);
   expect(place.names("/many").length).toBe(10_001);
-  expect(tookMs).toBeLessThan(100);
 });
 
 test("two thousand changes at once", async () => {
   await using place = await livePlace({ "/d/f0": "0" });
   for (let index = 0; index < 2000; index++) existsSync(place.at(`/d/f${index}`));
   for (let index = 0; index < 2000; index++) place.replace(`/d/f${index}`, `new ${index}`);
-  const startedAtMs = performance.now();
-  await place.mount.codebaseChanged(Array.from({ length: 2000 }, (_, index) => `/d/f${index}`));
-  process.stdout.write(`2000 changed paths took ${Math.round(performance.now() - startedAtMs)} ms\n`);
+  await withoutHanging(() => place.mount.codebaseChanged(Array.from({ length: 2000 }, (_, index) => `/d/f${index}`)));
   for (const index of [0, 1, 1000, 1999]) expect(place.read(`/d/f${index}`)).toBe(`new ${index}`);
   expect(place.names("/d").length).toBe(2000);
 });

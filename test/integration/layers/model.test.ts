@@ -161,50 +161,46 @@ async function sync(place: LivePlace): Promise<void> {
   expect(await place.mount.settle(settled)).toEqual([]);
 }
 
-test(
-  "sandbox, uploads, syncs and discards in any order: the view is what the layers say",
-  async () => {
-    await using host = await MountHost.start();
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-        await using place = await livePlace({ "/a": "one", "/d/x": "two", "/d/e/z": "three" }, { host });
-        const opened: string[] = [];
-        for (const action of steps) {
-          if (action.by === "sandbox" && action.kind === "open") opened.push(action.path);
-          if (action.by === "sandbox") inSandbox(place, action);
-          else if (action.by === "codebase") {
-            // What the kernel remembers of before must not show after.
-            const before = shape(place.mount.mountPoint);
-            const changed = inCodebase(place, action);
-            await place.mount.codebaseChanged(changed);
-            const after = shape(place.mount.mountPoint);
-            for (const [where, what] of Object.entries(after)) {
-              const touched = changed.some((each) => where === each || where.startsWith(`${each}/`));
-              if (!touched) expect(what, where).toBe(before[where]);
-            }
-          } else if (action.kind === "sync") {
-            const [before, codebase] = [shape(place.mount.mountPoint), shape(place.lower)];
-            await sync(place);
-            const after = shape(place.mount.mountPoint);
-            // A copy that was only opened gives way to newer work in the codebase.
-            const mayGiveWay = (each: string): boolean => opened.some((it) => each === it || each.startsWith(`${it}/`));
-            for (const each of new Set([...Object.keys(before), ...Object.keys(after)])) {
-              if (!(mayGiveWay(each) && after[each] === codebase[each])) expect(after[each], each).toBe(before[each]);
-            }
-            expect(shape(place.lower)).toEqual(after);
-            opened.length = 0;
-            expect(readdirSync(join(place.delta, "tree"))).toEqual([]);
-          } else {
-            await place.mount.discard(undefined);
-            expect(shape(place.mount.mountPoint)).toEqual(shape(place.lower));
+test("sandbox, uploads, syncs and discards in any order: the view is what the layers say", async () => {
+  await using host = await MountHost.start();
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      await using place = await livePlace({ "/a": "one", "/d/x": "two", "/d/e/z": "three" }, { host });
+      const opened: string[] = [];
+      for (const action of steps) {
+        if (action.by === "sandbox" && action.kind === "open") opened.push(action.path);
+        if (action.by === "sandbox") inSandbox(place, action);
+        else if (action.by === "codebase") {
+          // What the kernel remembers of before must not show after.
+          const before = shape(place.mount.mountPoint);
+          const changed = inCodebase(place, action);
+          await place.mount.codebaseChanged(changed);
+          const after = shape(place.mount.mountPoint);
+          for (const [where, what] of Object.entries(after)) {
+            const touched = changed.some((each) => where === each || where.startsWith(`${each}/`));
+            if (!touched) expect(what, where).toBe(before[where]);
           }
+        } else if (action.kind === "sync") {
+          const [before, codebase] = [shape(place.mount.mountPoint), shape(place.lower)];
+          await sync(place);
+          const after = shape(place.mount.mountPoint);
+          // A copy that was only opened gives way to newer work in the codebase.
+          const mayGiveWay = (each: string): boolean => opened.some((it) => each === it || each.startsWith(`${it}/`));
+          for (const each of new Set([...Object.keys(before), ...Object.keys(after)])) {
+            if (!(mayGiveWay(each) && after[each] === codebase[each])) expect(after[each], each).toBe(before[each]);
+          }
+          expect(shape(place.lower)).toEqual(after);
+          opened.length = 0;
+          expect(readdirSync(join(place.delta, "tree"))).toEqual([]);
+        } else {
+          await place.mount.discard(undefined);
+          expect(shape(place.mount.mountPoint)).toEqual(shape(place.lower));
         }
-        // What a fresh mount of the same layers shows is the truth.
-        const live = shape(place.mount.mountPoint);
-        expect(shape(await place.remount())).toEqual(live);
-      }),
-      { numRuns: RUNS, endOnFailure: true },
-    );
-  },
-  60_000 + RUNS * 5_000,
-);
+      }
+      // What a fresh mount of the same layers shows is the truth.
+      const live = shape(place.mount.mountPoint);
+      expect(shape(await place.remount())).toEqual(live);
+    }),
+    { numRuns: RUNS, endOnFailure: true },
+  );
+});

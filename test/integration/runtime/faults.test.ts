@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openIsolation } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { aWhile } from "../../support/eventually.ts";
 import { instancesIn, leftovers } from "../../support/leftovers.ts";
 import { rounds } from "../../support/rounds.ts";
 
@@ -41,7 +41,7 @@ async function killedServer(steps: number, momentMs: number): Promise<string> {
     });
     server.once("exit", () => resolve());
   });
-  await sleep(momentMs);
+  await aWhile(momentMs);
   server.kill("SIGKILL");
   await exited;
   return seen;
@@ -68,4 +68,4 @@ test("a server killed at any moment is cleaned up after by the next one, which w
     expect(leftovers(stateDirectory, dead), `cycle ${cycle}, killed after ${seen}`).toEqual(nothing);
     expect(await readdir(stateDirectory)).toEqual([]);
   }
-}, 3_600_000);
+});

@@ -41,7 +41,7 @@ test("nothing grows over many sandboxes that come and go", async () => {
   for (let i = 0; i < cycles; i += 1) await cycle();
   expect(census()).toEqual(before);
   expect((process.memoryUsage().rss - memoryBefore) / cycles).toBeLessThan(Math.max(200_000, 20_000_000 / cycles));
-}, 3_600_000);
+});
 
 test("a thousand sessions are opened or refused, the server answers, and all of them go", async () => {
   const { stateDirectory, project, delta } = await place();
@@ -73,4 +73,4 @@ test("a thousand sessions are opened or refused, the server answers, and all of 
   await neighbour.destroy();
   const left = leftovers(stateDirectory, instancesIn(stateDirectory));
   expect(left).toEqual({ mounts: [], controlGroups: [], processes: [], stateEntries: [] });
-}, 3_600_000);
+});

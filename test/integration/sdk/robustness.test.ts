@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { ConnectionError, Sandbox, type SandboxClient } from "agentfense";
 import { describe, expect, test } from "vitest";
-import { aWhile, eventually } from "../../support/eventually.ts";
+import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
 import { rounds } from "../../support/rounds.ts";
 import { setStage, type World } from "../../support/scenes.ts";
 import { TestServer } from "../../support/server.ts";
@@ -49,9 +49,11 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     await using sandbox = await open();
     await using session = await sandbox.session();
     await session.exec("export KEPT=yes");
-    await expect(session.exec("sleep 4324", { signal: AbortSignal.timeout(300) })).rejects.toMatchObject({
-      name: "TimeoutError",
-    });
+    const leaving = new AbortController();
+    const command = session.exec("sleep 4324", { signal: leaving.signal }).catch((error: unknown) => error);
+    await eventually(() => countRunning("sleep 4324") === 1);
+    leaving.abort();
+    expect(await command).toMatchObject({ name: "AbortError" });
     await eventually(() => countRunning("sleep 4324") === 0);
     expect((await session.exec("echo $KEPT")).stdout).toBe("yes\n");
   });
@@ -67,7 +69,7 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
 
   test("a timeout ends the tree, keeps the output and leaves the sandbox in order", async () => {
     await using sandbox = await open();
-    const result = await sandbox.run("echo begun; sleep 4325 & sleep 4325", { timeoutMs: 500 });
+    const result = await sandbox.run("echo begun; sleep 4325 & sleep 4325", { timeoutMs: 2_000 });
     expect(result).toMatchObject({ timedOut: true, stdout: "begun\n" });
     expect(countRunning("sleep 4325")).toBe(0);
     expect(await sandbox.run("echo fine")).toMatchObject({ exitCode: 0, stdout: "fine\n" });
@@ -92,7 +94,7 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     expect(received).toBe(OUTPUT_BYTES);
     expect(most).toBeLessThan(HELD_BYTES);
     expect((await execution.wait()).exitCode).toBe(0);
-  }, 300_000);
+  });
 
   test("the output of one stream does not wait for a reader of the other", async () => {
     await using sandbox = await open();
@@ -142,15 +144,13 @@ describe("when the server dies", () => {
         () => undefined,
         (reason: unknown) => reason,
       );
-      return { name, error, atMs: performance.now() };
+      return { name, error };
     });
     await aWhile(500);
     await server.stop("SIGKILL");
-    const killedAtMs = performance.now();
-    for (const { name, error, atMs } of await Promise.all(settled)) {
+    for (const { name, error } of await withoutHanging(() => Promise.all(settled))) {
       expect(error, name).toBeInstanceOf(ConnectionError);
       expect(error, name).toMatchObject({ code: "CONNECTION_FAILED" });
-      expect(atMs - killedAtMs, name).toBeLessThan(5000);
     }
   });
 

@@ -67,7 +67,7 @@ test(`${CLIENTS} clients run ${COMMANDS} commands each beside streams, sessions,
   expect(readdirSync(join(server.directory, "codebases"))).toEqual([]);
   expect(server.log.filter(({ level }) => level === "error")).toEqual([]);
   expect(await server.stop()).toBe(0);
-}, 3_600_000);
+});
 
 /** What the server holds when nothing is under way any more: clients that left, spare boxes in the making. */
 async function settled(): Promise<Holdings> {

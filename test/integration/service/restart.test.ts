@@ -3,10 +3,9 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { setTimeout as wait } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { eventually } from "../../support/eventually.ts";
+import { eventually, withoutHanging } from "../../support/eventually.ts";
 import { GrpcClient, type Message, type ServiceName } from "../../support/grpc-client.ts";
 import { RestClient } from "../../support/rest-client.ts";
 import { TestServer } from "../../support/server.ts";
@@ -99,9 +98,7 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
     await eventually(() => expect(stagedUploads(directory, codebaseId)).toHaveLength(1));
 
     const left = footprint(server.pid);
-    const beganAtMs = performance.now();
-    expect(await server.stop("SIGTERM")).toBe(0);
-    expect(performance.now() - beganAtMs).toBeLessThan(10_000);
+    expect(await withoutHanging(() => server.stop("SIGTERM"))).toBe(0);
 
     const codes = Object.fromEntries(
       await Promise.all([...endings].map(async ([name, code]) => [name, await code] as const)),
@@ -111,7 +108,7 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
     expect(stagedUploads(directory, codebaseId)).toEqual([]);
     await expectGone(left);
     expect(server.log.filter(({ level }) => level === "error" || level === "fatal")).toEqual([]);
-  }, 120_000);
+  });
 
   test("is found again as it was by the next one", async () => {
     const directory = place();
@@ -155,7 +152,7 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
     using holder = new GrpcClient(guarded.grpc, { key: String(secret) });
     expect(await holder.call("SystemService", "GetServerInfo")).toMatchObject({ owner_id: "somebody" });
     expect(key).toMatchObject({ name: "kept" });
-  }, 120_000);
+  });
 });
 
 describe("a server does not start", () => {
@@ -190,7 +187,7 @@ describe("a server does not start", () => {
     const exec = { session_id: session, command: "cat kept" };
     expect(await client.call("SandboxService", "SessionExec", exec)).toMatchObject({ stdout: "mine\n" });
     expect(String(await client.download(codebaseId, "src/a.ts"))).toBe("two");
-  }, 120_000);
+  });
 
   test("on a database that is none, or somebody else's, and leaves it as it is", async () => {
     const databases: Record<string, readonly [make: (file: string) => void, complaint: RegExp]> = {
@@ -216,7 +213,7 @@ describe("a server does not start", () => {
         what,
       ).toEqual(["metadata.db", "metadata.db.lock"]);
     }
-  }, 60_000);
+  });
 
   test("on a database of a newer version, and leaves it as it is", async () => {
     const directory = place();
@@ -226,7 +223,7 @@ describe("a server does not start", () => {
     cpSync(file, `${file}.copy`);
     await expect(TestServer.start({ directory })).rejects.toThrow(/schema 1000.*written by a newer one/);
     expect(readFileSync(file).equals(readFileSync(`${file}.copy`))).toBe(true);
-  }, 60_000);
+  });
 
   test("on a new database beside codebases and deltas, which it would take for nobody's", async () => {
     const directory = place();
@@ -241,7 +238,7 @@ describe("a server does not start", () => {
     await expect(TestServer.start({ directory, settings })).rejects.toThrow(/does not know|new database/);
     expect(existsSync(join(directory, "codebases", codebaseId, "tree/src/a.ts"))).toBe(true);
     expect(readdirSync(join(directory, "mounts/delta"))).toContain(sandboxId);
-  }, 60_000);
+  });
 });
 
 /** What a client can see of a codebase and sandboxes on it, apart from sessions. */
@@ -310,6 +307,6 @@ function streamEnding(call: {
   return new Promise((resolve) => {
     call.on("data", () => {});
     call.on("error", ({ code }) => resolve(code));
-    call.on("end", () => void wait(0).then(() => resolve(status.OK)));
+    call.on("end", () => setImmediate(() => resolve(status.OK)));
   });
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { withoutHanging } from "../../../../test/support/eventually.ts";
 import { Budget } from "../../src/aio-door/budget.ts";
 import { OutputText } from "../../src/aio-door/commands/output-text.ts";
 import { SessionTable } from "../../src/aio-door/commands/session-table.ts";
@@ -30,11 +31,11 @@ describe("patterns", () => {
     expect(globPattern(pattern)(path)).toBe(expected);
   });
 
-  test("those that are made to take long do not", () => {
+  test("those that are made to take long do not", async () => {
     const isMeant = namePattern(`${"*a".repeat(128)}b`);
-    const startedAt = performance.now();
-    for (let n = 0; n < 100; n++) expect(isMeant("a".repeat(255))).toBe(false);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await withoutHanging(() => {
+      for (let n = 0; n < 100; n++) expect(isMeant("a".repeat(255))).toBe(false);
+    });
   });
 });
 

@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import type { BrowserAction } from "../../src/browser/action.ts";
 import type { BrowserEvent } from "../../src/browser/events.ts";
 import type { BrowserResult } from "../../src/browser/result.ts";
@@ -247,7 +247,7 @@ describe("downloads", () => {
       [{ url: `${site.origin}/huge` }, "more than 200000 bytes"],
       [{ selector: "#huge" }, "more than 200000 bytes"],
       [{ url: `${site.origin}/gone` }, "410"],
-      [{ selector: "#quiet", timeoutMs: 200 }, "no file came"],
+      [{ selector: "#quiet", timeoutMs: 3_000 }, "no file came"],
     ] as const) {
       const result = await router.execute({ action: "download", params: { ...params, path: "refused" } });
       expect(result).toMatchObject({
@@ -381,7 +381,7 @@ describe("trouble", () => {
     const waiting = router.execute({ action: "wait", params: { ms: 60_000 } }, {}, { signal: leaving.signal });
     const queued = router.execute({ action: "wait", params: { ms: 60_000 } }, {}, { signal: leaving.signal });
     const reason = new Error("enough");
-    setTimeout(() => leaving.abort(reason), 50);
+    void aWhile(50).then(() => leaving.abort(reason));
     await expect(waiting).rejects.toBe(reason);
     await expect(queued).rejects.toBe(reason);
     await expect(router.execute({ action: "text" }, {}, { signal: leaving.signal })).rejects.toBe(reason);

@@ -1,5 +1,6 @@
 import { NOT_PUBLIC_RANGES } from "@agentfense/permission";
 import { describe, expect, test } from "vitest";
+import { withoutHanging } from "../../../../test/support/eventually.ts";
 import { isPublicAddress } from "../../src/browser/url/address.ts";
 import { UrlPattern } from "../../src/browser/url/pattern.ts";
 import { type Surroundings, UrlPolicy, type UrlRules } from "../../src/browser/url/policy.ts";
@@ -55,11 +56,10 @@ describe("a pattern", () => {
     expect(() => new UrlPattern(text)).toThrow(/no pattern for URLs/);
   });
 
-  test("takes no more than the product of both lengths, whatever the path is", () => {
+  test("takes no more than the product of both lengths, whatever the path is", async () => {
     const pattern = new UrlPattern(`https://example.com/${"*a".repeat(30)}b`);
-    const startedAt = performance.now();
-    expect(pattern.matches(new URL(`https://example.com/${"a".repeat(50_000)}`))).toBe(false);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    const url = new URL(`https://example.com/${"a".repeat(50_000)}`);
+    expect(await withoutHanging(() => pattern.matches(url))).toBe(false);
   });
 });
 

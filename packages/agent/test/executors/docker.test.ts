@@ -23,7 +23,7 @@ function describeDocker(): void {
     await embedded?.close();
     await docker?.stop();
     rmSync(base, { recursive: true });
-  }, 60_000);
+  });
 
   const start = async (): Promise<{ readonly docker: DockerEngine; readonly embedded: EmbeddedEngine }> => {
     const docker = await startDockerEngine();

@@ -24,7 +24,7 @@ beforeAll(async () => {
     { pattern: "/.env", permission: "none", priority: 10 },
   ] as const;
   sandbox = await Sandbox.fromLocal(directory, { permissions });
-}, 60_000);
+});
 
 afterAll(async () => {
   await sandbox[Symbol.asyncDispose]();

@@ -35,7 +35,7 @@ test("RunCodeTool runs code through the manager and gives its result", async () 
   ).rejects.toThrow("enough");
 });
 
-test("code and files of one world see each other, wherever the code runs", { timeout: 60_000 }, async () => {
+test("code and files of one world see each other, wherever the code runs", async () => {
   const { workspace, manager } = await place();
   const world = new WorldInterface({ manager, workspace });
   const said = async (tool: string, input: unknown) => (await world.execute(tool, input)).text;

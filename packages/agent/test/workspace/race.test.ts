@@ -40,12 +40,10 @@ afterAll(async () => {
 /** Repeats something until it has succeeded and been caught by the racer often enough. */
 async function race(attempt: (round: number) => Promise<unknown>): Promise<void> {
   const wanted = rounds(20);
-  const deadline = performance.now() + 60_000;
   let successes = 0;
   let refusals = 0;
   for (let round = 0; successes < wanted || refusals < wanted; round += 1) {
     if (failure !== undefined) throw new Error("the racer gave up", { cause: failure });
-    if (performance.now() > deadline) throw new Error(`${successes} successes and ${refusals} refusals in a minute`);
     try {
       await attempt(round);
       successes += 1;

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import { scriptedServer } from "./scripted-server.ts";
 
 const event = (sequence: bigint, seconds: bigint) => ({
@@ -93,7 +94,7 @@ test("a server that goes away while we watch is one line and a hint", async () =
     events: {
       async *watchEvents(_request, { signal }) {
         yield event(1n, 10n);
-        setTimeout(() => server.end(), 50);
+        void aWhile(50).then(() => server.end());
         await once(signal, "abort");
       },
     },

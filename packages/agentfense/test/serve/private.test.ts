@@ -106,7 +106,7 @@ describe("serve --private", () => {
     expect(existsSync(instance)).toBe(false);
     expect(processesThatRun(command)).toEqual([]);
     expect(await readdir(home)).toEqual([]);
-  }, 60_000);
+  });
 
   test("has its socket in the user's runtime directory if there is one", async () => {
     const runtime = await scratch();

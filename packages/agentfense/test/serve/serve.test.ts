@@ -40,10 +40,8 @@ describe("serve", () => {
       const listed = await agentfense(["codebase", "list", "--json", "--endpoint", `http://${grpc}`]);
       expect(listed).toEqual({ code: 0, stdout: "[]\n", stderr: "" });
 
-      const asked = performance.now();
       server.child.kill(signal);
       expect(await server.exited).toEqual([0, null]);
-      expect(performance.now() - asked).toBeLessThan(10_000);
       const entries = (await server.stderr)
         .trim()
         .split("\n")

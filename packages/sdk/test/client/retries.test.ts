@@ -1,6 +1,7 @@
 import type { UploadChunk } from "@agentfense/protocol/codebase";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import { registryError } from "../../../../test/support/scripted-server.ts";
 import { pauseBefore } from "../../src/client/retry.ts";
 import { SandboxError } from "../../src/errors.ts";
@@ -61,13 +62,13 @@ describe("a call that changes nothing", () => {
   test("an abort ends the waiting in between, with its reason", async () => {
     const reason = new Error("enough");
     const abort = new AbortController();
-    const asked = failing(9, unavailable);
+    const asked = failing(1000, unavailable);
     const getCodebase = () => {
-      setTimeout(() => abort.abort(reason), 10);
+      void aWhile(10).then(() => abort.abort(reason));
       asked.ask();
       return codebase;
     };
-    const { client } = await clientOf({ codebases: { getCodebase } }, { retries: 100 });
+    const { client } = await clientOf({ codebases: { getCodebase } }, { retries: 1000 });
     expect(await rejection(client.getCodebase("cb_1", { signal: abort.signal }))).toBe(reason);
   });
 

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { CommandTimeoutError } from "../../src/errors.ts";
 import type { CommandEvent } from "../../src/model/records.ts";
 import { Sandbox } from "../../src/sandbox/sandbox.ts";
@@ -160,7 +160,7 @@ test("a reader that does not read stops the command, and one that leaves kills i
   const first = await events.next();
   expect(first.value).toMatchObject({ kind: "stdout" });
   // Time enough for much more, if nothing held it.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await aWhile(300);
   expect((await client.statFile(id, "out/copy")).size).toBeLessThan(1_000_000);
   let bytes = 0;
   for await (const event of events) {
@@ -179,7 +179,7 @@ test("input comes while the command runs", async () => {
   const { client, id } = mock;
   async function* typed() {
     yield Buffer.from("one\n");
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await aWhile(10);
     yield Buffer.from("two\n");
   }
   expect(await eventsOf(client.execInteractive(id, "cat | grep -n .", { stdin: typed() }))).toEqual({

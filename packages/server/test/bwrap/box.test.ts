@@ -30,7 +30,7 @@ for (const as of ["root", "user"] satisfies As[]) {
         const outcome = JSON.parse(line) as Outcome;
         outcomes.set(outcome.title, outcome);
       }
-    }, 150_000);
+    });
 
     for (const [title, { expected }] of Object.entries({ ...SCENARIOS, ...MORE_SCENARIOS, ...SPARE_SCENARIOS })) {
       test(title, () => {

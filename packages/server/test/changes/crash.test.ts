@@ -2,15 +2,15 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import { arrange } from "./arrangement.ts";
 
 const SIZE = 24 << 20;
 const FILES = 8;
 
 describe("an apply that is killed", () => {
-  test("SYNC-11: leaves every file old or new, and the next one finishes the work", { timeout: 120_000 }, async () => {
+  test("SYNC-11: leaves every file old or new, and the next one finishes the work", async () => {
     const place = arrange({ sub: {} }, { tree: { sub: {} } });
     const names = Array.from({ length: FILES }, (_, index) => `sub/file-${index}`);
     for (const name of names) {
@@ -28,7 +28,7 @@ describe("an apply that is killed", () => {
       });
       const exited = once(child, "exit");
       await Promise.race([once(child.stdout, "data"), exited]);
-      await sleep(5 + kill * 13);
+      await aWhile(5 + kill * 13);
       child.kill("SIGKILL");
       await exited;
       progress.push(names.filter((name) => isNew(join(place.lower, name))).length);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { withoutHanging } from "../../../../test/support/eventually.ts";
 import { diffLines } from "../../src/isolation/changes/line-diff.ts";
 import { unifiedDiff } from "../../src/isolation/changes/unified.ts";
 
@@ -45,11 +46,10 @@ describe("diffLines", () => {
     );
   });
 
-  test("texts of a hundred thousand lines without anything in common take no more than a moment", () => {
+  test("texts of a hundred thousand lines without anything in common are not compared one with each", async () => {
     const [old, now] = ["x", "y"].map((letter) => Array.from({ length: 100_000 }, (_, i) => `${letter}${i}`));
-    const started = performance.now();
-    expect(diffLines(old!, now!)).toEqual([{ oldStart: 0, removed: 100_000, newStart: 0, added: 100_000 }]);
-    expect(performance.now() - started).toBeLessThan(5000);
+    const differences = await withoutHanging(() => diffLines(old!, now!));
+    expect(differences).toEqual([{ oldStart: 0, removed: 100_000, newStart: 0, added: 100_000 }]);
   });
 
   test("beyond the limit the result is longer than need be and still right", () => {

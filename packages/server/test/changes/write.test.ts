@@ -13,10 +13,10 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Rule } from "@agentfense/permission";
 import { listChanges, MountHost, type WorkspaceMount } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
+import { aTickOfFileTimes } from "../../../../test/support/eventually.ts";
 import type { CollectedChange } from "../../src/isolation/changes/collect.ts";
 import { LockedCodebase } from "../../src/isolation/changes/places.ts";
 import { settleChanges } from "../../src/isolation/changes/settle.ts";
@@ -94,7 +94,7 @@ test("what changes after it was written stays in the delta", async () => {
     try {
       writeSync(fd, "first");
       const { settled } = await write(place);
-      await delay(20); // the times of some file systems have ticks of several milliseconds
+      await aTickOfFileTimes();
       writeSync(fd, " second");
       expect(await mount.settle(settled)).toEqual(["/a"]);
     } finally {
@@ -138,7 +138,7 @@ test("a file that the codebase changed meanwhile is overwritten and named; a dry
     writeFileSync(at("/a"), "sandbox");
     writeFileSync(at("/b"), "sandbox");
   });
-  await delay(20);
+  await aTickOfFileTimes();
   appendFileSync(join(place.lower, "a"), " and newer");
   const before = [shape(place.lower), shape(place.delta)];
   const rehearsal = await write(place, { dryRun: true });

@@ -215,10 +215,9 @@ describe("a batch", () => {
     expect(await textOf(codebases, id, "a")).toBe("2");
   });
 
-  test("of ten thousand files takes seconds, and the second one less", { timeout: 60_000 }, async () => {
+  test("of ten thousand files is taken whole, and of the second one only what changed", async () => {
     const { codebases, id } = await arrange();
     const files = Array.from({ length: 10_000 }, (_, n) => ({ path: `d${n % 100}/f${n}`, text: `${n} `.repeat(200) }));
-    const began = performance.now();
     const first = files.map(({ path, text }) => ({ entry: announced(path, text), data: Buffer.from(text) }));
     expect((await codebases.batch(ALICE, id, pieces(...first))).filesChanged).toBe(10_000);
     const changed = files.map(({ path, text }, n) => ({ path, text: n % 1000 === 0 ? "changed" : text }));
@@ -230,7 +229,6 @@ describe("a batch", () => {
     );
     const result = await codebases.batch(ALICE, id, pieces(...second), { replaceAll: true });
     expect(result).toEqual({ version: 2, filesChanged: 10, bytesReceived: 70 });
-    expect(performance.now() - began).toBeLessThan(30_000);
   });
 });
 

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import { rounds } from "../../../../test/support/rounds.ts";
 import { SERVER } from "../../src/runtime/caller.ts";
 import { expected, randomOf, readVersion, type State, scripted } from "./model.ts";
@@ -87,7 +87,7 @@ async function killedAfter(root: string, id: string, kept: number, ms: number): 
     });
   });
   await Promise.race([ready, exited]);
-  await sleep(ms);
+  await aWhile(ms);
   child.kill("SIGKILL");
   const [, signal] = await exited;
   expect(signal, "the child ended by itself").toBe("SIGKILL");

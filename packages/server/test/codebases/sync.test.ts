@@ -1,6 +1,7 @@
 import { linkSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import type { CodebaseChange } from "../../src/runtime/codebases/api.ts";
 import { collecting } from "./collecting.ts";
 import { chunks, pieces } from "./opening.ts";
@@ -227,7 +228,7 @@ describe("a sync", () => {
     const sync = codebases.sync(id, A, async (staging) => {
       order.push("collecting");
       const entries = await collecting({ path: "a", text: "by A" })(staging);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await aWhile(100);
       order.push("collected");
       return entries;
     });
@@ -254,7 +255,7 @@ describe("listeners", () => {
       throw new Error("deaf");
     });
     const listening = codebases.onChange(async (change) => {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await aWhile(20);
       heard.push(change);
     });
     await codebases.batch(ALICE, id, pieces(["d/a", "1"], ["b", "2"]));

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { withoutHanging } from "../../../../test/support/eventually.ts";
 import { loadConfiguration } from "../../src/service/configuration/load.ts";
 import { load, problemsOf } from "./configuration.ts";
 
@@ -100,15 +101,13 @@ describe("aliases", () => {
     expect([config.runtime.default_timeout, config.runtime.max_timeout]).toEqual([60_000, 60_000]);
   });
 
-  test("a bomb of them is refused at once", async () => {
+  test("a bomb of them is refused unopened", async () => {
     const levels = Array.from({ length: 12 }, (_, at) => {
       const items = Array(10).fill(at === 0 ? "x" : `*l${at - 1}`);
       return `&l${at} [${items.join(", ")}]`;
     });
-    const started = performance.now();
-    const problems = await problemsOf({ yaml: `server:\n  allowed_hosts: [${levels.join(", ")}]\n` });
-    expect(problems).toHaveLength(1);
-    expect(performance.now() - started).toBeLessThan(2000);
+    const yaml = `server:\n  allowed_hosts: [${levels.join(", ")}]\n`;
+    expect(await withoutHanging(() => problemsOf({ yaml }))).toHaveLength(1);
   });
 
   test("one that contains itself is refused", async () => {

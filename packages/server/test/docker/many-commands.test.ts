@@ -5,7 +5,7 @@ const COMMANDS = 120;
 const AT_A_TIME = 8;
 
 describeDocker("many short commands", (arena) => {
-  test("return all of their few bytes and their exit codes, several at a time", { timeout: 60_000 }, async () => {
+  test("return all of their few bytes and their exit codes, several at a time", async () => {
     const box = await arena.box();
     const results: Record<number, object> = {};
     const expected: Record<number, object> = {};

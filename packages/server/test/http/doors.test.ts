@@ -5,6 +5,7 @@ import { SystemService } from "@agentfense/protocol/system";
 import { createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import { grpcClient, openTestService, rawHttp, type TestService, unary } from "./fixture.ts";
 
 let open: TestService;
@@ -125,7 +126,7 @@ test("a request cut into single bytes is understood", async () => {
   });
   for (const byte of "PUT /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n") {
     socket.write(byte);
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await aWhile(2);
   }
   await closed;
   expect(answer).toMatch(/^HTTP\/1.1 404/);

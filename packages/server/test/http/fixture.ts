@@ -8,6 +8,7 @@ import { SystemService } from "@agentfense/protocol/system";
 import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
 import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
+import { aWhile, HANG_MS } from "../../../../test/support/eventually.ts";
 import type { Caller } from "../../src/runtime/caller.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { Keys } from "../../src/runtime/keys/api.ts";
@@ -95,7 +96,7 @@ export function registerSample(router: ConnectRouter, journal: Journal): void {
     async exec(request, context) {
       admit(context);
       const waitMs = Number(request.command);
-      await Promise.race([new Promise((resolve) => setTimeout(resolve, waitMs)), aborted(context.signal)]);
+      await Promise.race([aWhile(waitMs), aborted(context.signal)]);
       journal.ended.push(`Exec ${context.signal.aborted ? "aborted" : "done"}`);
       return { stdout: "done" };
     },
@@ -222,8 +223,8 @@ export function bearer(secret: string): Record<string, string> {
   return { authorization: `Bearer ${secret}` };
 }
 
-/** Sends bytes as they are and gives all that comes back until the server closes, or for `waitMs`. */
-export async function rawHttp(address: string, bytes: string, waitMs = 2_000): Promise<string> {
+/** Sends bytes as they are and gives all that comes back until the server closes, or for `waitMs` when that is not expected. */
+export async function rawHttp(address: string, bytes: string, waitMs = HANG_MS): Promise<string> {
   const [, host = "", port = ""] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
   const socket = connectSocket({ host, port: Number(port) });
   const chunks: Buffer[] = [];
@@ -231,7 +232,7 @@ export async function rawHttp(address: string, bytes: string, waitMs = 2_000): P
   socket.on("error", () => {});
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   socket.write(bytes);
-  await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, waitMs))]);
+  await Promise.race([closed, aWhile(waitMs)]);
   socket.destroy();
   return Buffer.concat(chunks).toString("latin1");
 }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { CodebaseService } from "@agentfense/protocol/codebase";
 import { EventService } from "@agentfense/protocol/event";
 import { SandboxService } from "@agentfense/protocol/sandbox";
@@ -5,7 +6,7 @@ import { SystemService } from "@agentfense/protocol/system";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually, HANG_MS, withoutHanging } from "../../../../test/support/eventually.ts";
 import { ADMIN, bearer, grpcClient, openTestService, READER, type TestService, USER, unary } from "./fixture.ts";
 
 let open: TestService;
@@ -122,14 +123,14 @@ describe("a valid key", () => {
 });
 
 describe("a key that is revoked while its calls run", () => {
-  test("ends a watch, a terminal, an upload and a command within about a second, and no others", async () => {
+  test("ends a watch, a terminal, an upload and a command, and no others", async () => {
     const transport = PROTOCOLS.gRPC!(open.grpc);
     const headers = bearer(USER);
     const { chunks } = endlessUpload();
     const slow = (async function* () {
       for await (const chunk of chunks) {
         yield chunk;
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await aWhile(50);
       }
     })();
     const inputs = (async function* () {
@@ -144,7 +145,7 @@ describe("a key that is revoked while its calls run", () => {
       codeOf(watchAll(createClient(EventService, transport).watchEvents({}, { headers }))),
       codeOf(watchAll(createClient(SandboxService, transport).openTerminal(inputs, { headers }))),
       codeOf(createClient(CodebaseService, transport).uploadFiles(slow, { headers })),
-      codeOf(createClient(SandboxService, transport).exec({ command: "60000" }, { headers })),
+      codeOf(createClient(SandboxService, transport).exec({ command: String(10 * HANG_MS) }, { headers })),
     ];
     const admins = codeOf(
       watchAll(
@@ -153,10 +154,8 @@ describe("a key that is revoked while its calls run", () => {
     );
     await eventually(() => open.journal.calls.length === 5);
 
-    const revokedAt = performance.now();
     open.keys.drop(USER);
-    expect(await Promise.all(running)).toEqual(running.map(() => "Unauthenticated"));
-    expect(performance.now() - revokedAt).toBeLessThan(1_500);
+    expect(await withoutHanging(() => Promise.all(running))).toEqual(running.map(() => "Unauthenticated"));
     await eventually(() => open.journal.ended.length === 3);
     expect(open.journal.ended.toSorted()).toEqual(["Exec aborted", "OpenTerminal", "WatchEvents"]);
 
@@ -167,11 +166,9 @@ describe("a key that is revoked while its calls run", () => {
   test("ends a watch over REST", async () => {
     const response = await fetch(`http://${open.http}/v1/events/watch`, { headers: bearer(USER) });
     expect(response.status).toBe(200);
-    const revokedAt = performance.now();
     open.keys.drop(USER);
-    const body = await response.text().catch(() => "cut");
+    const body = await withoutHanging(() => response.text().catch(() => "cut"));
     expect(body).toMatch(/the API key was revoked|cut/);
-    expect(performance.now() - revokedAt).toBeLessThan(1_500);
     await eventually(() => open.journal.ended.includes("WatchEvents"));
   });
 
@@ -187,7 +184,9 @@ describe("a key that is revoked while its calls run", () => {
     );
     await eventually(() => open.journal.calls.length === 20);
     const before = open.keys.asked;
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // Were each of the calls to ask, they would all ask in the same turns.
+    await eventually(() => open.keys.asked > before);
+    for (let turns = 0; turns < 20; turns++) await turn();
     expect(open.keys.asked - before).toBeLessThanOrEqual(3);
     end.abort();
     await Promise.all(watches);

@@ -1,6 +1,5 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import {
   type BatchUploadChunk,
   BatchUploadResultSchema,
@@ -13,7 +12,7 @@ import { ExecOutputSchema } from "@agentfense/protocol/sandbox";
 import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { LIMITS, only, restTo, serve } from "./support.ts";
 
 const MIB = 1024 * 1024;
@@ -109,10 +108,12 @@ describe("downloads", () => {
     const socket = connect(server.port, "127.0.0.1");
     socket.write("GET /v1/codebases/c/files/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
     await new Promise((resolve) => socket.once("readable", resolve));
-    await delay(500);
-    const whenFull = sent;
-    await delay(300);
-    expect(sent).toBe(whenFull);
+    // It comes to rest when everything on the way is full.
+    await eventually(async () => {
+      const before = sent;
+      await aWhile(300);
+      expect(sent).toBe(before);
+    });
     expect((sent * 64 * 1024) / MIB).toBeLessThan(32);
     socket.destroy();
     await eventually(() => expect(ended).toBe(true));
@@ -206,7 +207,6 @@ describe("uploads", () => {
         controller.enqueue(Buffer.from("x"));
       },
     });
-    const begun = Date.now();
     const response = await fetch(`${server.url}/v1/codebases/c/files/x`, {
       method: "PUT",
       body: stalled,
@@ -216,7 +216,6 @@ describe("uploads", () => {
       499,
       { code: 1, message: "no data arrived for 2 seconds; the request was given up" },
     ]);
-    expect(Date.now() - begun).toBeLessThan(4 * LIMITS.uploadIdleMs);
     expect(seen.ended).toBeInstanceOf(Error);
   });
 
@@ -243,9 +242,9 @@ describe("uploads", () => {
     const answered = new Promise((resolve) => request.once("response", resolve));
     while (written < 64 * MIB && request.write(new Uint8Array(MIB))) {
       written += MIB;
-      await delay(5);
+      await aWhile(5);
     }
-    await delay(200);
+    await aWhile(200);
     expect(written).toBeLessThan(32 * MIB);
     go();
     request.end();
@@ -410,8 +409,10 @@ describe("streams of messages", () => {
 
   test("a client that goes ends a unary call too", async () => {
     let aborted = false;
+    const begun = Promise.withResolvers<void>();
     const rest = restTo(
       only("Exec", async (_, context) => {
+        begun.resolve();
         await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
         aborted = true;
         return {};
@@ -420,7 +421,7 @@ describe("streams of messages", () => {
     await using server = await serve(rest.handler);
     const stop = new AbortController();
     const call = fetch(`${server.url}/v1/sandboxes/sb_1/exec`, { method: "POST", body: "{}", signal: stop.signal });
-    setTimeout(() => stop.abort(), 200);
+    void begun.promise.then(() => stop.abort());
     await expect(call).rejects.toThrow();
     await eventually(() => expect(aborted).toBe(true));
   });

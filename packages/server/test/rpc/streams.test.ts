@@ -1,9 +1,9 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { once } from "node:events";
 import { CodebaseService } from "@agentfense/protocol/codebase";
 import { type ExecOutput, SandboxService, type TerminalOutput } from "@agentfense/protocol/sandbox";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { ExecCall, ExecPart, TerminalHandle } from "../../src/runtime/sandboxes/api.ts";
 import { bench, call, callJson, failureOf, type RuntimeParts, refusalOf, streamOf } from "./fixture.ts";
@@ -56,7 +56,7 @@ describe("a caller that goes away", () => {
     const ended = Promise.withResolvers<string>();
     const { transport, log } = bench(
       WAITING[method]!((signal) => {
-        setTimeout(() => controller.abort(), 5);
+        void aWhile(5).then(() => controller.abort());
         const work = untilAborted(signal);
         work.catch((error: RuntimeError) => ended.resolve(error.code));
         return work;
@@ -191,7 +191,7 @@ describe("an upload", () => {
     async function* endless() {
       yield metadata({ codebaseId, filePath: "a" });
       for (;;) {
-        await delay(1);
+        await aWhile(1);
         yield data("x");
       }
     }
@@ -275,7 +275,7 @@ describe("a terminal", () => {
   test("outlives the end of its input, and what is typed after its own end", async () => {
     const { handle } = echo();
     const { transport } = bench({ sandboxes: { openTerminal: async () => handle } });
-    setTimeout(() => void handle.write(bytes("q")), 20);
+    void aWhile(20).then(() => handle.write(bytes("q")));
     const outputs = (await call(transport, "OpenTerminal", [open, typed("a")])) as TerminalOutput[];
     expect(outputs.at(-1)?.exitCode).toBe(3);
 
@@ -306,10 +306,10 @@ describe("a terminal", () => {
     const { handle, seen } = echo();
     const { transport } = bench({ sandboxes: { openTerminal: async () => handle } });
     const controller = new AbortController();
-    void delay(20).then(() => controller.abort());
+    void aWhile(20).then(() => controller.abort());
     async function* requests() {
       yield open;
-      await delay(1000, undefined, { signal: controller.signal }).catch(() => {});
+      await once(controller.signal, "abort");
       throw new ConnectError("gone", Code.Canceled);
     }
     const working = (async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import type { ExecPart } from "../../src/runtime/sandboxes/api.ts";
 import { ALICE, line, Place, type PlaceOptions, refusal } from "./place.ts";
 
@@ -60,7 +60,9 @@ describe("a command", () => {
   test("that is cancelled ends as CANCELLED", async () => {
     const { place, id } = await running(SCRIPT);
     await using _place = place;
-    const signal = AbortSignal.timeout(30);
+    const leaving = new AbortController();
+    void aWhile(30).then(() => leaving.abort());
+    const { signal } = leaving;
     expect((await refusal(place.sandboxes.exec(ALICE, id, line("hang", { signal })))).code).toBe("CANCELLED");
     expect((await place.events("command_executed"))[0]?.data).toMatchObject({ error: "CANCELLED" });
   });

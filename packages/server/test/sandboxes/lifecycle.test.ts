@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually, withoutHanging } from "../../../../test/support/eventually.ts";
 import type { Isolation } from "../../src/isolation/isolation.ts";
 import { ADMIN, ALICE, BOB, line, Place, refusal } from "./place.ts";
 
@@ -163,7 +163,7 @@ describe("calls that race", () => {
     await using place = await Place.open({ wrap: (isolation) => slowStart(isolation, () => hung.promise) });
     const { id } = await place.sandboxes.create(ALICE, place.request());
     const starting = refusal(place.sandboxes.start(ALICE, id));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await aWhile(20);
     await place.sandboxes.destroy(ALICE, id);
     expect(await starting).toEqual(NOT_FOUND);
     expect(await readdir(place.deltaDirectory)).toEqual([]);
@@ -190,7 +190,7 @@ describe("calls that race", () => {
     const { id } = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
     const running = place.sandboxes.exec(ALICE, id, line("sleep"));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await aWhile(20);
     const stopping = place.sandboxes.stop(ALICE, id);
     const late = refusal(place.sandboxes.exec(ALICE, id, line("late")));
     await Promise.allSettled([running]);
@@ -306,12 +306,10 @@ describe("with real boxes", () => {
     await using place = await Place.open({ runtime: "bwrap" });
     await place.upload({ "a.txt": "a\n" });
     const id = await place.running();
-    const running = place.run(id, "echo x >b.txt; sleep 30").catch((error: unknown) => error);
+    const running = place.run(id, "echo x >b.txt; sleep 600").catch((error: unknown) => error);
     const written = join(place.deltaDirectory, id, "tree/b.txt");
     await eventually(() => expect(existsSync(written)).toBe(true));
-    const beganMs = performance.now();
-    await place.sandboxes.destroy(ALICE, id);
-    expect(performance.now() - beganMs).toBeLessThan(10_000);
+    await withoutHanging(() => place.sandboxes.destroy(ALICE, id));
     // It is told as what it is: killed, or cut off before its end could be told.
     const outcome = await running;
     if (outcome instanceof Error) expect(outcome).toMatchObject(NOT_RUNNING);

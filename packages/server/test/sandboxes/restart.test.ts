@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { ALICE, line, Place, refusal } from "./place.ts";
 
 const SESSION = { shell: "", env: {}, workdir: "" };
@@ -70,7 +70,7 @@ describe("closing", () => {
     const { id } = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
     const running = refusal(place.sandboxes.exec(ALICE, id, line("hang"))).catch(() => "ended");
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await aWhile(20);
     await place.sandboxes.close();
     await running;
     expect((await refusal(place.sandboxes.get(ALICE, id))).code).toBe("SHUTTING_DOWN");
@@ -104,7 +104,7 @@ describe("expiry", () => {
     await using place = await Place.open();
     const { id } = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 60 }));
     await place.sandboxes.close();
-    await new Promise((resolve) => setTimeout(resolve, 80));
+    await aWhile(80);
     await place.reopen();
     await eventually(async () => expect(await place.store.sandbox(id)).toBeUndefined());
   });

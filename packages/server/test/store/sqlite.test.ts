@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { aWhile, withoutHanging } from "../../../../test/support/eventually.ts";
 import { migrate } from "../../src/runtime/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../src/runtime/store/sqlite/open.ts";
 import type { MetadataStore } from "../../src/runtime/store/store.ts";
@@ -109,7 +110,7 @@ test("a kill in the middle of writes loses nothing that was acknowledged", async
       output += text;
     });
     await once(child.stdout, "data");
-    await new Promise((resolve) => setTimeout(resolve, lifeMs));
+    await aWhile(lifeMs);
     child.kill("SIGKILL");
     await once(child, "close");
     const acknowledged = Number(output.slice(0, output.lastIndexOf("\n")).split("\n").at(-1));
@@ -125,33 +126,27 @@ test("a kill in the middle of writes loses nothing that was acknowledged", async
   }
 });
 
-test("a change of 10,000 entries is quick to begin and to finish", async () => {
+test("a change of 10,000 entries is no work for minutes", async () => {
   await using store = await openSqliteStore({ path });
   await store.insertCodebase(codebase({ id: "cb_1" }));
-  const timed = async (what: string, work: () => Promise<unknown>): Promise<void> => {
-    const startMs = performance.now();
-    await work();
-    const tookMs = performance.now() - startMs;
-    console.log(`${what}: ${tookMs.toFixed(0)} ms`);
-    expect(tookMs).toBeLessThan(3000);
-  };
   const entries = (version: number) =>
     Array.from({ length: 10_000 }, (_, i) =>
       file(`packages/part-${i % 100}/src/module-${i}.ts`, { version, sha256: sha256(`${i}-${version}`) }),
     );
   const added = entries(1).map((after) => ({ path: after.path, before: undefined, after }));
-  await timed("begin, 10,000 new", () => store.beginChange(journal("cb_1", 1, added)));
-  await timed("finish, 10,000 new", () => store.finishChange("cb_1"));
+  await withoutHanging(() => store.beginChange(journal("cb_1", 1, added)));
+  await withoutHanging(() => store.finishChange("cb_1"));
   const replaced = entries(2).map((after, i) => ({ path: after.path, before: added[i]?.after, after }));
-  await timed("begin, 10,000 replaced", () => store.beginChange(journal("cb_1", 2, replaced)));
-  await timed("finish, 10,000 replaced", () => store.finishChange("cb_1"));
+  await withoutHanging(() => store.beginChange(journal("cb_1", 2, replaced)));
+  await withoutHanging(() => store.finishChange("cb_1"));
   const paths = entries(2).map((entry) => entry.path);
-  await timed("10,000 entries by path", () => store.entries("cb_1", paths));
+  await withoutHanging(() => store.entries("cb_1", paths));
   const hashes = entries(2).map((entry) => entry.sha256);
-  await timed("10,000 entries by hash", () => store.entriesByHash("cb_1", hashes));
-  await timed("all of 10,000", () => store.listEntries("cb_1", { directory: "", recursive: true }));
-  await timed("what 10,000 were before", () => store.firstChangesAfter("cb_1", 1, {}));
-  await timed("delete", () => store.deleteCodebase("cb_1"));
+  await withoutHanging(() => store.entriesByHash("cb_1", hashes));
+  const all = await withoutHanging(() => store.listEntries("cb_1", { directory: "", recursive: true }));
+  expect(all).toHaveLength(10_000);
+  await withoutHanging(() => store.firstChangesAfter("cb_1", 1, {}));
+  await withoutHanging(() => store.deleteCodebase("cb_1"));
 });
 
 test("a database of a newer schema is refused, and stays as it is", async () => {

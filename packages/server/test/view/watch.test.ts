@@ -3,10 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, 
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Rule } from "@agentfense/permission";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { MountHost, type WorkspaceMount } from "../../src/isolation/mount/host.ts";
 import type { ViewChange } from "../../src/isolation/sandbox/api.ts";
 import { MountedFiles } from "../../src/isolation/view/files.ts";
@@ -363,7 +362,7 @@ describe("the end of a watch", () => {
     controller.abort();
     await first.over;
     await place.files.stat("src"); // the thread has done what was asked of it before
-    await delay(50);
+    await aWhile(50);
     writeFileSync(place.at("src/later"), "");
     await second.tells("rename later");
   });

@@ -50,13 +50,13 @@ describe.skipIf(reason !== undefined)("requests and the engine", () => {
     client = new GrpcClient(server.grpc);
     rest = new RestClient(server.http);
     codebase_id = await makeCodebase(client, { "a.txt": "a" }, "owner");
-  }, 120_000);
+  });
   afterAll(async () => {
     client?.[Symbol.dispose]();
     await server?.[Symbol.asyncDispose]();
     await engine?.stop();
     if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
-  }, 120_000);
+  });
 
   async function containers(): Promise<string[]> {
     return (await engine.docker("ps", "-a", "--format", "{{.Names}}")).split("\n").filter((name) => name !== "");

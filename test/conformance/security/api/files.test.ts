@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exec, makeCodebase, makeSandbox } from "../../../support/belongings.ts";
-import { eventually } from "../../../support/eventually.ts";
+import { aWhile, eventually } from "../../../support/eventually.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { grpcFrame, http2Post, rawExchange, rawRequest, statusOf } from "../../../support/raw-http.ts";
 import { TestServer } from "../../../support/server.ts";
@@ -377,7 +377,7 @@ describe("uploads", () => {
     const dripping = begin();
     const drops = setInterval(() => dripping.call.write({ data: Buffer.from(".") }), 200);
     const gone = begin();
-    setTimeout(() => gone.call.cancel(), 300);
+    void aWhile(300).then(() => gone.call.cancel());
     expect((await silent.status).code).toBe(8);
     expect((await gone.status).code).toBe(1);
     expect((await dripping.status).code).toBe(8);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Belongings, makeBelongings, makeCodebase, makeSandbox } from "../../../support/belongings.ts";
+import { aWhile } from "../../../support/eventually.ts";
 import { CONTRACT, callByGrpc, callByRest, requestsOf, restRequestOf } from "../../../support/every-method.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { GuardedServer, type Party } from "../../../support/owners.ts";
@@ -225,7 +226,7 @@ function ended(party: Party, service: "EventService" | "SandboxService", method:
   const stream = party.grpc.stream(service, method, request);
   const begun =
     service === "EventService" ? new Promise((resolve) => stream.once("metadata", resolve)) : firstOf(stream);
-  return { begun: Promise.race([begun, pause()]), code: codeOf(stream.resume()) };
+  return { begun: Promise.race([begun, aWhile(500)]), code: codeOf(stream.resume()) };
 }
 
 function terminalEnd(party: Party, sandbox: string): Running {
@@ -238,7 +239,7 @@ function uploadEnd(party: Party, codebase: string): Running {
   const call = party.grpc.sending("CodebaseService", "UploadFiles");
   call.write({ metadata: { codebase_id: codebase, file_path: "half.txt" } });
   call.write({ data: Buffer.from("half") });
-  return { begun: pause(), code: codeOf(call) };
+  return { begun: aWhile(500), code: codeOf(call) };
 }
 
 function sseEnd(party: Party): Running {
@@ -265,11 +266,6 @@ function codeOf(call: StatusSource): Promise<number> {
 
 function firstOf(call: { once(event: "data", listener: (value: unknown) => void): unknown }): Promise<unknown> {
   return new Promise((resolve) => call.once("data", resolve));
-}
-
-/** For what shows its client nothing while it runs. */
-function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 500));
 }
 
 describe("API-01 a read-only key", () => {

@@ -7,7 +7,7 @@ import { ExecRequestSchema } from "@agentfense/protocol/sandbox";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeCodebase, makeSandbox } from "../../../support/belongings.ts";
-import { eventually } from "../../../support/eventually.ts";
+import { aWhile, eventually } from "../../../support/eventually.ts";
 import { CONTRACT } from "../../../support/every-method.ts";
 import type { GrpcClient, Message, ServiceName } from "../../../support/grpc-client.ts";
 import { GuardedServer } from "../../../support/owners.ts";
@@ -391,7 +391,7 @@ describe("API-33 what is too much", () => {
       }),
     );
     // Long enough for everything to have arrived, if somebody were to take it: some 590 MB.
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    await aWhile(5_000);
     expect(residentMiB() - before).toBeLessThan(96);
     const { exit_code } = await client.call("SandboxService", "Exec", { sandbox_id, command: "test -e finished" });
     expect(exit_code).toBe(1);

@@ -4,7 +4,7 @@ import { cleanStaleMount, listChanges } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { AT, MAP, O, PROT, S } from "../../../support/constants.ts";
-import { eventually } from "../../../support/eventually.ts";
+import { aWhile, eventually } from "../../../support/eventually.ts";
 import { PeerEnded } from "../../../support/peer.ts";
 import { rounds } from "../../../support/rounds.ts";
 import { cString, syscall } from "../../../support/syscall.ts";
@@ -363,7 +363,7 @@ describeAttack("the layers", (arena) => {
           ),
         )
         .catch((error: unknown) => (error instanceof PeerEnded ? [] : Promise.reject(error)));
-      await new Promise((resolve) => setTimeout(resolve, 3 + 7 * round));
+      await aWhile(3 + 7 * round);
       await workspace.recover();
       await writing;
       for (let index = 0; index < 40; index++) {

@@ -2,6 +2,7 @@ import { compileRules, extendPreset, getPreset, lint, type Rule, registerPreset 
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { O } from "../../../support/constants.ts";
+import { withoutHanging } from "../../../support/eventually.ts";
 import { file, type Tree } from "../../../support/tree.ts";
 import { usesOf } from "../attacks.ts";
 import { expectOnly, outcomesOf, outcomesOfTwins } from "../outcomes.ts";
@@ -164,19 +165,15 @@ describeAttack("the rules, seen through a mount", (arena) => {
     }
   });
 
-  test("P-13 deciding takes time in proportion to the path, whatever the pattern", () => {
+  test("P-13 deciding takes time in proportion to the path, whatever the pattern", async () => {
     const policy = compileRules([
       { pattern: `/**/${"*a".repeat(40)}*b`, permission: "read" },
       { pattern: `${"**/".repeat(30)}end`, permission: "none" },
     ]);
-    const time = (length: number) => {
-      const path = `/${"a".repeat(length)}`.repeat(4);
-      const started = performance.now();
-      for (let count = 0; count < 20; count++) policy.decide(path);
-      return performance.now() - started;
-    };
-    time(50);
-    expect(time(240)).toBeLessThan(2000);
+    const path = `/${"a".repeat(240)}`.repeat(4);
+    await withoutHanging(() => {
+      for (let count = 0; count < 20; count++) expect(policy.decide(path).level).toBe(0);
+    });
   });
 
   test("P-14 a hidden directory hides all below it, except what a stronger rule shows", async () => {

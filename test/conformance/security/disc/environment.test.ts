@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { compileRules, getPreset } from "@agentfense/permission";
 import { expect, test } from "vitest";
 import { describeAttack } from "../../../support/arena.ts";
 import { MAP, O, PROT } from "../../../support/constants.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { treeState } from "../../../support/tree.ts";
 import { looksAt } from "../attacks.ts";
 import { ALL_CANARIES, CANARY, RULES } from "../codebase.ts";
@@ -143,16 +143,16 @@ describeAttack("DISC: tools, the process's own view, and caches", (arena) => {
     });
     try {
       // Lookups of a name that is merely absent do reach the disk; when one is in the trace, the tracer is at work.
-      for (let tries = 0; tries < 100 && !trace.includes("merely-absent"); tries++) {
-        await probe.call("fstatat", there.at(`/src/merely-absent-${tries}`));
-        await sleep(20);
-      }
-      expect(trace).toContain("merely-absent");
+      let tries = 0;
+      await eventually(async () => {
+        await probe.call("fstatat", there.at(`/src/merely-absent-${tries++}`));
+        expect(trace).toContain("merely-absent");
+      });
       await probe.batch(
         ["/src/.env", "/src/.env.d/inner.txt", "/work/.env", "/.env"].flatMap((path) => looksAt(there.at(path))),
       );
       await probe.call("fstatat", there.at("/src/merely-absent-at-the-end"));
-      for (let tries = 0; tries < 100 && !trace.includes("at-the-end"); tries++) await sleep(20);
+      await eventually(() => expect(trace).toContain("at-the-end"));
     } finally {
       tracer.kill("SIGINT");
       await new Promise((resolve) => tracer.on("close", resolve));

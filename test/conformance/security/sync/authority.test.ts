@@ -223,4 +223,4 @@ test("SYNC-22 nor is a delta left behind when the server is killed while it dest
     for (const left of ids) await project.destroy(left);
     expect(readdirSync(deltas)).toEqual([]);
   }
-}, 120_000);
+});

@@ -34,7 +34,7 @@ test("SYNC-11 a sync cut short by a kill leaves every file old or new, and is ma
     expect(new Set(Object.values(await project.state()))).toEqual(new Set([generation(round)]));
     expect(await project.changes(id)).toEqual([]);
   }
-}, 180_000);
+});
 
 describe("on a disk that is full", () => {
   const reason = process.getuid?.() === 0 ? undefined : "a file system of one's own needs root";

@@ -1,6 +1,7 @@
 import { mkdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { withoutHanging } from "../../../support/eventually.ts";
 import { serveProjects } from "../../../support/project.ts";
 import { Canary } from "./canary.ts";
 
@@ -166,10 +167,10 @@ test("SYNC-16 a sparse giant costs what it holds, and more than fits is reported
   const GIB = 2 ** 30;
   const { exit_code, stderr } = await project.run(limited, "truncate -s 2G giant");
   expect({ exit_code, stderr }).toMatchObject({ exit_code: 1, stderr: expect.stringMatching(/quota|large/i) });
-  const started = performance.now();
-  const far = await project.run(id, "truncate -s 1T terabyte; echo end >>terabyte; echo b >b.txt");
+  const far = await withoutHanging(() =>
+    project.run(id, "truncate -s 1T terabyte; echo end >>terabyte; echo b >b.txt"),
+  );
   if (far.stderr === "") expect(far.sync_problems).toEqual([expect.stringMatching(/^\/workspace\/terabyte: /)]);
-  expect(performance.now() - started).toBeLessThan(30_000);
   await project.run(
     id,
     "rm -f terabyte; truncate -s 1G sparse; printf middle | dd of=sparse bs=1M seek=512 conv=notrunc",
@@ -179,7 +180,7 @@ test("SYNC-16 a sparse giant costs what it holds, and more than fits is reported
   expect(sparse.blocks * 512).toBeLessThan(4_000_000);
   expect((await project.run(id, "dd if=sparse bs=1M skip=512 count=1 status=none | head -c 6")).stdout).toBe("middle");
   expect(statSync(join(project.tree, "b.txt")).size).toBe(2);
-}, 120_000);
+});
 
 test("SYNC-16 what a version replaced stays sparse too", async () => {
   const project = await ground.project();

@@ -47,7 +47,6 @@ describe.for(["BWRAP", "DOCKER"])("%s", (name) => {
       expect(await project.state()).toEqual({ ...after, "new.txt": "new\nmore\n" });
       expect((await project.version(Number(synced_version))).sandbox_id).toBe(syncing);
     },
-    120_000,
   );
 });
 
