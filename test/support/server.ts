@@ -16,6 +16,8 @@ export interface ServerOptions {
   readonly directory?: string;
   /** Over the test's defaults, section by section. */
   readonly settings?: Settings;
+  /** The most descriptors that the server's process may have. */
+  readonly descriptors?: number;
   /** For the server's process. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -53,7 +55,11 @@ export class TestServer implements AsyncDisposable {
   static async start(options: ServerOptions = {}): Promise<TestServer> {
     const directory = options.directory ?? mkdtempSync(join(tmpdir(), "agentfense-server-"));
     const configFile = writeConfiguration(directory, options.settings ?? {});
-    const child = spawn(process.execPath, [CLI, "serve", "--config", configFile], {
+    const command = [process.execPath, CLI, "serve", "--config", configFile];
+    const { descriptors } = options;
+    const limit = descriptors === undefined ? [] : ["prlimit", `--nofile=${descriptors}:${descriptors}`];
+    const [program, ...args] = [...limit, ...command];
+    const child = spawn(program!, args, {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...passedOn("PATH", "HOME", "NODE_COMPILE_CACHE"), ...options.env },
     });

@@ -8,6 +8,8 @@ export interface MountOptions {
   readonly name: string;
   /** Let processes of other users in. An ordinary user may only with `user_allow_other` in /etc/fuse.conf. */
   readonly allowOther?: boolean;
+  /** Have the kernel check the mode bits too, as it does for a file system of its own. */
+  readonly checkModes?: boolean;
   /** Mount with mount(2) instead of fusermount3; default: when the process is root. */
   readonly privileged?: boolean;
 }
@@ -61,6 +63,7 @@ function mountDirectly(options: MountOptions): number {
   const fd = check(`open ${DEVICE}`, sys.open(DEVICE, sys.Open.RDWR));
   const data = [`fd=${fd}`, "rootmode=40000", "user_id=0", "group_id=0"];
   if (options.allowOther ?? true) data.push("allow_other");
+  if (options.checkModes) data.push("default_permissions");
   const flags = sys.Mount.NOSUID | sys.Mount.NODEV;
   const code = sys.mount(options.name, bytesOf(options.mountPoint), `fuse.${options.name}`, flags, data.join(","));
   if (code < 0) {
@@ -85,6 +88,7 @@ async function mountWithHelper(options: MountOptions): Promise<number> {
   try {
     const mountOptions = [`fsname=${options.name}`, `subtype=${options.name}`, "nosuid", "nodev"];
     if (options.allowOther) mountOptions.push("allow_other");
+    if (options.checkModes) mountOptions.push("default_permissions");
     const { code, stderr } = await runHelper(["-o", mountOptions.join(","), "--", options.mountPoint], theirs);
     if (code !== 0) throw new Error(`fusermount3 failed: ${stderr.trim() || `exit code ${code}`}`);
     return check("fusermount3 sent no descriptor", sys.receiveDescriptor(ours));

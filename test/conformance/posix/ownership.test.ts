@@ -161,6 +161,27 @@ describeMounted(
       expect(await read(anna, "common/sealed")).toBe("first and last");
     });
 
+    test("opening a FIFO needs the bits that apply to the caller, although the kernel tells nobody that it is opened", async () => {
+      const { anna, ben } = await both();
+      await anna.mkfifo("common/fifo");
+      const opened: Record<string, unknown> = {};
+      for (const mode of [0o600, 0o604, 0o602, 0o606, 0o066]) {
+        await anna.chmod("common/fifo", mode);
+        const tries: unknown[] = [];
+        for (const who of [anna, ben])
+          for (const flags of ["O_RDONLY|O_NONBLOCK", "O_WRONLY|O_NONBLOCK", "O_RDWR"])
+            tries.push(await outcome(who.open("common/fifo", flags)));
+        opened[mode.toString(8)] = tries.map((each) => (each === "ENXIO" ? "ok" : each)); // nobody reads it
+      }
+      expect(opened).toEqual({
+        600: ["ok", "ok", "ok", "EACCES", "EACCES", "EACCES"],
+        604: ["ok", "ok", "ok", "ok", "EACCES", "EACCES"],
+        602: ["ok", "ok", "ok", "EACCES", "ok", "EACCES"],
+        606: ["ok", "ok", "ok", "ok", "ok", "ok"],
+        66: ["EACCES", "EACCES", "EACCES", "ok", "ok", "ok"],
+      });
+    });
+
     test("names renamed over and hard links keep the owner of their file", async () => {
       const { anna } = await both();
       await write(anna, "common/hers", "hers", 0o644);

@@ -407,24 +407,26 @@ describeAttack("the levels, operation by operation", (arena) => {
     });
     expect(workspace.features.passthrough).toBe(false);
     const { ret: fd } = await probe.call("openat", workspace.at("/a.txt"), O.RDWR);
-    const both = () =>
+    const SEEK_DATA = 3;
+    const all = () =>
       probe.errnos([
         ["pread", fd, 10, 0],
+        ["lseek", fd, 0, SEEK_DATA],
         ["pwrite", fd, "c", 0],
       ]);
-    const levels: Record<string, string[]> = { write: await both() };
+    const levels: Record<string, string[]> = { write: await all() };
     for (const permission of ["read", "view", "none", "write"] as const) {
       await workspace.updateRules([{ pattern: "/**", permission }]);
-      levels[`then ${permission}`] = await both();
+      levels[`then ${permission}`] = await all();
     }
     await probe.call("close", fd);
     const refused = expect.stringMatching(/^(EACCES|ENOENT|ESTALE)$/);
     expect(levels).toEqual({
-      write: ["OK", "OK"],
-      "then read": ["OK", "EACCES"],
-      "then view": [refused, refused],
-      "then none": [refused, refused],
-      "then write": ["OK", "OK"],
+      write: ["OK", "OK", "OK"],
+      "then read": ["OK", "OK", "EACCES"],
+      "then view": [refused, refused, refused],
+      "then none": [refused, refused, refused],
+      "then write": ["OK", "OK", "OK"],
     });
   });
 

@@ -66,15 +66,24 @@ export function commandLine(pid: number): string[] {
   return (read(`/proc/${pid}/cmdline`) ?? "").split("\0").slice(0, -1);
 }
 
-/** Holds on to the process first and looks who it is then, so that a number that was used again is never hit. */
-export function signalProcess(target: HostProcess, signal: number): boolean {
+/**
+ * Holds on to the process first and looks who it is then, so that a number that was used again is never hit. A descriptor of
+ * the process, or -1.
+ */
+export function holdProcess(target: HostProcess): number {
   const pidfd = processes.pidfdOpen(target.pid);
+  if (pidfd < 0) return -1;
+  if (isSameProcess(target)) return pidfd;
+  syscalls.close(pidfd);
+  return -1;
+}
+
+export function signalProcess(target: HostProcess, signal: number): boolean {
+  const pidfd = holdProcess(target);
   if (pidfd < 0) return false;
-  try {
-    return isSameProcess(target) && processes.pidfdSendSignal(pidfd, signal) === 0;
-  } finally {
-    syscalls.close(pidfd);
-  }
+  const code = processes.pidfdSendSignal(pidfd, signal);
+  syscalls.close(pidfd);
+  return code === 0;
 }
 
 /** Resolves when the process is gone, or after a while; a box's process 1 goes after all others of the box. */

@@ -10,9 +10,9 @@ import {
   findProcess,
   type HostProcess,
   hasChildren,
+  holdProcess,
   isBoxInit,
   isSameProcess,
-  signalProcess,
   waitUntilGone,
 } from "./host-processes.ts";
 import type { JobLine, Terminal } from "./launcher.ts";
@@ -83,6 +83,8 @@ export class Job {
   readonly #disappearance = Promise.withResolvers<void>();
   readonly #descriptors = { stdout: -1, stderr: -1 };
   #init: HostProcess | undefined;
+  /** Held from the start: killing must not need a descriptor when there is none left. */
+  #grip = -1;
   #main: HostProcess | undefined;
   #exitCode: number | undefined;
   #isStarted = false;
@@ -213,6 +215,7 @@ export class Job {
       this.#exitCode = report["exit-code"];
     } else if (report["child-pid"] !== undefined) {
       this.#init = findProcess(report["child-pid"]);
+      this.#hold();
       if (this.#isKilled || this.#isLost) this.#killBox();
       else void this.#open();
     }
@@ -268,9 +271,15 @@ export class Job {
     this.#start.resolve();
   }
 
-  #killBox(): void {
+  #hold(): void {
     const init = this.#init;
-    if (init !== undefined && isBoxInit(init.pid, this.#request.owner.uid)) signalProcess(init, SIGKILL);
+    if (init === undefined || this.#grip >= 0 || !isBoxInit(init.pid, this.#request.owner.uid)) return;
+    this.#grip = holdProcess(init);
+  }
+
+  #killBox(): void {
+    this.#hold(); // when it could not be done at first
+    if (this.#grip >= 0) processes.pidfdSendSignal(this.#grip, SIGKILL);
   }
 
   async #finish(): Promise<void> {
@@ -296,6 +305,8 @@ export class Job {
     }
     this.#end.resolve(end);
     await disappearing;
+    if (this.#grip >= 0) syscalls.close(this.#grip);
+    this.#grip = -1;
     this.#disappearance.resolve();
   }
 

@@ -20,6 +20,8 @@ const { FileType, Open, Seek } = syscalls;
 /** Up to here a file is copied within the request; larger ones in slices, so that other clients are served meanwhile. */
 const AT_ONCE = 4 << 20;
 const SLICE = 8 << 20;
+/** Large files that are being copied at a time; each takes two descriptors. */
+const COPIES_AT_ONCE = 16;
 
 const FILE_LAYERS: readonly number[] = [DELTA];
 
@@ -90,6 +92,11 @@ export class CopyUp {
     if (pending?.finished) return pending.errno;
     if (pending !== undefined) {
       pending.waiting.push(this.#control().suspend());
+      return PENDING;
+    }
+    const [first] = this.#pending.values();
+    if (first !== undefined && this.#pending.size >= COPIES_AT_ONCE) {
+      first.waiting.push(this.#control().suspend());
       return PENDING;
     }
     const directory = this.directory(node.parent);

@@ -188,7 +188,9 @@ export class Files {
     return this.#reserve(node, size, "fallocate", caller);
   }
 
+  // Where data is tells of the content.
   lseek(node: Node, offset: number, whence: number, reply: Reply): number {
+    if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.read) return Errno.EACCES;
     const fd = this.descriptor(node, false);
     if (fd < 0) return -fd;
     const position = syscalls.lseek(fd, offset, whence);

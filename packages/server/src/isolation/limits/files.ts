@@ -44,3 +44,8 @@ export function isGone(error: unknown): boolean {
   const code = errorCode(error);
   return code === "ENOENT" || code === "ENODEV";
 }
+
+/** There are no descriptors left, or no memory for one. */
+export function isShortage(error: unknown): boolean {
+  return ["EMFILE", "ENFILE", "ENOMEM"].includes(errorCode(error) ?? "");
+}

@@ -2,7 +2,7 @@ import { rmdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
-import { errorCode, isGone, keyedNumber, readControlIfPresent, words, writeControl } from "./files.ts";
+import { errorCode, isGone, isShortage, keyedNumber, readControlIfPresent, words, writeControl } from "./files.ts";
 import type { Controller, Version } from "./settings.ts";
 
 /** One directory of a group: a group is one directory in each hierarchy it takes controllers from. */
@@ -22,10 +22,15 @@ const SIGKILL = 9;
  */
 export async function killMembers(places: readonly Place[], patienceMs = PATIENCE_MS): Promise<void> {
   for await (const round of rounds(patienceMs)) {
-    const inhabited = await firstInhabited(places);
-    if (inhabited === undefined) return;
-    if (round === "last") break;
-    await strike(inhabited);
+    try {
+      const inhabited = await firstInhabited(places);
+      if (inhabited === undefined) return;
+      if (round === "last") break;
+      await strike(inhabited);
+    } catch (error) {
+      // A shortage passes, and nobody must survive because of it.
+      if (round === "last" || !isShortage(error)) throw error;
+    }
   }
   throw new SandboxError("INTERNAL", "processes of a sandbox survived SIGKILL", {
     hint: "they hang in the kernel, as a rule in a file system that does not answer",

@@ -9,7 +9,7 @@ import {
   unmountFuse,
   unmountNow,
 } from "@agentfense/fuse";
-import { compileRules, type Rule } from "@agentfense/permission";
+import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
 import type { DiscardReport } from "../changes/discard.ts";
 import { ChangesError, type ChangesErrorCode } from "../changes/errors.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
@@ -249,10 +249,12 @@ class ServedMount implements WorkspaceMount {
     });
     const answer = await prepared;
     if (answer.kind === "prepared") this.#deltaLock = answer.lock;
+    const allowOther = spec.allowOther ?? this.#privileged;
     const device = await mountFuse({
       mountPoint: this.mountPoint,
       name: MOUNT_NAME,
-      allowOther: spec.allowOther ?? this.#privileged,
+      allowOther,
+      checkModes: allowOther && spec.owner === undefined && leavesAllToModes(spec.rules),
       privileged: this.#privileged,
     });
     this.#fd = device.fd;
@@ -429,6 +431,15 @@ class ServedMount implements WorkspaceMount {
   #error(message: string): void {
     this.#log({ level: "error", message, mountPoint: this.mountPoint });
   }
+}
+
+/**
+ * Everything may be written as far as the rules go, so that mode bits alone decide and the kernel may check them: without
+ * that nobody is asked when a FIFO is opened. It then also answers access(2), which knows no rules.
+ */
+function leavesAllToModes(rules: readonly Rule[]): boolean {
+  const { root } = compileRules(rules);
+  return root.uniform && root.level === LEVEL.write;
 }
 
 // Errors cross threads without their class.
