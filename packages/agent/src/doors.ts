@@ -8,7 +8,13 @@ import { onDemand } from "./on-demand.ts";
 
 export interface ServerDoorsOptions {
   /** Absent: clients of the AIO sandbox are not served. */
-  readonly aio?: { readonly approval?: McpApproval; readonly browserPath?: string | undefined } | undefined;
+  readonly aio?:
+    | {
+        readonly approval?: McpApproval;
+        readonly browserPath?: string | undefined;
+        readonly longestMs?: number | undefined;
+      }
+    | undefined;
   /** Absent: nobody can be asked here. */
   readonly confirmations?: { readonly reviewers: "owner" | "other-key" | "admin" } | undefined;
   /** Told what callers are not: failures inside. */
@@ -23,7 +29,7 @@ export function serverDoors({ aio, confirmations, onError }: ServerDoorsOptions)
 }
 
 function aioDoor(
-  { approval, browserPath }: NonNullable<ServerDoorsOptions["aio"]>,
+  { approval, browserPath, longestMs }: NonNullable<ServerDoorsOptions["aio"]>,
   onError: ServerDoorsOptions["onError"],
 ): Door {
   const load = async () => {
@@ -32,7 +38,7 @@ function aioDoor(
     await using parts = new AsyncDisposableStack();
     const mcp = parts.use(doorMcp({ approval }));
     const browser = browserPath === undefined ? undefined : parts.use(await browsers(browserPath));
-    const door = aioDoor({ mcp, browser, onError });
+    const door = aioDoor({ mcp, browser, longestMs, onError });
     const held = parts.move();
     return { door, [Symbol.asyncDispose]: () => held.disposeAsync() };
   };

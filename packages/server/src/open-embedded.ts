@@ -79,9 +79,12 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
       codebases: { directory: join(directory, "codebases") },
       isolation: {
         ...(options.docker === undefined ? {} : { docker: options.docker }),
-        ...(options.defaultTimeoutMs === undefined ? {} : { defaultTimeoutMs: options.defaultTimeoutMs }),
-        ...(options.maxTimeoutMs === undefined ? {} : { maxTimeoutMs: options.maxTimeoutMs }),
         opensOnDemand: true,
+        timeLimits: {
+          defaultTimeoutMs: options.defaultTimeoutMs,
+          maxTimeoutMs: options.maxTimeoutMs,
+          maxTimeoutSetting: "the engine's maxTimeoutMs",
+        },
         watchdog: true,
         holdsProcess: false,
       },

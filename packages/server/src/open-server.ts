@@ -143,8 +143,11 @@ function codebaseOptions({ storage, limits }: ServerConfig) {
 function isolationOptions({ runtime }: ServerConfig): IsolationOptions {
   const { docker } = runtime;
   return {
-    defaultTimeoutMs: runtime.default_timeout,
-    maxTimeoutMs: runtime.max_timeout,
+    timeLimits: {
+      defaultTimeoutMs: runtime.default_timeout || undefined,
+      maxTimeoutMs: runtime.max_timeout || undefined,
+      maxTimeoutSetting: "the server's runtime.max_timeout",
+    },
     ...(runtime.mount_threads === 0 ? {} : { engines: runtime.mount_threads }),
     ...(runtime.bwrap_path === "bwrap" ? {} : { bwrapPath: runtime.bwrap_path }),
     docker: {

@@ -15,7 +15,7 @@ const LIMITS: readonly (readonly [what: string, setting: string])[] = [
   ["sandboxes of an owner", "sandbox.max_per_user"],
   ["sessions of a sandbox", "limits.sessions_per_sandbox"],
   ["a command that names no timeout", "runtime.default_timeout"],
-  ["the longest timeout of a command", "runtime.max_timeout"],
+  ["the longest timeout of a command; more is refused, not cut", "runtime.max_timeout"],
   ["kept of each stream of a command", "sandbox.resources.output_bytes"],
 ];
 

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Permission } from "@agentfense/protocol/common";
 import { NetworkMode, SyncMode } from "@agentfense/protocol/sandbox";
-import { Sandbox } from "agentfense";
+import { EmbeddedEngine, Sandbox } from "agentfense";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aTickOfFileTimes } from "../../support/eventually.ts";
 import { failureOf, Workshop, WRITE_ALL } from "./workshop.ts";
@@ -370,6 +370,28 @@ describe("the engine", () => {
     const sandboxId = await workshop.on(workshop.project());
     const { stdout } = await workshop.sandboxes.exec({ sandboxId, command: "head -c 9000000 /dev/zero | tr '\\0' x" });
     expect(stdout.length).toBe(9_000_000);
+  });
+
+  test("lets a command ask for any time unless a maximum was told, and then refuses more", async () => {
+    const directory = workshop.project({ a: "a" });
+    const options = { timeoutMs: 24 * 3_600_000 };
+    {
+      await using sandbox = await Sandbox.fromLocal(directory, { preset: "full-access" });
+      expect(await sandbox.run("echo yes", options)).toMatchObject({ stdout: "yes\n" });
+      await using session = await sandbox.session();
+      expect(await session.exec("echo yes", options)).toMatchObject({ stdout: "yes\n" });
+    }
+    await using engine = await EmbeddedEngine.open({ maxTimeoutMs: 90_000 });
+    await using sandbox = await Sandbox.fromLocal(directory, { engine, preset: "full-access" });
+    await using session = await sandbox.session();
+    const refused = {
+      name: "InvalidConfigurationError",
+      message: "timeout is at most 90 s",
+      hint: "the engine's maxTimeoutMs raises that",
+    };
+    await expect(sandbox.run("touch ran", { timeoutMs: 90_001 })).rejects.toMatchObject(refused);
+    await expect(session.exec("touch ran", { timeoutMs: 90_001 })).rejects.toMatchObject(refused);
+    expect(await sandbox.run("ls")).toMatchObject({ stdout: "a\n" });
   });
 
   test("keeps stored codebases beside directories", async () => {

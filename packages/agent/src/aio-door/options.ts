@@ -35,6 +35,8 @@ export interface AioDoorOptions {
   readonly browser?: AioBrowser | undefined;
   /** Answers `/mcp` and `/v1/mcp` for a sandbox; default: 501. Sessions of its own are to be kept apart by caller. */
   readonly mcp?: ((sandbox: Sandbox, request: Request, call: DoorCall) => Promise<Response>) | undefined;
+  /** The longest that a command may ask the server for; default: a day. */
+  readonly longestMs?: number | undefined;
   /** Default 32 MiB. */
   readonly maxBodyBytes?: number | undefined;
   /** Shells, and as many bash sessions, that a caller may have in a sandbox; default 10. */

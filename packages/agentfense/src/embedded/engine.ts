@@ -13,9 +13,9 @@ export interface EmbeddedEngineOptions {
   readonly stateDirectory?: string | undefined;
   /** Networks that a sandbox may ask for; default: all of them. A sandbox that asks for none has none. */
   readonly networks?: readonly ("none" | "private" | "host")[] | undefined;
-  /** Of a command that names none; default 30 s. */
+  /** Of a command that names none; default: no limit. */
   readonly defaultTimeoutMs?: number | undefined;
-  /** Default 10 min. */
+  /** A command that asks for more is refused; default: no limit. */
   readonly maxTimeoutMs?: number | undefined;
   /** Told what an operator would be: what could not be cleaned up, what failed inside. Default: nobody. */
   readonly log?: ((entry: EngineLogEntry) => void) | undefined;

@@ -4,7 +4,6 @@ import { CommandFailure, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
 import { PullProgress } from "../progress/pull.ts";
 import type { Interruption } from "./interruption.ts";
-import { LONGEST_TIMEOUT_MS } from "./quantities.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** Our own failures: as with `docker run` and `env`, a code that commands hardly ever end with. */
@@ -25,9 +24,6 @@ export async function inSandbox<Result>(
     await using isolation = await openIsolation({
       runtimes: [request.runtime],
       docker: { allowPull: request.allowPull },
-      // A person who waits can press Ctrl-C; a limit is for who asks for one.
-      defaultTimeoutMs: LONGEST_TIMEOUT_MS,
-      maxTimeoutMs: LONGEST_TIMEOUT_MS,
     });
     if (asksForLimits(request)) for (const sentence of isolation.degradations) warn(sentence);
     const workspace = { lowers: [request.directory], delta, rules: request.rules };

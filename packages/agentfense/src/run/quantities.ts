@@ -4,7 +4,7 @@ import { UsageError } from "../command.ts";
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, "": 1000, s: 1000, m: 60_000, h: 3_600_000 };
 
 /** What a timer can wait for: 24 days. */
-export const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** `30s`, `500ms`, `10m`, `1.5h`, or plain seconds. */
 export function parseDuration(text: string, option: string): number {

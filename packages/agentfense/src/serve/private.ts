@@ -63,11 +63,11 @@ export class PrivateHome implements AsyncDisposable {
 
   /**
    * The configuration of the server that lives here. Its only client is one program, so the limits that keep clients from one
-   * another are off unless somebody set them.
+   * another, and those of time, are off unless somebody set them.
    */
   configuration({ config, origins }: LoadedConfiguration): ServerConfig {
-    const unlessSet = <Value>(name: string, value: Value, set: Value): Value =>
-      origins[name] === "default" ? value : set;
+    const isSet = (name: string): boolean => origins[name] !== "default";
+    const unlessSet = <Value>(name: string, value: Value, set: Value): Value => (isSet(name) ? set : value);
     const { limits, sandbox, runtime } = config;
     return {
       ...config,
@@ -89,7 +89,12 @@ export class PrivateHome implements AsyncDisposable {
         max_per_user: unlessSet("sandbox.max_per_user", 0, sandbox.max_per_user),
         default_expiration: unlessSet("sandbox.default_expiration", 0, sandbox.default_expiration),
       },
-      runtime: { ...runtime, networks: unlessSet("runtime.networks", ["none", "private"], runtime.networks) },
+      runtime: {
+        ...runtime,
+        networks: unlessSet("runtime.networks", ["none", "private"], runtime.networks),
+        ...(isSet("runtime.max_timeout") ? {} : { max_timeout: 0 }),
+        ...(isSet("runtime.max_timeout") || isSet("runtime.default_timeout") ? {} : { default_timeout: 0 }),
+      },
     };
   }
 

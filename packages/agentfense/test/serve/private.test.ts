@@ -71,7 +71,8 @@ describe("serve --private", () => {
       sessions: limits.sessions_per_sandbox,
       calls: limits.concurrent_calls,
       networks: runtime.networks,
-    }).toEqual({ sandboxes: 3, sessions: 5, calls: 0, networks: ["none", "private"] });
+      times: [runtime.default_timeout, runtime.max_timeout],
+    }).toEqual({ sandboxes: 3, sessions: 5, calls: 0, networks: ["none", "private"], times: [0, 0] });
   });
 
   test("leaves no process, mount or directory when the program that started it is killed", async () => {

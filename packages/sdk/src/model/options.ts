@@ -80,7 +80,7 @@ export interface SandboxOptions extends RuleOptions {
 
 /** What a command is run with. */
 export interface CommandOptions extends CallOptions {
-  /** Default 60 s for `run`; otherwise the server's, usually 30 s. */
+  /** Default 60 s for `run`; otherwise the server's, usually 30 s; in this process none. More than a maximum is an error. */
   readonly timeoutMs?: number | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Absolute, or relative to the workspace; default /workspace. */

@@ -10,7 +10,7 @@ import { type LogLine, MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
-import { checkId, TIME_LIMITS, type TimeLimits } from "./sandbox/request.ts";
+import { checkId, type TimeLimits } from "./sandbox/request.ts";
 import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
 import { KernelWatch } from "./view/kernel-watch.ts";
 import { ViewThread } from "./view/thread.ts";
@@ -37,8 +37,8 @@ export interface IsolationOptions {
   readonly cgroupParent?: string;
   /** The most threads that serve file systems; default, and at most: one per CPU. */
   readonly engines?: number;
-  readonly defaultTimeoutMs?: number;
-  readonly maxTimeoutMs?: number;
+  /** Of commands; default: none. */
+  readonly timeLimits?: TimeLimits;
   /**
    * Default false. For whoever tells sandboxes of changes to their codebases: killed while doing so, it can need help to
    * die.
@@ -98,10 +98,7 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   const view = undo.use(new ViewThread());
 
   const parts = undo.move();
-  const timeLimits = {
-    defaultTimeoutMs: options.defaultTimeoutMs ?? TIME_LIMITS.defaultTimeoutMs,
-    maxTimeoutMs: options.maxTimeoutMs ?? TIME_LIMITS.maxTimeoutMs,
-  };
+  const { timeLimits = {} } = options;
   return new HostIsolation({ instance, backends, mounts, view, kernelWatch, timeLimits, parts });
 }
 

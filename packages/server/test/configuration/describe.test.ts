@@ -29,7 +29,7 @@ test("defaults are shown as a file would have them", async () => {
     name: "runtime.default_timeout",
     value: "30s",
     origin: "default",
-    description: "of a command that names none",
+    description: "of a command that names none; 0 is no limit",
     variable: "AGENTFENSE_RUNTIME_DEFAULT_TIMEOUT",
     default: "30s",
   });

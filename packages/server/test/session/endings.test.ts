@@ -203,12 +203,17 @@ describe("turns", () => {
     expect(await errorCode(session.session.exec({ command: ":" }, { signal: AbortSignal.abort() }))).toBe("CANCELLED");
   });
 
-  test("a longer timeout than allowed is cut, and waiting for a turn costs none", async () => {
+  test("a longer timeout than allowed is refused, and waiting for a turn costs none", async () => {
     await using session = await openSession({ path: "/bin/bash" }, { timeoutMs: 300 });
     const slow = session.session.exec({ command: "sleep 0.2" });
     const next = session.session.exec({ command: "sleep 0.2" });
     expect([(await slow).timedOut, (await next).timedOut]).toEqual([false, false]);
-    expect((await session.session.exec({ command: ":", timeoutMs: 1e12 })).timedOut).toBe(false);
+    await expect(session.session.exec({ command: ":", timeoutMs: 20_001 })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: "timeout is at most 20 s",
+      hint: "the test raises that",
+    });
+    expect((await session.session.exec({ command: ":", timeoutMs: 20_000 })).timedOut).toBe(false);
   });
 });
 

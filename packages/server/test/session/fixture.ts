@@ -57,8 +57,11 @@ export async function openSession(
     env: {},
     workdir: place,
     defaults: {
-      timeoutMs: options.timeoutMs ?? 10_000,
-      maxTimeoutMs: 20_000,
+      timeLimits: {
+        defaultTimeoutMs: options.timeoutMs ?? 10_000,
+        maxTimeoutMs: 20_000,
+        maxTimeoutSetting: "the test",
+      },
       outputBytes: options.outputBytes ?? 10 * 1024 * 1024,
     },
     onEvent: (event) => events.push(event),

@@ -46,7 +46,7 @@ describe("opening", () => {
     request: {},
     env: {},
     workdir: place,
-    defaults: { timeoutMs: 1_000, maxTimeoutMs: 2_000, outputBytes: 1_000 },
+    defaults: { timeLimits: {}, outputBytes: 1_000 },
   };
 
   test("a program that ends at once is an error with what it said", async () => {

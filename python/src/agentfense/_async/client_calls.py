@@ -15,9 +15,6 @@ from agentfense.exceptions import SandboxError
 T = TypeVar("T")
 Result = TypeVar("Result", covariant=True)
 
-# The longest that a server usually lets a command run.
-_LONGEST_COMMAND_SECONDS = 600.0
-
 
 class AsyncAttempt(Protocol[Result]):
     """One attempt of a call, in the seconds that are left for it."""
@@ -46,10 +43,10 @@ class AsyncCalls:
         await self._transport.close()
 
     def patience_for(self, timeout: Optional[float]) -> Optional[float]:
-        """How long to wait for the end of a command, which the server ends in time by itself."""
-        if self._request_timeout is None:
+        """How long to wait for the end of a command, which the server ends in time by itself; without one, for ever."""
+        if self._request_timeout is None or timeout is None:
             return None
-        return (_LONGEST_COMMAND_SECONDS if timeout is None else timeout) + self._request_timeout
+        return timeout + self._request_timeout
 
     async def unary(self, method: Method[Req, Res], request: Req) -> Res:
         """One message there, one back."""

@@ -38,7 +38,7 @@ class AsyncCommandMethods(AsyncClientPart):
             stdin: All of its input.
             env: Variables, besides those of the sandbox.
             workdir: Absolute, or relative to the workspace; default /workspace.
-            timeout: Seconds; default: the server's, usually 30.
+            timeout: Seconds; default: the server's, usually 30; a private one has none.
             check: Raise CommandExecutionError on a non-zero exit code, and CommandTimeoutError when the time was up.
         """
         request = exec_message(sandbox_id, command, stdin, env, workdir, timeout)

@@ -65,7 +65,7 @@ class AsyncSessionMethods(AsyncClientPart):
         Args:
             session_id: Where.
             command: A line for the shell.
-            timeout: Seconds; default: the server's, usually 30.
+            timeout: Seconds; default: the server's, usually 30; a private one has none.
             check: Raise CommandExecutionError on a non-zero exit code, and CommandTimeoutError when the time was up.
         """
         request = _session_exec_message(session_id, command, timeout)

@@ -70,7 +70,7 @@ class AsyncSession:
 
         Args:
             command: A line for the shell.
-            timeout: Seconds; default: the server's, usually 30.
+            timeout: Seconds; default: the server's, usually 30; a private one has none.
             check: Raise CommandExecutionError on a non-zero exit code, and CommandTimeoutError when the time was up.
             on_stdout: Sees output as it comes.
             on_stderr: Sees complaints as they come.

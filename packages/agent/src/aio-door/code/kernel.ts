@@ -41,7 +41,7 @@ export class Kernel {
   static async open(sandbox: Sandbox, workingDirectory: string): Promise<Kernel> {
     const env = { AIO_DRIVER: KERNEL_DRIVER, AIO_CLIENT: KERNEL_CLIENT };
     const session = await sandbox.session({ workdir: workingDirectory, env });
-    const { exitCode } = await session.exec(KERNEL_START, { timeoutMs: 30_000 });
+    const { exitCode } = await session.exec(KERNEL_START);
     if (exitCode === 0) return new Kernel(session, workingDirectory);
     await session.close();
     throw new Refusal("there is no Python in this sandbox that could be started");
@@ -61,7 +61,7 @@ export class Kernel {
     return this.#isOver;
   }
 
-  async run(code: string, { timeoutMs }: { readonly timeoutMs: number }): Promise<CellResult> {
+  async run(code: string, { timeoutMs }: { readonly timeoutMs: number | undefined }): Promise<CellResult> {
     if (this.#isBusy) throw new Refusal("the session still runs a cell", { status: 409 });
     this.#isBusy = true;
     try {

@@ -8,7 +8,8 @@ import { runOnce } from "./run.ts";
 
 const MAX_SECONDS = 300;
 const KERNEL_NAME = "python3";
-const seconds = z.number().gt(0).max(MAX_SECONDS).default(30);
+/** Absent: what the server gives a command that names no limit, usually 30 s too. */
+const seconds = z.number().gt(0).max(MAX_SECONDS).optional();
 const sessionId = z.string().min(1).max(128);
 const code = z.string().max(1024 * 1024);
 
@@ -131,18 +132,22 @@ async function stateless(
   call: AioCall,
   input: Pick<z.output<typeof codeInput>, "language" | "code" | "cwd" | "timeout">,
 ): Promise<object> {
-  return await runOnce(call, input, { cwd: input.cwd, timeoutMs: input.timeout * 1000 });
+  return await runOnce(call, input, { cwd: input.cwd, timeoutMs: inMs(input.timeout) });
+}
+
+function inMs(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 async function inKernel(
   call: AioCall,
   id: string,
   text: string,
-  { cwd, seconds: time }: { readonly cwd: string | undefined; readonly seconds: number },
+  { cwd, seconds: time }: { readonly cwd: string | undefined; readonly seconds: number | undefined },
 ): Promise<CellResult> {
   const kernel = await kernelFor(call, id, cwd);
   try {
-    return await kernel.run(text, { timeoutMs: time * 1000 });
+    return await kernel.run(text, { timeoutMs: inMs(time) });
   } finally {
     if (kernel.isOver) call.place.kernels.forget(id);
   }

@@ -18,7 +18,7 @@ const KEPT = 1024 * 1024;
 export async function runOnce(
   { sandbox, request }: AioCall,
   code: { readonly language: "python" | "javascript"; readonly code: string },
-  { cwd, timeoutMs }: { readonly cwd?: string | undefined; readonly timeoutMs: number },
+  { cwd, timeoutMs }: { readonly cwd?: string | undefined; readonly timeoutMs: number | undefined },
 ): Promise<CodeResult> {
   const plan = await runPlan(code.language, code.code);
   if (plan.kind !== "program")

@@ -5,7 +5,7 @@ import { refusalOf } from "../failures.ts";
 import { workingDirectory } from "../paths.ts";
 import { type AioCall, bare, post, type Route } from "../route.ts";
 import { BashSession } from "./bash-session.ts";
-import { LONGEST_MS, SECONDS } from "./limits.ts";
+import { hardTimeoutMs, SECONDS } from "./limits.ts";
 import type { RunningCommand } from "./running-command.ts";
 import { newsWithin, waitFor } from "./waiting.ts";
 
@@ -90,7 +90,7 @@ async function exec(call: AioCall, input: z.output<typeof execInput>): Promise<u
     command: input.command,
     directory: exec_dir === undefined ? undefined : workingDirectory(exec_dir),
     env,
-    timeoutMs: hard_timeout === undefined ? LONGEST_MS : hard_timeout * 1000,
+    timeoutMs: hardTimeoutMs(hard_timeout, call.options),
   });
   const timeMs = timeout === undefined ? {} : { timeMs: timeout * 1000 };
   if (!input.async_mode) await waitFor(running, { signal: request.signal, ...timeMs });

@@ -1,9 +1,14 @@
 import { z } from "zod";
+import type { AioDoorOptions } from "../options.ts";
 
-/** The server has a limit of its own, usually ten minutes, and cuts this to it. */
-export const LONGEST_MS = 24 * 3600 * 1000;
+const LONGEST_MS = 24 * 3600 * 1000;
 
 export const SECONDS = z
   .number()
   .min(0)
-  .transform((seconds) => Math.min(seconds, LONGEST_MS / 1000));
+  .max(LONGEST_MS / 1000);
+
+/** Clients of the AIO sandbox know no limit unless they give one: without one it is the longest that the server allows. */
+export function hardTimeoutMs(hardTimeout: number | undefined, { longestMs = LONGEST_MS }: AioDoorOptions): number {
+  return hardTimeout === undefined ? longestMs : hardTimeout * 1000;
+}

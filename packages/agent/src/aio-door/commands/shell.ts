@@ -4,7 +4,7 @@ import { eventStream, Refusal, Remark, type ServerEvent } from "../envelope.ts";
 import { refusalOf } from "../failures.ts";
 import { workingDirectory } from "../paths.ts";
 import { type AioCall, bare, post, type Route } from "../route.ts";
-import { LONGEST_MS, SECONDS } from "./limits.ts";
+import { hardTimeoutMs, SECONDS } from "./limits.ts";
 import type { RunningCommand } from "./running-command.ts";
 import { ShellSession } from "./shell-session.ts";
 import { newsWithin, waitFor } from "./waiting.ts";
@@ -112,7 +112,7 @@ async function exec(call: AioCall, input: z.output<typeof execInput>): Promise<u
   const session = await sessionFor(call, id);
   const running = await session.start(command, {
     directory: exec_dir === undefined ? undefined : workingDirectory(exec_dir),
-    timeoutMs: hard_timeout === undefined ? LONGEST_MS : hard_timeout * 1000,
+    timeoutMs: hardTimeoutMs(hard_timeout, call.options),
   });
   const { signal } = call.request;
   if (wantsEvents(call.request)) return eventStream(outputEvents(id, session, signal));
@@ -156,7 +156,7 @@ async function open(
 
 /** To a shell that waits, a line is a command; a command that runs can be interrupted, and that is all it takes. */
 async function write(
-  { place }: AioCall,
+  { place, options }: AioCall,
   { id, input, press_enter }: { readonly id: string; readonly input: string; readonly press_enter: boolean },
 ): Promise<unknown> {
   const session = place.shells.require(id);
@@ -166,7 +166,7 @@ async function write(
     if (!press_enter && line === input) {
       throw new Refusal("a line that is not finished cannot be kept", { hint: "send it with press_enter" });
     }
-    await session.start(line, { timeoutMs: LONGEST_MS });
+    await session.start(line, { timeoutMs: hardTimeoutMs(undefined, options) });
     return { status: "running" };
   }
   if (input === "\u0003" || input === "C-c") {

@@ -8,7 +8,6 @@ import { chosen, entriesBelow, exclusion, meaning, PATTERNS, type TreeEntry } fr
 
 // Searching in files. The pattern is the client's, so the sandbox's own grep looks for it, in the sandbox's own time.
 
-const SEARCH_MS = 30_000;
 /** More of a line is not told. */
 const LONGEST_LINE = 8192;
 const MOST_MATCHES = 10_000;
@@ -158,7 +157,6 @@ async function runGrep(
   const options = ["-nHsIZ", "-D", "skip", ...flags, "-B", `${before}`, "-A", `${after}`, "-e", pattern, "--"];
   const execution = sandbox.client.execStream(sandbox.id, ["sh", "-c", SEARCH, "search", syntax, ...options], {
     stdin: paths.join("\0"),
-    timeoutMs: SEARCH_MS,
     signal,
   });
   return await collect(execution, request.limit);

@@ -27,7 +27,8 @@ export function workingDirectory({ files }: MockSandbox, workdir: string): strin
   throw new Fault("WORKDIR_UNUSABLE", "the working directory does not exist in the sandbox, or is none");
 }
 
-/** Absent means the default; more than the maximum means the maximum. */
-export function effectiveTimeout(timeoutMs: number | undefined): number {
-  return Math.min(timeoutMs ?? TIME_LIMITS.defaultMs, TIME_LIMITS.largestMs);
+/** Absent means the default; more than the maximum is refused, as a server does. */
+export function effectiveTimeout(timeoutMs: number = TIME_LIMITS.defaultMs): number {
+  if (timeoutMs > TIME_LIMITS.largestMs) throw invalid(`timeout is at most ${TIME_LIMITS.largestMs / 1000} s`);
+  return timeoutMs;
 }

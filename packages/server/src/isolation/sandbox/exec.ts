@@ -10,7 +10,8 @@ import { CollectedOutput, endOf, firstOf, OUTPUT_IDLE_MS } from "./output.ts";
 export interface PlannedExec {
   readonly command: BoxCommand;
   readonly stdin: ExecRequest["stdin"];
-  readonly timeoutMs: number;
+  /** Absent: no limit. */
+  readonly timeoutMs: number | undefined;
   readonly outputBytes: number;
 }
 
@@ -40,7 +41,7 @@ export async function* executeStream(box: Box, plan: PlannedExec, signal?: Abort
 class RunningCommand implements AsyncDisposable {
   readonly process: BoxProcess;
   readonly #startedAtMs = performance.now();
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout | undefined;
   readonly #signal: AbortSignal | undefined;
   readonly #feeding: AbortController = new AbortController();
   #timedOut = false;
@@ -48,10 +49,12 @@ class RunningCommand implements AsyncDisposable {
   private constructor(process: BoxProcess, plan: PlannedExec, signal: AbortSignal | undefined) {
     this.process = process;
     this.#signal = signal;
-    this.#timer = setTimeout(() => {
+    const timeOut = (): void => {
       this.#timedOut = true;
       process.kill();
-    }, plan.timeoutMs).unref(); // see IsolationOptions.holdsProcess
+    };
+    this.#timer = plan.timeoutMs === undefined ? undefined : setTimeout(timeOut, plan.timeoutMs);
+    this.#timer?.unref(); // see IsolationOptions.holdsProcess
     signal?.addEventListener("abort", this.#onAbort);
     if (signal?.aborted) process.kill();
     if (process.stdin !== undefined) void feed(process.stdin, plan.stdin, this.#feeding.signal);

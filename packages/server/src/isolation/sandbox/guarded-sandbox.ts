@@ -137,7 +137,7 @@ export class GuardedSandbox implements Sandbox {
   async session(request: SessionRequest = {}, options: Cancellable = {}): Promise<Session> {
     this.#requireRunning();
     const { outputBytes = DEFAULT_OUTPUT_BYTES } = this.#spec.limits ?? {};
-    const { defaultTimeoutMs, maxTimeoutMs } = this.#parts.timeLimits;
+    const { timeLimits } = this.#parts;
     const signal = AbortSignal.any([this.#stopping.signal, ...(options.signal ? [options.signal] : [])]);
     const session: ShellSession = await this.#explain(
       ShellSession.open(
@@ -147,7 +147,7 @@ export class GuardedSandbox implements Sandbox {
           request,
           env: checkEnvironment(request.env),
           workdir: workingDirectory(request.workdir, this.#workspace),
-          defaults: { timeoutMs: defaultTimeoutMs, maxTimeoutMs, outputBytes },
+          defaults: { timeLimits, outputBytes },
           onEvent: (event) => this.#spec.onEvent?.(event),
           onClosed: () => this.#sessions.delete(session),
         },

@@ -5,11 +5,16 @@ import type { ExecRequest } from "./api.ts";
 // happen is that a string means something to bwrap, the engine or the kernel that it does not mean to its writer.
 
 export interface TimeLimits {
-  readonly defaultTimeoutMs: number;
-  readonly maxTimeoutMs: number;
+  /** Of a command that names none; absent: it has no limit. */
+  readonly defaultTimeoutMs?: number | undefined;
+  /** The longest that a command may ask for; absent: as long as it likes. */
+  readonly maxTimeoutMs?: number | undefined;
+  /** The words of whoever can raise the maximum: "runtime.max_timeout". */
+  readonly maxTimeoutSetting?: string | undefined;
 }
 
-export const TIME_LIMITS: TimeLimits = { defaultTimeoutMs: 30_000, maxTimeoutMs: 600_000 };
+/** A timer cannot run longer; who asks for more gets no timer at all. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** The kernel takes no single argument or variable longer than this (MAX_ARG_STRLEN, with its NUL). */
 const MAX_STRING_BYTES = 128 * 1024 - 1;
@@ -27,11 +32,16 @@ export function checkHostname(name: string): string {
   return name;
 }
 
-/** Absent and 0 mean the default; more than the maximum means the maximum. */
-export function effectiveTimeout(timeoutMs: number | undefined, limits: TimeLimits): number {
-  if (timeoutMs === undefined || timeoutMs === 0) return Math.min(limits.defaultTimeoutMs, limits.maxTimeoutMs);
-  if (Number.isNaN(timeoutMs) || timeoutMs < 0) throw invalid("a timeout is a positive number of milliseconds");
-  return Math.min(timeoutMs, limits.maxTimeoutMs);
+/** What a command is given; undefined: no limit. Asking for more than the maximum is an error, never less time than asked. */
+export function effectiveTimeout(timeoutMs: number | undefined, limits: TimeLimits): number | undefined {
+  const { defaultTimeoutMs, maxTimeoutMs = Number.POSITIVE_INFINITY, maxTimeoutSetting } = limits;
+  if (timeoutMs !== undefined && !(timeoutMs > 0)) throw invalid("a timeout is a positive number of milliseconds");
+  if (timeoutMs !== undefined && timeoutMs > maxTimeoutMs) {
+    const hint = maxTimeoutSetting === undefined ? {} : { hint: `${maxTimeoutSetting} raises that` };
+    throw new SandboxError("INVALID_ARGUMENT", `timeout is at most ${maxTimeoutMs / 1000} s`, hint);
+  }
+  const effective = timeoutMs ?? defaultTimeoutMs;
+  return effective !== undefined && effective <= LONGEST_TIMER_MS ? effective : undefined;
 }
 
 export function checkEnvironment(env: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {

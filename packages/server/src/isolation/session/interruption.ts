@@ -75,12 +75,13 @@ function pause(ms: number): Promise<void> {
 /** Waits for the end, the timeout or the caller's signal, whichever is first. */
 export async function untilInterrupted(
   ended: Promise<unknown>,
-  timeoutMs: number,
+  timeoutMs: number | undefined,
   signal: AbortSignal | undefined,
 ): Promise<"timeout" | "cancel" | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<"timeout" | "cancel" | undefined>();
   const abort = () => resolve("cancel");
-  const timer = setTimeout(() => resolve("timeout"), timeoutMs).unref(); // see IsolationOptions.holdsProcess
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => resolve("timeout"), timeoutMs);
+  timer?.unref(); // see IsolationOptions.holdsProcess
   ended.then(() => resolve(undefined), reject);
   if (signal?.aborted) abort();
   signal?.addEventListener("abort", abort);

@@ -1,10 +1,10 @@
 import { SandboxError } from "../backend/errors.ts";
 import type { SessionExecRequest } from "../sandbox/api.ts";
+import { effectiveTimeout, type TimeLimits } from "../sandbox/request.ts";
 
 /** Bounds of a session's commands. */
 export interface SessionDefaults {
-  readonly timeoutMs: number;
-  readonly maxTimeoutMs: number;
+  readonly timeLimits: TimeLimits;
   /** Kept of each stream of a command. */
   readonly outputBytes: number;
 }
@@ -15,16 +15,17 @@ const LONGEST_COMMAND_BYTES = 16 * 1024 * 1024;
 /** A command that can be run. */
 export interface CheckedRequest {
   readonly text: Buffer;
-  readonly timeoutMs: number;
+  /** Absent: no limit. */
+  readonly timeoutMs: number | undefined;
 }
 
 export function checkRequest(request: SessionExecRequest, defaults: SessionDefaults): CheckedRequest {
-  const { command, timeoutMs = defaults.timeoutMs } = request;
+  const { command, timeoutMs } = request;
   if (typeof command !== "string") throw invalid("the command must be a text");
   const text = Buffer.from(command);
   if (text.includes(0)) throw invalid("the command has a NUL byte in it");
   if (text.length > LONGEST_COMMAND_BYTES) throw invalid(`the command is longer than ${LONGEST_COMMAND_BYTES} bytes`);
-  return { text, timeoutMs: Math.min(checkDuration("timeoutMs", timeoutMs), defaults.maxTimeoutMs) };
+  return { text, timeoutMs: effectiveTimeout(timeoutMs, defaults.timeLimits) };
 }
 
 /** A timer cannot run longer. */

@@ -316,7 +316,7 @@ export class ShellSession implements Session {
     this.#idleTimer.unref();
   }
 
-  #report(outcome: ExecOutcome, timeoutMs: number): void {
+  #report(outcome: ExecOutcome, timeoutMs: number | undefined): void {
     const report = (limit: "memory" | "time" | "output", detail: string) =>
       this.#options.onEvent?.({ kind: "resource_limit_exceeded", limit, detail });
     if (outcome.timedOut) report("time", `a command of session ${this.id} ran longer than ${timeoutMs} ms`);

@@ -34,12 +34,12 @@ const CHECKS: readonly Check[] = [
       ? undefined
       : `runtime.fallback is ${runtime.fallback}, which runtime.types does not have`,
   ({ runtime }) =>
-    runtime.default_timeout > runtime.max_timeout
+    runtime.max_timeout !== 0 && runtime.default_timeout > runtime.max_timeout
       ? "runtime.default_timeout is more than runtime.max_timeout"
       : undefined,
   ({ runtime }) =>
-    runtime.default_timeout === 0 || runtime.max_timeout === 0
-      ? "runtime.default_timeout and runtime.max_timeout must be more than 0"
+    runtime.max_timeout !== 0 && runtime.default_timeout === 0
+      ? "runtime.default_timeout must be more than 0 where runtime.max_timeout is a limit"
       : undefined,
   ({ sandbox }) => (sandbox.cleanup_interval === 0 ? "sandbox.cleanup_interval must be more than 0" : undefined),
   ({ limits }) =>
