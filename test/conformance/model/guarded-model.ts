@@ -2,9 +2,11 @@ import { basename, dirname } from "node:path";
 import type { Level } from "@agentfense/permission";
 
 export type ModelEntry =
-  | { readonly type: "file"; content: string }
+  | { readonly type: "file"; content: string; readonly mode?: number }
   | { readonly type: "directory" }
-  | { readonly type: "symlink"; readonly target: string };
+  | { readonly type: "symlink"; readonly target: string }
+  /** Only to be seen or not: no call on one is predicted. */
+  | { readonly type: "fifo" };
 
 /** The call succeeds and changes the model; or it fails with one of these. */
 export type Prediction = { readonly ok: () => void } | { readonly errno: readonly string[] };
@@ -66,7 +68,7 @@ export class GuardedModel {
   }
 
   #shown(path: string, entry: ModelEntry): string {
-    if (entry.type === "directory") return "directory";
+    if (entry.type === "directory" || entry.type === "fifo") return entry.type;
     if (entry.type === "symlink") return `symlink to ${entry.target}`;
     return atLeast(this.level(path), "read") ? `file: ${entry.content}` : "file: EACCES";
   }

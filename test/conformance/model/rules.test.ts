@@ -1,14 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { Daemon } from "../../support/daemon-link.ts";
 import { rounds } from "../../support/rounds.ts";
-import type { Tree } from "../../support/tree.ts";
-import { link } from "../../support/tree.ts";
 import { openWorkspace } from "../../support/workspace.ts";
 import { type Caller, outcome, type SystemCallError, startCaller } from "../posix/caller.ts";
 import { GuardedModel, type ModelEntry, type Prediction, type Visible } from "./guarded-model.ts";
 import { Random } from "./random.ts";
 import { RULED_NAMES, randomRules } from "./random-rules.ts";
 import { referenceLevel } from "./reference-rules.ts";
+import { randomEntries, treeOf } from "./ruled-entries.ts";
 
 const OPERATIONS_PER_ROUND = 150;
 
@@ -215,35 +214,4 @@ async function walk(caller: Caller, root: string, below = ""): Promise<Visible> 
     }
   }
   return found;
-}
-
-/** A codebase over the names the rules speak of; each file says where it came from. */
-function randomEntries(random: Random): Map<string, ModelEntry> {
-  const entries = new Map<string, ModelEntry>();
-  const fill = (directory: string, depth: number) => {
-    for (const name of RULED_NAMES) {
-      const path = `${directory}/${name}`;
-      const kind = random.weighted({ none: 30, file: 40, directory: depth < 3 ? 30 : 0, symlink: 5 });
-      if (kind === "file") entries.set(path, { type: "file", content: `content of ${path}` });
-      if (kind === "symlink") entries.set(path, { type: "symlink", target: "nowhere" });
-      if (kind !== "directory") continue;
-      entries.set(path, { type: "directory" });
-      fill(path, depth + 1);
-    }
-  };
-  fill("", 1);
-  return entries;
-}
-
-function treeOf(entries: ReadonlyMap<string, ModelEntry>, below = "/"): Tree {
-  const start = below === "/" ? "/" : `${below}/`;
-  const names = [...entries.keys()].filter((path) => path.startsWith(start) && !path.slice(start.length).includes("/"));
-  return Object.fromEntries(
-    names.map((path) => {
-      const entry = entries.get(path);
-      const name = path.slice(start.length);
-      if (entry?.type === "file") return [name, entry.content];
-      return [name, entry?.type === "symlink" ? link(entry.target) : treeOf(entries, path)];
-    }),
-  );
 }

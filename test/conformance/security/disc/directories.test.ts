@@ -213,4 +213,30 @@ describeAttack("DISC: directories that hold hidden entries", (arena) => {
       ["fstatat", twin.at("/work/own")],
     ]);
   });
+
+  test("DISC-33 an own directory moves alike, whatever a change of rules has hidden in it", async () => {
+    const { probe } = arena;
+    const twins = await openTwinsOfOwn();
+    // Elsewhere the names that are hidden here would be shown.
+    const elsewhere = { pattern: "/work/open/**", permission: "write", priority: 200 } as const;
+    for (const twin of Object.values(twins)) await twin.updateRules([...RULES, elsewhere]);
+    const outcomes = await outcomesOfTwins(probe, twins, (twin) => [
+      ["renameat2", twin.at("/work/own"), twin.at("/work/moved")],
+      ["renameat2", twin.at("/work/moved/shown"), twin.at("/work/moved/again"), RENAME.NOREPLACE],
+      ["mkdirat", twin.at("/work/other")],
+      ["renameat2", twin.at("/work/moved"), twin.at("/work/other"), RENAME.EXCHANGE],
+      ["mkdirat", twin.at("/work/open")],
+      ["renameat2", twin.at("/work/other"), twin.at("/work/open/own")],
+      ["fstatat", twin.at("/work/open/own/.env")],
+      ["mkdirat", twin.at("/work/open/own/.env.d")],
+    ]);
+    expect(Object.values(outcomes)).toEqual([...Array(6).fill("OK"), "ENOENT", "OK"]);
+    // Nothing of it comes back, and nothing is lost to whoever owns the delta.
+    for (const twin of Object.values(twins)) {
+      await twin.remount([...RULES, elsewhere]);
+      expect(await probe.names(twin.at("/work/open/own"))).toEqual([".env.d", "again"]);
+      expect((await probe.call("scan", twin.mountPoint, [CANARY.hidden])).found).toEqual([]);
+    }
+    expect(twins.there.deltaPathsHolding(CANARY.hidden)).toHaveLength(2);
+  });
 });

@@ -15,7 +15,7 @@ export interface DeltaDirectory {
   readonly meaningless: readonly string[];
 }
 
-/** What a rmdir put aside because the rules hide it; see EntryChanges.removeDirectory. */
+/** What a rmdir or a rename put aside because the rules hide it; see EntryChanges. */
 export const KEPT_PREFIX = ".wh..wh.kept.";
 
 /** Reads a directory of the delta, or returns a negated errno. */

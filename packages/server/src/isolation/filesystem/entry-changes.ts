@@ -134,6 +134,18 @@ export class EntryChanges {
       : code;
   }
 
+  /** Gives an entry of the delta that the rules hide a name that is never shown; nobody can tell by its directory. Or an errno. */
+  putAside(writing: Writing, directory: Node, name: string): number {
+    const fd = this.#context.tree.descriptors.get(directory, DELTA);
+    if (fd < 0) return -fd;
+    const { stat } = this.#context.tree;
+    const known = syscalls.fstat(fd, stat);
+    if (known < 0) return -known;
+    const { atime, atimeNs, mtime, mtimeNs } = stat;
+    const code = syscalls.renameat2(fd, name, fd, `${KEPT_PREFIX}${writing.delta.temporaryName()}`);
+    return -(code < 0 ? code : syscalls.utimensat(fd, "", atime, atimeNs, mtime, mtimeNs));
+  }
+
   lift(place: Place): void {
     if (!place.coversLower) return;
     place.writing.delta.liftWhiteout(place.directory, place.name);

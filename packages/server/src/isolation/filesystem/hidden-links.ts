@@ -1,8 +1,12 @@
 import { LEVEL, type Policy, type Scope } from "@agentfense/permission";
+import { KEPT_PREFIX } from "./delta-directory.ts";
 import { DirentType, readDirectory } from "./directory-reader.ts";
 import { type Subdirectory, walkDirectories } from "./directory-walk.ts";
 import { textOf } from "./names.ts";
 import { isReserved } from "./whiteouts.ts";
+
+/** Instead of rules, for all that is below what was put aside: none of it is ever shown. */
+const PUT_ASIDE = "put aside";
 
 /**
  * How many hidden names each file of the delta has, by inode. A link count that included them would tell of them. The
@@ -12,14 +16,16 @@ import { isReserved } from "./whiteouts.ts";
 export function countHiddenLinks(tree: number, policy: Policy): Map<number, number> {
   const counts = new Map<number, number>();
   if (!policy.root.mayHideBelow) return counts;
-  walkDirectories(tree, policy.root, (directory, scope) => {
-    const subdirectories: Subdirectory<Scope>[] = [];
+  walkDirectories<Scope | typeof PUT_ASIDE>(tree, policy.root, (directory, scope) => {
+    const subdirectories: Subdirectory<Scope | typeof PUT_ASIDE>[] = [];
     readDirectory(directory, (name, type, inode) => {
-      if (isReserved(name)) return;
-      const child = scope.child(textOf(name));
+      const isKept = name.startsWith(KEPT_PREFIX);
+      if (isReserved(name) && !isKept) return;
+      const child = scope === PUT_ASIDE || isKept ? PUT_ASIDE : scope.child(textOf(name));
+      const isHidden = child === PUT_ASIDE || child.level === LEVEL.none;
       if (type === DirentType.DIRECTORY) {
-        if (child.level === LEVEL.none || child.mayHideBelow) subdirectories.push([name, child]);
-      } else if (child.level === LEVEL.none) counts.set(inode, (counts.get(inode) ?? 0) + 1);
+        if (isHidden || child.mayHideBelow) subdirectories.push([name, child]);
+      } else if (isHidden) counts.set(inode, (counts.get(inode) ?? 0) + 1);
     });
     return subdirectories;
   });

@@ -50,7 +50,7 @@ export class Renaming {
     if (exchange && replaced) moves.push([replaced, targetScope, sourceScope]);
     for (const [node, from, to] of moves) {
       const refused = node.isDirectory
-        ? this.#mayMoveTree(node, from, to)
+        ? this.#mayMoveTree(node, from, to, () => 0)
         : this.#entries.copyUp(writing, node, "rename", caller);
       if (refused !== 0) return refused;
     }
@@ -58,6 +58,15 @@ export class Renaming {
     if (from < 0) return this.#entries.failed(from, parent, name, "rename", caller);
     const to = writing.copyUp.directory(newParent);
     if (to < 0) return this.#entries.failed(to, newParent, newName, "rename", caller);
+    // Only now, when nothing that the sandbox could know of refuses the move any more.
+    for (const [node, before, after] of moves) {
+      const code = node.isDirectory
+        ? this.#mayMoveTree(node, before, after, (directory, hidden) =>
+            this.#entries.putAside(writing, directory, hidden),
+          )
+        : 0;
+      if (code !== 0) return code;
+    }
     if (exchange && replaced) return this.#exchange(source, parent, name, from, replaced, newParent, newName, to);
     return this.#move(writing, source, parent, name, from, replaced, newParent, newName, to);
   }
@@ -94,27 +103,44 @@ export class Renaming {
     return content === Content.VISIBLE ? Errno.ENOTEMPTY : 0;
   }
 
-  // Every entry that moves along must be the sandbox's to write, where it is and where it comes to.
-  #mayMoveTree(directory: Node, from: Scope, to: Scope): number {
+  /**
+   * Every entry that moves along must be the sandbox's to write, where it is and where it comes to. What is hidden has no say:
+   * the answer is the same without it. `expose` is told what is hidden here and would not be there, and may refuse.
+   */
+  #mayMoveTree(directory: Node, from: Scope, to: Scope, expose: (directory: Node, name: string) => number): number {
     if (from.uniform && to.uniform) return 0;
     const { tree } = this.#context;
-    const names: [string, number][] = [];
-    const code = tree.readNames(directory, (name, type) => names.push([name, type]));
+    const names: string[] = [];
+    const code = tree.readNames(directory, (name) => names.push(name));
     if (code < 0) return -code;
-    for (const [name] of names) {
+    for (const name of names) {
       const text = textOf(name);
       const childFrom = from.child(text);
       const childTo = to.child(text);
+      if (childFrom.level === LEVEL.none && !this.#isPassage(directory, name)) {
+        const isExposed = childTo.level > LEVEL.none || childTo.mayShowBelow;
+        const errno = isExposed ? expose(directory, name) : 0;
+        if (errno !== 0) return errno;
+        continue;
+      }
       if (childFrom.level < LEVEL.write) return Errno.EXDEV;
       if (childTo.level < LEVEL.write) return Errno.EACCES;
       if (childFrom.uniform && childTo.uniform) continue;
       if (tree.resolve(directory, name) !== 0 || tree.stat.type !== FileType.DIRECTORY) continue;
       const child = tree.bind(directory, name);
-      const errno = this.#mayMoveTree(child, childFrom, childTo);
+      const errno = this.#mayMoveTree(child, childFrom, childTo, expose);
       tree.release(child);
       if (errno !== 0) return errno;
     }
     return 0;
+  }
+
+  #isPassage(directory: Node, name: string): boolean {
+    const { tree } = this.#context;
+    const found = tree.visible(directory, name);
+    if (typeof found === "number") return false;
+    tree.release(found);
+    return true;
   }
 
   #move(
