@@ -76,7 +76,10 @@ describe("diff", () => {
     const of = (path: string): Message => diffs.find(({ change }) => (change as Message).path === path)!;
     expect(of("/a.txt")).toMatchObject({ binary: false, unified: expect.stringMatching(/^@@ (?:.*\n)+\+three$/m) });
     expect(of("/b.txt").unified).toMatch(/^-bbb$/m);
-    expect(of("/binary")).toMatchObject({ binary: true, unified: "" });
+    expect(of("/binary")).toMatchObject({
+      binary: true,
+      unified: expect.stringMatching(/^Binary files \/dev\/null and b\/binary differ$/m),
+    });
   });
 
   test("of some paths, with what is below them; over REST as events", async () => {

@@ -35,6 +35,7 @@ export {
   type CreateSessionOptions,
   type DestroyOptions,
   DiffListing,
+  type DiffOptions,
   type DirectoryUploadResult,
   type DownloadArchiveOptions,
   type Engine,

@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { cp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { keptDelta } from "./kept-delta.ts";
-import { agentfense } from "./run-cli.ts";
+import { agentfense, startMount } from "./run-cli.ts";
 
 describe("agentfense diff", () => {
   test("shows the changes of a kept delta with control characters escaped", async () => {
@@ -65,13 +65,24 @@ describe("agentfense diff", () => {
     expect(await agentfense(["diff", "--stat", "--delta", "kept"], surroundings)).toEqual(named);
   });
 
-  test("--raw is what git apply takes", async () => {
-    const { project, surroundings, work } = await keptDelta();
-    await work();
-    const { stdout } = await agentfense(["diff", "--raw", "--delta", "kept", "project"], surroundings);
-    execFileSync("git", ["apply", "-"], { cwd: project, input: stdout, stdio: "pipe" });
-    expect(await readFile(join(project, "README.md"), "utf8")).toBe("one\n2\n");
-    expect(await readFile(join(project, "src/main.c"), "utf8")).toBe("int main;\n\u001b[31mred\n");
+  test("--raw is a patch of which git makes the same tree, removed directories and binary files included", async () => {
+    const { cwd, project, surroundings, view, mount } = await keptDelta();
+    await cp(join(import.meta.dirname, "../../../examples/project"), join(project, "old"), { recursive: true });
+    await mount.end("SIGTERM");
+    const again = await startMount(["--preset", "full-access", "--delta", "kept", "project", "view"], surroundings);
+    await rm(join(view, "old"), { recursive: true });
+    await writeFile(join(view, "bytes"), Buffer.from([0, 1, 2, 255]));
+    await writeFile(join(view, "README.md"), "one\n2\n");
+    await again.end("SIGTERM");
+    const shown = await agentfense(["diff", "--stat", "--delta", "kept"], surroundings);
+    expect(shown.stdout).toContain("D  /old/src/events.js  ");
+    const { code, stdout, stderr } = await agentfense(["diff", "--raw", "--delta", "kept"], surroundings);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    await cp(project, join(cwd, "copy"), { recursive: true });
+    execFileSync("git", ["apply", "-"], { cwd: join(cwd, "copy"), input: stdout, stdio: "pipe" });
+    expect((await agentfense(["apply", "--delta", "kept"], surroundings)).code).toBe(0);
+    execFileSync("diff", ["-r", "--no-dereference", "copy", "project"], { cwd, stdio: "pipe" });
+    expect(await readdir(project)).toEqual([".env", "README.md", "bytes", "old.txt"]);
   });
 
   test("works while the mount is alive", async () => {

@@ -94,6 +94,7 @@ export type {
   CreateKeyRequest,
   CreateSandboxRequest,
   CreateSessionOptions,
+  DiffOptions,
   DownloadArchiveOptions,
   EventFilter,
   ExecOptions,

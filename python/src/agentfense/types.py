@@ -478,8 +478,9 @@ class FileDiff:
     """A change, line by line."""
 
     change: Change
-    #: Empty for a binary file or one that is too large.
+    #: Of a binary file or one that is too large only that it differs, unless a patch was asked for.
     unified: str
+    #: The content is not shown as lines.
     binary: bool
 
 

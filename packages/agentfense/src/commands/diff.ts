@@ -1,10 +1,10 @@
 import { once } from "node:events";
-import { diffChanges, encodeText, type FileDiff } from "@agentfense/server/isolation";
+import { deflatePiece, diffChanges, encodeText, type FileDiff, literals } from "@agentfense/server/isolation";
 import { paintDiff, paintMark } from "../changes/colours.ts";
 import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
 import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
-import { print } from "../output.ts";
+import { print, warn } from "../output.ts";
 import { type Paint, paintFor } from "../terminal.ts";
 
 const HELP = `Usage: agentfense diff --delta DELTA [OPTIONS] [DIR [PATH…]]
@@ -15,7 +15,7 @@ unified diff; with PATHs (/src/main.ts or src/main.ts), only there and below. Co
   --delta DELTA     the directory given to run or mount as --delta
   --stat            one line a change instead, with counts of lines; ! marks what the host may run or trust unasked
   --json            one array of { kind, path, type, size, linesAdded, linesRemoved, sensitive, … } instead
-  --raw             the diff byte for byte, for git apply; not to a terminal
+  --raw             a patch, as git diff --binary has it, for git apply; not to a terminal
   -h, --help        this text
 `;
 
@@ -34,25 +34,41 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   if (forms.length > 1) throw new UsageError(`give one of --${forms.join(", --")}`);
   if (values.raw && process.stdout.isTTY) throw new UsageError("--raw goes to a file or a pipe, not to a terminal");
   const [given, ...paths] = positionals;
-  const { delta, directory } = await requirePlaces(values.delta, given);
-  const changes = diffChanges({ delta, lowers: [directory], ...(paths.length > 0 && { paths }) });
-  await FORMS[forms[0] ?? "text"](changes).catch(explainRefusal);
+  const { delta, directory, record } = await requirePlaces(values.delta, given);
+  const places = { delta, lowers: [directory] };
+  const patch = values.raw === true;
+  const spec = { ...places, rules: record?.rules, tellsAll: true, patch, ...(paths.length > 0 && { paths }) };
+  await FORMS[forms[0] ?? "text"](diffChanges(spec), places).catch(explainRefusal);
   return 0;
 }
 
-type Form = (changes: AsyncIterable<FileDiff>) => Promise<void>;
+interface Layers {
+  readonly delta: string;
+  readonly lowers: readonly string[];
+}
+
+type Form = (changes: AsyncIterable<FileDiff>, layers: Layers) => Promise<void>;
 
 const FORMS: Readonly<Record<"text" | "stat" | "json" | "raw", Form>> = {
   async text(changes) {
     const paint = paintFor(process.stdout, process.env);
     for await (const { text } of changes) await print(paintDiff(text, paint));
   },
-  async raw(changes) {
-    for await (const { text } of changes) await printBytes(encodeText(text));
+  async raw(changes, layers) {
+    let left = 0;
+    for await (const { text, content, type, kind } of changes) {
+      await printBytes(encodeText(text));
+      if (text === "" && (type !== "directory" || kind === "modified")) left += 1;
+      if (content === undefined) continue;
+      const pieces = literals(content, (file, offset) => deflatePiece(layers, { file, offset }));
+      for await (const piece of pieces) await print(piece);
+    }
+    if (left > 0)
+      warn(`${counted(left, "change")} that git has no words for, or refuses, not in the patch; diff --stat lists all`);
   },
   async json(changes) {
-    const rows: Omit<FileDiff, "text">[] = [];
-    for await (const { text: _, ...row } of changes) rows.push(row);
+    const rows: Omit<FileDiff, "text" | "content">[] = [];
+    for await (const { text: _, content: __, ...row } of changes) rows.push(row);
     await print(`${JSON.stringify(rows, undefined, 2)}\n`);
   },
   async stat(changes) {

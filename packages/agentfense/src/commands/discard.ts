@@ -1,5 +1,11 @@
 import { stat } from "node:fs/promises";
-import { type Change, type DiscardReport, discardChanges, listChanges } from "@agentfense/server/isolation";
+import {
+  type Change,
+  type DiscardReport,
+  discardChanges,
+  type ListSpec,
+  listChanges,
+} from "@agentfense/server/isolation";
 import { paintMark } from "../changes/colours.ts";
 import { readDeltaRecord } from "../changes/delta-record.ts";
 import { explainRefusal, requireDelta } from "../changes/kept-delta.ts";
@@ -29,7 +35,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const delta = await requireDelta(values.delta);
   const selected = values.all ? {} : { paths };
   // Told before they go: afterwards nobody can look.
-  const changes = await Array.fromAsync(listChanges({ delta, lowers: await codebaseOf(delta), ...selected })).catch(
+  const changes = await Array.fromAsync(listChanges({ delta, ...(await codebaseOf(delta)), ...selected })).catch(
     explainRefusal,
   );
   const { failed } = await discardChanges({ delta, ...selected }).catch(explainRefusal);
@@ -40,13 +46,13 @@ async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 /** Empty when the delta does not tell, or its codebase is gone: then all that it holds counts as added. */
-async function codebaseOf(delta: string): Promise<string[]> {
+async function codebaseOf(delta: string): Promise<Pick<ListSpec, "lowers" | "rules" | "tellsAll">> {
   const record = await readDeltaRecord(delta);
-  if (record === undefined) return [];
+  if (record === undefined) return { lowers: [] };
   const isThere = await stat(record.directory)
     .then((entry) => entry.isDirectory())
     .catch(() => false);
-  return isThere ? [record.directory] : [];
+  return { lowers: isThere ? [record.directory] : [], rules: record.rules, tellsAll: true };
 }
 
 async function report(discarded: readonly Change[], failed: DiscardReport["failed"]): Promise<void> {

@@ -12,7 +12,7 @@ const HELP = `Usage: agentfense sandbox diff [OPTIONS] SANDBOX [PATH…]
 What the sandbox changed and has not written to its codebase, as a unified diff; with PATHs, only there and below. Control
 characters in names and content are escaped. With --json, one object a line.
 
-  --raw             the diff as it is, for git apply; not to a terminal
+  --raw             a patch, as git diff --binary has it, for git apply; not to a terminal
 `;
 
 export const sandboxDiff = remoteCommand({
@@ -24,13 +24,15 @@ export const sandboxDiff = remoteCommand({
   async run({ server, values, given: [sandboxId], more, json }) {
     if (values.raw && process.stdout.isTTY) throw new UsageError("--raw goes to a file or a pipe, not to a terminal");
     const paint = paintFor(process.stdout, process.env);
-    for await (const diff of server.sandboxes.diffChanges({ sandboxId, paths: [...more] })) {
+    for await (const diff of server.sandboxes.diffChanges({
+      sandboxId,
+      paths: [...more],
+      patch: values.raw === true,
+    })) {
       if (json) await printJsonLine(jsonOf(FileDiffSchema, diff));
       else if (values.raw) await print(diff.unified);
       else if (diff.unified !== "") await print(paintDiff(diff.unified, paint));
-      else if (diff.change !== undefined) {
-        await print(`${changeLine(diff.change)}  (${diff.binary ? "binary" : "not shown"})\n`);
-      }
+      else if (diff.change !== undefined) await print(`${changeLine(diff.change)}\n`);
     }
     return 0;
   },

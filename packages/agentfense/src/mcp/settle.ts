@@ -37,7 +37,7 @@ export async function settle(
 
 async function writePatch(sandbox: Sandbox, file: string): Promise<void> {
   try {
-    await pipeline(Readable.from(patchLines(sandbox)), createWriteStream(file));
+    await pipeline(Readable.from(patchTexts(sandbox)), createWriteStream(file));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined || error instanceof TypeError) throw error;
@@ -46,11 +46,8 @@ async function writePatch(sandbox: Sandbox, file: string): Promise<void> {
   warn(`the diff is in ${printable(file)}`);
 }
 
-async function* patchLines(sandbox: Sandbox): AsyncGenerator<string, void, undefined> {
-  for await (const { change, unified, binary } of sandbox.diff()) {
-    if (unified !== "") yield unified.endsWith("\n") ? unified : `${unified}\n`;
-    else if (binary) yield `Binary file ${change.path} ${change.kind}\n`;
-  }
+async function* patchTexts(sandbox: Sandbox): AsyncGenerator<string, void, undefined> {
+  for await (const { unified } of sandbox.diff({ patch: true })) yield unified;
 }
 
 function reportApplied(directory: string, outcomes: readonly ApplyOutcome[]): void {

@@ -49,7 +49,7 @@ async function settle(
   const changes: Change[] = [];
   using listing = new Progress(process.stderr, "looking for changes");
   try {
-    for await (const change of listChanges({ delta, lowers: [lower] })) {
+    for await (const change of listChanges({ delta, lowers: [lower], rules, tellsAll: true })) {
       signal.throwIfAborted();
       changes.push(change);
       listing.count(changes.length, undefined, "found");

@@ -29,6 +29,11 @@ export class CallStream<T> implements AsyncGenerator<T, void, undefined> {
     return new CallStream(converted(this, convert, options, this.#left.signal), this.#left);
   }
 
+  /** The same stream with items that belong together converted as one: those that go on, and the one behind them. */
+  gather<U>(goesOn: (item: T) => boolean, convert: (items: readonly [T, ...T[]]) => U): CallStream<U> {
+    return new CallStream(gathered(this, goesOn, convert), this.#left);
+  }
+
   next(): Promise<IteratorResult<T, void>> {
     return this.#items.next();
   }
@@ -49,6 +54,21 @@ export class CallStream<T> implements AsyncGenerator<T, void, undefined> {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.return();
+  }
+}
+
+async function* gathered<T, U>(
+  items: CallStream<T>,
+  goesOn: (item: T) => boolean,
+  convert: (items: readonly [T, ...T[]]) => U,
+): AsyncGenerator<U, void, undefined> {
+  let together: T[] = [];
+  for await (const item of items) {
+    together.push(item);
+    if (goesOn(item)) continue;
+    const whole = together as [T, ...T[]];
+    together = [];
+    yield convert(whole);
   }
 }
 

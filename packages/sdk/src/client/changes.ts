@@ -2,7 +2,7 @@ import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
 import type { PageOptions } from "../model/options.ts";
 import type { ApplyResult, Change, FileDiff } from "../model/records.ts";
-import type { ApplyOptions, PathsOptions } from "../model/requests.ts";
+import type { ApplyOptions, DiffOptions, PathsOptions } from "../model/requests.ts";
 import { CallStream } from "./call-stream.ts";
 import { applyResultOf, changeOf, fileDiffOf } from "./messages/changes.ts";
 import { pageSizeOf } from "./messages/numbers.ts";
@@ -37,11 +37,11 @@ export class ChangeCalls {
     });
   }
 
-  diff(sandboxId: string, { paths, signal }: PathsOptions = {}): CallStream<FileDiff> {
+  diff(sandboxId: string, { paths, patch = false, signal }: DiffOptions = {}): CallStream<FileDiff> {
     if (paths?.length === 0) return CallStream.empty();
     return this.#rpc
-      .serverStream(method.diffChanges, { sandboxId, paths: wirePaths(paths) }, { signal })
-      .map(fileDiffOf);
+      .serverStream(method.diffChanges, { sandboxId, paths: wirePaths(paths), patch }, { signal })
+      .gather(({ more }) => more, fileDiffOf);
   }
 
   async apply(sandboxId: string, { paths, dryRun = false, signal }: ApplyOptions = {}): Promise<ApplyResult> {

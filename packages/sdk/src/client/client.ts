@@ -40,6 +40,7 @@ import type {
   CreateKeyRequest,
   CreateSandboxRequest,
   CreateSessionOptions,
+  DiffOptions,
   DownloadArchiveOptions,
   ExecOptions,
   InteractiveOptions,
@@ -347,7 +348,7 @@ export class SandboxClient implements AsyncDisposable {
   }
 
   /** The same as unified diffs. */
-  diffChanges(sandboxId: string, options?: PathsOptions): AsyncGenerator<FileDiff, void, undefined> {
+  diffChanges(sandboxId: string, options?: DiffOptions): AsyncGenerator<FileDiff, void, undefined> {
     return this.#changes.diff(sandboxId, options);
   }
 

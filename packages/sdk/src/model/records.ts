@@ -158,8 +158,9 @@ export interface Change {
 
 export interface FileDiff {
   readonly change: Change;
-  /** Empty for a binary file or one that is too large. */
+  /** Of a binary file or one that is too large only that it differs, unless a patch was asked for. */
   readonly unified: string;
+  /** The content is not shown as lines. */
   readonly binary: boolean;
 }
 

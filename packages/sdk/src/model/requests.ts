@@ -120,6 +120,14 @@ export interface PathsOptions extends CallOptions {
   readonly paths?: readonly string[] | undefined;
 }
 
+export interface DiffOptions extends PathsOptions {
+  /**
+   * A patch for `git apply`, as `git diff --binary` prints it: binary and large files in full. Default: for people, where of
+   * these only is said that they differ.
+   */
+  readonly patch?: boolean | undefined;
+}
+
 export interface ApplyOptions extends PathsOptions {
   /** Tells what would happen, and does nothing. */
   readonly dryRun?: boolean | undefined;

@@ -14,6 +14,7 @@ import type { ApplyResult, AuditEvent, Change, RunResult, SandboxInfo, SandboxSt
 import type {
   ApplyOptions,
   CreateSessionOptions,
+  DiffOptions,
   ListSandboxesOptions,
   OpenTerminalOptions,
   PathsOptions,
@@ -161,8 +162,8 @@ export class Sandbox implements AsyncDisposable {
     return this.client.listChanges(this.id, options);
   }
 
-  /** The same as unified diffs. */
-  diff(options: PathsOptions = {}): DiffListing {
+  /** The same as unified diffs; with `patch`, complete enough for `git apply`. */
+  diff(options: DiffOptions = {}): DiffListing {
     return new DiffListing(() => this.client.diffChanges(this.id, options));
   }
 

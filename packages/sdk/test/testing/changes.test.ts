@@ -54,7 +54,7 @@ test("diffs are unified, in the form that git takes", async () => {
   const diffs = await diffsOf(mock);
   expect(diffs.map(({ unified }) => unified)).toEqual([
     "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -2,9 +2,9 @@\n 2\n 3\n 4\n-5\n 6\n 7\n 8\n 9\n 10\n+eleven\n",
-    "",
+    "diff --git a/binary b/binary\nBinary files a/binary and b/binary differ\n",
     "diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n",
     "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,4 @@\n+1\n+2\n+3\n+4\n",
   ]);

@@ -2,6 +2,7 @@ export type { BackendName, CreateOptions, NetworkMode, TerminalSize } from "./ba
 export { SandboxError, type SandboxErrorCode } from "./backend/errors.ts";
 export type { ResourceLimits, ResourceUsage } from "./backend/limits.ts";
 export { type ApplySpec, applyChanges } from "./changes/apply.ts";
+export { deflatePiece, literals, type PatchContent, type PatchFile } from "./changes/binary-patch.ts";
 export {
   type CollectedChange,
   type Collection,

@@ -384,6 +384,29 @@ describe("applyChanges", () => {
     ]);
   });
 
+  test("with paths: entries of a directory that was deleted, or is a file now, go one by one", async () => {
+    const place = arrange({ gone: { a: "1", sub: { b: "1", c: "1" } }, now: { d: "1", e: "1" } });
+    await place.inMount((at) => {
+      rmSync(at("/gone"), { recursive: true });
+      rmSync(at("/now"), { recursive: true });
+      writeFileSync(at("/now"), "a file");
+    });
+    expect(outcomes(await place.apply({ paths: ["/gone/sub/b", "/now/e"] }))).toEqual([
+      "applied deleted /gone/sub/b",
+      "applied deleted /now/e",
+    ]);
+    expect(Object.keys(shape(place.lower))).toEqual([
+      "/gone/",
+      "/gone/a",
+      "/gone/sub/",
+      "/gone/sub/c",
+      "/now/",
+      "/now/d",
+    ]);
+    await place.apply();
+    expect(shape(place.lower)).toEqual({ "/now": "644 a file" });
+  });
+
   test("with paths: those and what is below, also out of a directory that was deleted and made anew", async () => {
     const place = arrange({ src: { a: "1", b: "1", sub: { c: "1", d: "1" } }, other: "1" });
     let seen = {};

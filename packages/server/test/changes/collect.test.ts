@@ -254,7 +254,7 @@ test("a file that moved is one change", async () => {
   renameSync(join(mount.mountPoint, "old"), join(mount.mountPoint, "new"));
   rmSync(join(mount.mountPoint, "other"));
   expect(await list(place, { renames: true })).toEqual([
-    { kind: "renamed", path: "/new", oldPath: "/old", type: "file", size: 21 },
+    { kind: "renamed", path: "/new", oldPath: "/old", modes: [0o644, 0o644], type: "file", size: 21 },
     { kind: "deleted", path: "/other", type: "file", size: 20 },
   ]);
   expect((await list(place)).map(({ kind, path }) => `${kind} ${path}`)).toEqual([
@@ -275,7 +275,7 @@ test("lists and diffs show nothing that the rules hide or only let be looked at"
     { secrets: { token: "1", public: "1" }, view: { v: "1" }, gone: { x: "1" } },
     { tree: { secrets: { token: "2", public: "2", ".wh.more": "" }, view: { v: "2" }, a: "1", ".wh.gone": "" } },
   );
-  const shown = ["/a", "/gone", "/secrets/public"];
+  const shown = ["/a", "/gone", "/gone/x", "/secrets/public"];
   expect((await list(place, { rules })).map(({ path }) => path)).toEqual(shown);
   const spec = { delta: place.delta, lowers: [place.lower], rules };
   expect((await Array.fromAsync(diffChanges(spec))).map(({ path }) => path)).toEqual(shown);

@@ -71,14 +71,21 @@ describe("diffChanges", () => {
     expect(diffs[3]!.text).toContain("Files a/sparse and b/sparse differ: too large to show\n");
   });
 
-  test("a deleted directory is one line, for it may hold what the sandbox never saw", async () => {
+  test("every file of a deleted directory is shown, but nothing that the sandbox never saw", async () => {
     const rules = [
       { pattern: "**/*", permission: "write" },
       { pattern: "**/.env", permission: "none", priority: 100 },
     ] as const;
     const place = arrange({ old: { ".env": "TOKEN=1", a: "1", b: "2" } }, { rules });
     await place.inMount((at) => rmSync(at("/old"), { recursive: true }));
-    expect((await diffOf(place)).map(({ text }) => text)).toEqual(["Directory a/old deleted\n"]);
+    const removed = (name: string, line: string) =>
+      `diff --git a/old/${name} b/old/${name}\ndeleted file mode 100644\n--- a/old/${name}\n+++ /dev/null\n@@ -1 +0,0 @@\n-${line}\n\\ No newline at end of file\n`;
+    const shown = ["Directory a/old deleted\n", removed("a", "1"), removed("b", "2")];
+    const { delta, lower } = place;
+    for (const tellsAll of [true, false]) {
+      const diffs = await Array.fromAsync(diffChanges({ delta, lowers: [lower], rules, tellsAll }));
+      expect(diffs.map(({ text }) => text)).toEqual(shown);
+    }
   });
 
   test("marks what the host may run unasked, and links that lead out", async () => {
@@ -150,7 +157,10 @@ describe("diffChanges", () => {
     expect(text).not.toContain(secret);
     expect(text).toBe(
       "diff --git a/link b/link\nnew file mode 120000\n--- /dev/null\n+++ b/link\n@@ -0,0 +1 @@\n+../secret\n\\ No newline at end of file\n" +
-        "Special file b/pipe added, mode 644\nDirectory a/sub modified: now a symlink\n",
+        "Special file b/pipe added, mode 644\n" +
+        `diff --git a/sub b/sub\nnew file mode 120000\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+${place.root}\n\\ No newline at end of file\n` +
+        "Directory a/sub modified: now a symlink\n" +
+        "diff --git a/sub/x b/sub/x\ndeleted file mode 100644\n--- a/sub/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n",
     );
   });
 
@@ -199,8 +209,8 @@ describe("diffChanges", () => {
     );
     expect((await diffOf(place)).map(({ text }) => text)).toEqual([
       "Directory b/d modified: mode 755 is now 700\n",
-      "File a/f modified: now a directory\n",
-      "File a/g modified: now a special file\n",
+      "diff --git a/f b/f\ndeleted file mode 100644\nFile a/f modified: now a directory\n",
+      "diff --git a/g b/g\ndeleted file mode 100644\nFile a/g modified: now a special file\n",
       "diff --git a/n b/n\nnew file mode 100600\n",
     ]);
   });

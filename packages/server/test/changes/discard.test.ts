@@ -69,6 +69,24 @@ describe("discardChanges", () => {
     expect(readFileSync(join(place.delta, "tree/a"), "utf8")).toBe("2");
   });
 
+  test("part of a directory that was deleted, or is a file now, goes only with it", async () => {
+    const place = arrange({ gone: { a: "1" }, now: { b: "1" } });
+    await place.inMount((at) => {
+      rmSync(at("/gone"), { recursive: true });
+      rmSync(at("/now"), { recursive: true });
+      writeFileSync(at("/now"), "a file");
+    });
+    for (const [path, whole] of [
+      ["gone/a", "/gone"],
+      ["now/b", "/now"],
+    ] as const) {
+      await expect(discardChanges({ delta: place.delta, paths: [path] })).rejects.toMatchObject({
+        code: "PART_OF_REPLACED_DIRECTORY",
+        message: `${path} is part of ${whole}, which was deleted or replaced; discard ${whole} as a whole`,
+      });
+    }
+  });
+
   test("part of a directory that was deleted and made anew goes only with it", async () => {
     const place = arrange({ src: { a: "1", b: "1" } });
     await place.inMount((at) => {
@@ -78,7 +96,7 @@ describe("discardChanges", () => {
     });
     await expect(discardChanges({ delta: place.delta, paths: ["src/a"] })).rejects.toMatchObject({
       code: "PART_OF_REPLACED_DIRECTORY",
-      message: "src/a is part of /src, which was deleted and made anew; discard /src as a whole",
+      message: "src/a is part of /src, which was deleted or replaced; discard /src as a whole",
     });
     await discardChanges({ delta: place.delta, paths: ["src"] });
     await place.inMount((at) => expect(readdirSync(at("/src"))).toEqual(["a", "b"]));
@@ -98,7 +116,7 @@ describe("discardChanges", () => {
     await place.inMount(() => {});
     symlinkSync(outside, join(place.delta, "tree/link"));
     await expect(discardChanges({ delta: place.delta, paths: ["link/file"] })).rejects.toMatchObject({
-      code: "NO_CHANGE",
+      code: "PART_OF_REPLACED_DIRECTORY",
     });
     await discardChanges({ delta: place.delta, paths: ["link"] });
     expect(existsSync(join(place.delta, "tree/link"))).toBe(false);

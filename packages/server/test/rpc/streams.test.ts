@@ -42,7 +42,7 @@ describe("a caller that goes away", () => {
     SessionExecStream: (waits) => ({
       sandboxes: { sessionExecStream: (_caller, _id, { signal }) => never(waits(signal)) },
     }),
-    DiffChanges: (waits) => ({ sandboxes: { diff: (_caller, _id, _paths, signal) => never(waits(signal)) } }),
+    DiffChanges: (waits) => ({ sandboxes: { diff: (_caller, _id, { signal }) => never(waits(signal)) } }),
     WatchEvents: (waits) => ({ audit: { watch: (_caller, { signal }) => never(waits(signal)) } }),
     OpenTerminal: (waits) => ({ sandboxes: { openTerminal: (_caller, _id, { signal }) => waits(signal) } }),
   };
@@ -395,14 +395,23 @@ describe("a command that is talked to", () => {
   });
 });
 
-test("a diff that no message can hold is left empty", async () => {
+test("a diff that no message can hold comes in several", async () => {
   const change = { kind: "modified", path: "/a", oldPath: "", type: "file", size: 1 } as const;
   const { transport } = bench(
-    { sandboxes: { diff: () => streamOf([{ change, unified: "+".repeat(100_000), binary: false }]) } },
+    {
+      sandboxes: {
+        diff: () => streamOf([{ change, unified: `+${"\u{1f333}".repeat(50_000)}`, binary: false, more: false }]),
+      },
+    },
     { maxMessageBytes: 64 * 1024 },
   );
-  const [diff] = await call(transport, "DiffChanges", [{ sandboxId }]);
-  expect(diff).toMatchObject({ unified: "", binary: false, change: { path: "/a" } });
+  const diffs = (await call(transport, "DiffChanges", [{ sandboxId }])) as unknown as {
+    unified: string;
+    more: boolean;
+  }[];
+  expect(diffs.map(({ unified }) => unified).join("")).toBe(`+${"\u{1f333}".repeat(50_000)}`);
+  expect(diffs.map(({ more }) => more)).toEqual([...diffs.slice(1).map(() => true), false]);
+  expect(diffs.length).toBeGreaterThan(1);
 });
 
 test.each([

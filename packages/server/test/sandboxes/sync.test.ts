@@ -1,6 +1,8 @@
-import { statSync } from "node:fs";
-import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { ALICE, Place, type PlaceOptions, refusal, sandboxRequest } from "./place.ts";
 
@@ -256,12 +258,43 @@ describe("a sandbox that does not sync by itself", () => {
       pageToken = page.nextPageToken;
     }
     expect(paged).toEqual(list.map(({ path }) => path));
-    const diffs = await Array.fromAsync(place.sandboxes.diff(ALICE, id, ["/a.txt"]));
+    const diffs = await Array.fromAsync(place.sandboxes.diff(ALICE, id, { paths: ["/a.txt"], patch: false }));
     expect(diffs).toMatchObject([{ change: { path: "/a.txt" }, binary: false }]);
     expect(diffs[0]?.unified).toContain("+two");
-    expect((await Array.fromAsync(place.sandboxes.diff(ALICE, id, []))).map(({ change }) => change.path)).toEqual(
-      list.map(({ path }) => path),
-    );
+    expect(
+      (await Array.fromAsync(place.sandboxes.diff(ALICE, id, { paths: [], patch: false }))).map(
+        ({ change }) => change.path,
+      ),
+    ).toEqual(list.map(({ path }) => path));
+  });
+
+  test("a patch comes in pieces where it is long, and git makes the same of the codebase", async () => {
+    await using place = await open();
+    const files = { "a.txt": "a\n", "moved.txt": "moves\n", "old/b.txt": "b\n", "old/deep/c.txt": "c\n" };
+    await place.upload(files);
+    const id = await place.running({ sync: "manual" });
+    await place.run(id, "rm -r old; mv moved.txt to.txt; head -c 2500000 /dev/urandom > large; echo two >> a.txt");
+    const pieces = await Array.fromAsync(place.sandboxes.diff(ALICE, id, { paths: [], patch: true }));
+    expect(Math.max(...pieces.map(({ unified }) => unified.length))).toBeLessThan(2 << 20);
+    expect(pieces.filter(({ more }) => !more).map(({ change }) => `${change.kind} ${change.path}`)).toEqual([
+      "modified /a.txt",
+      "added /large",
+      "deleted /old",
+      "deleted /old/b.txt",
+      "deleted /old/deep",
+      "deleted /old/deep/c.txt",
+      "renamed /to.txt",
+    ]);
+    const copy = mkdtempSync(join(tmpdir(), "agentfense-patch-"));
+    onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(dirname(join(copy, name)), { recursive: true });
+      writeFileSync(join(copy, name), content);
+    }
+    const input = pieces.map(({ unified }) => unified).join("");
+    execFileSync("git", ["apply", "-"], { cwd: copy, input, stdio: "pipe" });
+    const sums = "find . -type f | sort | xargs sha256sum";
+    expect(execFileSync("sh", ["-c", sums], { cwd: copy, encoding: "utf8" })).toBe((await place.run(id, sums)).stdout);
   });
 
   test("applies and discards by path, and an unknown path does nothing", async () => {
@@ -274,7 +307,9 @@ describe("a sandbox that does not sync by itself", () => {
       missing,
     );
     expect(await refusal(place.sandboxes.discard(ALICE, id, ["a.txt", "nope"]))).toMatchObject(missing);
-    expect(await refusal(Array.fromAsync(place.sandboxes.diff(ALICE, id, ["nope"])))).toMatchObject(missing);
+    expect(
+      await refusal(Array.fromAsync(place.sandboxes.diff(ALICE, id, { paths: ["nope"], patch: false }))),
+    ).toMatchObject(missing);
     expect((await refusal(place.sandboxes.apply(ALICE, id, { paths: ["../x"], dryRun: false }))).code).toBe(
       "INVALID_ARGUMENT",
     );

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterable, List, Optional, Sequence, Tuple
 
 from agentfense._async.client_base import AsyncClientPart, all_pages
-from agentfense._async.client_stream import AsyncCallStream
+from agentfense._async.client_stream import AsyncAnswers, AsyncCallStream
 from agentfense._connection.method import SandboxService
 from agentfense._messages.changes import apply_result_of, change_of, file_diff_of
 from agentfense._wire.sandbox.v1 import sandbox_pb2
@@ -32,12 +32,15 @@ class AsyncChangeMethods(AsyncClientPart):
 
         return await all_pages(fetch)
 
-    def diff_changes(self, sandbox_id: str, paths: Optional[Sequence[str]] = None) -> AsyncCallStream[FileDiff]:
-        """The same as unified diffs, one after the other."""
+    def diff_changes(
+        self, sandbox_id: str, paths: Optional[Sequence[str]] = None, *, patch: bool = False
+    ) -> AsyncCallStream[FileDiff]:
+        """The same as unified diffs, one after the other; with `patch`, complete enough for `git apply`."""
         if _is_empty(paths):
             return AsyncCallStream.empty()
-        request = sandbox_pb2.DiffChangesRequest(sandbox_id=sandbox_id, paths=paths or ())
-        return AsyncCallStream(self._calls.server_stream(SandboxService.diff_changes, request), file_diff_of)
+        request = sandbox_pb2.DiffChangesRequest(sandbox_id=sandbox_id, paths=paths or (), patch=patch)
+        answers = self._calls.server_stream(SandboxService.diff_changes, request)
+        return AsyncCallStream(_AsyncWholeDiffs(answers), file_diff_of)
 
     async def apply_changes(
         self, sandbox_id: str, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False
@@ -55,6 +58,26 @@ class AsyncChangeMethods(AsyncClientPart):
         request = sandbox_pb2.DiscardChangesRequest(sandbox_id=sandbox_id, paths=paths or ())
         answer = await self._calls.unary(SandboxService.discard_changes, request)
         return [change_of(change) for change in answer.discarded]
+
+
+class _AsyncWholeDiffs:
+    """The messages of one diff as one."""
+
+    def __init__(self, answers: AsyncAnswers[sandbox_pb2.FileDiff]) -> None:
+        self._answers = answers
+
+    async def __anext__(self) -> sandbox_pb2.FileDiff:
+        diff = await self._answers.__anext__()
+        texts = [diff.unified]
+        more = diff.more
+        while more:
+            piece = await self._answers.__anext__()
+            texts.append(piece.unified)
+            more = piece.more
+        return sandbox_pb2.FileDiff(change=diff.change, unified="".join(texts), binary=diff.binary)
+
+    async def close(self) -> None:
+        await self._answers.close()
 
 
 def _is_empty(paths: Optional[Sequence[str]]) -> bool:

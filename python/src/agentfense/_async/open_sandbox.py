@@ -222,9 +222,12 @@ class AsyncOpenSandbox:
         """Tells what it changed and has not been applied, in path order."""
         return await self._client.list_changes(self.id)
 
-    async def diff(self, paths: Optional[Sequence[str]] = None) -> List[FileDiff]:
-        """Tells the same as unified diffs: of these paths with all below them, or of everything."""
-        return [diff async for diff in self._client.diff_changes(self.id, paths)]
+    async def diff(self, paths: Optional[Sequence[str]] = None, *, patch: bool = False) -> List[FileDiff]:
+        """Tells the same as unified diffs: of these paths with all below them, or of everything.
+
+        With `patch` they are what `git diff --binary` prints, and all of them together what `git apply` reads.
+        """
+        return [diff async for diff in self._client.diff_changes(self.id, paths, patch=patch)]
 
     async def apply(self, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False) -> ApplyResult:
         """Writes changes into the codebase, and after `from_local` into the directory, as far as the rules allow.

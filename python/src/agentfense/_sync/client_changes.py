@@ -8,7 +8,7 @@ from typing import Iterable, List, Optional, Sequence, Tuple
 from agentfense._connection.method import SandboxService
 from agentfense._messages.changes import apply_result_of, change_of, file_diff_of
 from agentfense._sync.client_base import ClientPart, all_pages
-from agentfense._sync.client_stream import CallStream
+from agentfense._sync.client_stream import Answers, CallStream
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import ApplyResult, Change, FileDiff
 
@@ -33,12 +33,15 @@ class ChangeMethods(ClientPart):
 
         return all_pages(fetch)
 
-    def diff_changes(self, sandbox_id: str, paths: Optional[Sequence[str]] = None) -> CallStream[FileDiff]:
-        """The same as unified diffs, one after the other."""
+    def diff_changes(
+        self, sandbox_id: str, paths: Optional[Sequence[str]] = None, *, patch: bool = False
+    ) -> CallStream[FileDiff]:
+        """The same as unified diffs, one after the other; with `patch`, complete enough for `git apply`."""
         if _is_empty(paths):
             return CallStream.empty()
-        request = sandbox_pb2.DiffChangesRequest(sandbox_id=sandbox_id, paths=paths or ())
-        return CallStream(self._calls.server_stream(SandboxService.diff_changes, request), file_diff_of)
+        request = sandbox_pb2.DiffChangesRequest(sandbox_id=sandbox_id, paths=paths or (), patch=patch)
+        answers = self._calls.server_stream(SandboxService.diff_changes, request)
+        return CallStream(_WholeDiffs(answers), file_diff_of)
 
     def apply_changes(
         self, sandbox_id: str, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False
@@ -56,6 +59,26 @@ class ChangeMethods(ClientPart):
         request = sandbox_pb2.DiscardChangesRequest(sandbox_id=sandbox_id, paths=paths or ())
         answer = self._calls.unary(SandboxService.discard_changes, request)
         return [change_of(change) for change in answer.discarded]
+
+
+class _WholeDiffs:
+    """The messages of one diff as one."""
+
+    def __init__(self, answers: Answers[sandbox_pb2.FileDiff]) -> None:
+        self._answers = answers
+
+    def __next__(self) -> sandbox_pb2.FileDiff:
+        diff = self._answers.__next__()
+        texts = [diff.unified]
+        more = diff.more
+        while more:
+            piece = self._answers.__next__()
+            texts.append(piece.unified)
+            more = piece.more
+        return sandbox_pb2.FileDiff(change=diff.change, unified="".join(texts), binary=diff.binary)
+
+    def close(self) -> None:
+        self._answers.close()
 
 
 def _is_empty(paths: Optional[Sequence[str]]) -> bool:

@@ -521,7 +521,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--patch",
-    "about": "write them here at the end, as a unified diff",
+    "about": "write them here at the end, as a patch for git apply",
     "value": {
      "name": "FILE",
      "kind": "file",
@@ -675,7 +675,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--raw",
-    "about": "the diff byte for byte, for git apply"
+    "about": "a patch, as git diff --binary has it, for git apply"
    },
    {
     "name": "-h",
@@ -2995,7 +2995,7 @@ export const SHAPES: readonly CommandShape[] = [
   "options": [
    {
     "name": "--raw",
-    "about": "the diff as it is, for git apply"
+    "about": "a patch, as git diff --binary has it, for git apply"
    },
    {
     "name": "--endpoint",

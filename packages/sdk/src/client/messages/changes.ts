@@ -19,8 +19,10 @@ export function changeOf(message: ChangeMessage | undefined): Change {
   };
 }
 
-export function fileDiffOf({ change, unified, binary }: FileDiffMessage): FileDiff {
-  return { change: changeOf(change), unified, binary };
+/** One diff, of the messages that it came in. */
+export function fileDiffOf(messages: readonly [FileDiffMessage, ...FileDiffMessage[]]): FileDiff {
+  const [{ change, binary }] = messages;
+  return { change: changeOf(change), unified: messages.map(({ unified }) => unified).join(""), binary };
 }
 
 export function applyResultOf({ version, outcomes }: ApplyChangesResponse): ApplyResult {

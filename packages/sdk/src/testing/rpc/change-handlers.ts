@@ -16,8 +16,9 @@ export function changeHandlers(
       return { changes: items.map(changeMessage), nextPageToken };
     },
 
-    async *diffChanges({ sandboxId, paths }) {
-      for (const { change, unified, binary } of diffChanges(world.sandbox(sandboxId), selectionOf(paths))) {
+    async *diffChanges({ sandboxId, paths, patch }) {
+      const diffs = diffChanges(world.sandbox(sandboxId), selectionOf(paths), { patch });
+      for (const { change, unified, binary } of diffs) {
         yield { change: changeMessage(change), unified, binary };
       }
     },

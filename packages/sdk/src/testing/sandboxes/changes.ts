@@ -42,13 +42,22 @@ export function selectedChanges(sandbox: MockSandbox, selection: readonly string
   return all.filter(({ path }) => selection.some((each) => isAtOrBelow(path, each)));
 }
 
-export function* diffChanges(sandbox: MockSandbox, selection?: readonly string[]): Generator<FileDiff> {
+export function* diffChanges(
+  sandbox: MockSandbox,
+  selection: readonly string[] | undefined,
+  { patch }: { readonly patch: boolean },
+): Generator<FileDiff> {
   const byName = new Map(sandbox.overlay.changes().map((change) => [change.path, change]));
   for (const change of listChanges(sandbox, selection)) {
-    const halves = [change.oldPath, change.path].flatMap((path) => byName.get(path) ?? []);
-    const texts = halves.map(diffText);
-    const binary = texts.includes(undefined);
-    yield { change, binary, unified: binary ? "" : texts.join("") };
+    if (change.kind === "renamed") {
+      const modes = [byName.get(change.oldPath)?.old, byName.get(change.path)?.now].map((entry) => gitMode(entry!));
+      yield { change, binary: false, unified: renameText(change, modes) };
+      continue;
+    }
+    const text = diffText(byName.get(change.path)!);
+    if (text === undefined && patch) throw new Fault("INVALID_ARGUMENT", "the mock makes no patches of binary files");
+    const differs = `diff --git a${change.path} b${change.path}\nBinary files a${change.path} and b${change.path} differ\n`;
+    yield { change, binary: text === undefined, unified: text ?? differs };
   }
 }
 
@@ -115,6 +124,21 @@ function diffText({ path, old, now }: OverlayChange): string | undefined {
   const hunks = old !== undefined && now !== undefined && isSame(old, now) ? "" : unifiedDiff(text(old), text(now));
   if (hunks !== "") lines.push(`--- ${old ? `a${path}` : "/dev/null"}`, `+++ ${now ? `b${path}` : "/dev/null"}`);
   return `${lines.join("\n")}\n${hunks}`;
+}
+
+function renameText({ path, oldPath }: Change, [oldMode, newMode]: readonly string[]): string {
+  const lines = [
+    `diff --git a${oldPath} b${path}`,
+    ...(oldMode === newMode ? [] : [`old mode ${oldMode}`, `new mode ${newMode}`]),
+    "similarity index 100%",
+    `rename from ${oldPath.slice(1)}`,
+    `rename to ${path.slice(1)}`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function gitMode(entry: Entry): string {
+  return modeOf(entry) & 0o100 ? "100755" : "100644";
 }
 
 function contentOf(entry: Entry): Buffer {

@@ -85,7 +85,10 @@ export class Application {
     };
     if (isEntry && now === undefined) return undefined; // gone meanwhile
     if (isEntry && candidate.now.type === FileType.DIRECTORY) return this.#subdirectory(candidate, pair);
-    if (candidate.selection.standing !== "within") return undefined;
+    if (candidate.selection.standing !== "within") {
+      await this.#partOfRemoval(candidate);
+      return undefined;
+    }
     const applied = isEntry ? await this.#replacement(candidate) : await this.#deletion(candidate);
     return applied ? { name, isDirectory: false, entry: isEntry ? now : undefined } : undefined;
   }
@@ -122,6 +125,35 @@ export class Application {
     if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
     const removal = await removeTree(target, old.type >> 12, scope, names, this.#remover(candidate));
     return removal.gone ? this.#report(candidate, "applied") : this.#reportRemains(candidate, removal);
+  }
+
+  /** Entries of a directory that is gone, or is none any more, were named: they go, and the delta goes on hiding the rest. */
+  async #partOfRemoval(candidate: Candidate): Promise<void> {
+    const { names, scope, selection, source, target, now, old } = candidate;
+    if (old?.type !== FileType.DIRECTORY) return;
+    const directory = syscalls.openat(target.directory, target.name, Open.RDONLY | Open.DIRECTORY);
+    if (directory < 0) {
+      this.#report(candidate, "failed", reasonFor(-directory));
+      return;
+    }
+    try {
+      for (const name of selection.childNames()) {
+        const part: Candidate = {
+          names: [...names, name],
+          scope: scope.child(textOf(name)),
+          selection: selection.child(name),
+          source,
+          target: { directory, name },
+          isDeletion: true,
+          now,
+          old: statOf({ directory, name }),
+        };
+        if (part.selection.standing === "within") await this.#deletion(part);
+        else await this.#partOfRemoval(part);
+      }
+    } finally {
+      syscalls.close(directory);
+    }
   }
 
   #remover(candidate: Candidate): (place: Place, names: readonly string[], type: number) => number {

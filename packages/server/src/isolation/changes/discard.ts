@@ -156,6 +156,12 @@ function requireChange(tree: number, given: string, names: readonly string[]): v
     (directory, depth) => {
       // Where nothing of the codebase shows, removing an entry would not bring the original back but delete it.
       if (isThere(directory, OPAQUE_MARKER)) throw partOf(given, pathText(names.slice(0, depth)));
+      const next = names[depth];
+      if (next === undefined || depth === names.length - 1) return;
+      const entry = statOf({ directory, name: next });
+      const isGone =
+        entry === undefined ? isThere(directory, whiteoutFor(next).name) : entry.type !== FileType.DIRECTORY;
+      if (isGone) throw partOf(given, pathText(names.slice(0, depth + 1)));
     },
   );
   if (found !== 1) throw new ChangesError("NO_CHANGE", `the delta changes nothing at ${given}`);
@@ -164,7 +170,7 @@ function requireChange(tree: number, given: string, names: readonly string[]): v
 function partOf(given: string, whole: string): ChangesError {
   return new ChangesError(
     "PART_OF_REPLACED_DIRECTORY",
-    `${given} is part of ${whole}, which was deleted and made anew; discard ${whole} as a whole`,
+    `${given} is part of ${whole}, which was deleted or replaced; discard ${whole} as a whole`,
   );
 }
 

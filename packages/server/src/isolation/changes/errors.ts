@@ -14,7 +14,7 @@ export type ChangesErrorCode =
   | "INVALID_PATH"
   /** The delta changes nothing at or below the path. */
   | "NO_CHANGE"
-  /** Part of a directory that was deleted and made anew: it can only be discarded with that. */
+  /** Part of a directory that was deleted or replaced: it can only be discarded with that. */
   | "PART_OF_REPLACED_DIRECTORY";
 
 export class ChangesError extends Error {

@@ -1,10 +1,10 @@
 import { syscalls } from "@agentfense/fuse";
-import { compileRules, type Rule } from "@agentfense/permission";
-import { openRegular, sha256Of } from "./comparison.ts";
+import type { Rule } from "@agentfense/permission";
+import { MODE_BITS, openRegular, sha256Of } from "./comparison.ts";
 import { type EntryType, typeOf } from "./diff.ts";
 import { OpenLayers } from "./places.ts";
 import { Selection } from "./selection.ts";
-import { type ChangeKind, type FoundChange, pathText, type Side, walkChanges } from "./walk.ts";
+import { audienceOf, type ChangeKind, type FoundChange, pathText, type Side, walkChanges } from "./walk.ts";
 
 const { FileType } = syscalls;
 
@@ -14,6 +14,8 @@ export interface Change {
   readonly path: string;
   /** Of what was renamed: where it was. */
   readonly oldPath?: string;
+  /** Of what was renamed: permission bits, before and after. */
+  readonly modes?: readonly [old: number, now: number];
   readonly type: EntryType;
   /** Of the new content; of what was there, for a deletion. */
   readonly size: number;
@@ -25,6 +27,8 @@ export interface ListSpec {
   readonly lowers: readonly string[];
   /** What these hide or only let be looked at is left out; absent: all is told. */
   readonly rules?: readonly Rule[] | undefined;
+  /** For the owner of the codebase: all that the delta holds, and of removed directories what the sandbox could see. */
+  readonly tellsAll?: boolean;
   readonly paths?: readonly string[] | undefined;
   /** A file that is gone and one of the same content that is new are one renamed file. */
   readonly renames?: boolean | undefined;
@@ -37,8 +41,7 @@ export interface ListSpec {
  */
 export async function* listChanges(spec: ListSpec): AsyncGenerator<Change> {
   using layers = new OpenLayers(spec.delta, spec.lowers);
-  const policy = spec.rules === undefined ? undefined : compileRules(spec.rules);
-  const found = walkChanges(layers, Selection.of(spec.paths), policy);
+  const found = walkChanges(layers, Selection.of(spec.paths), audienceOf(spec));
   if (!spec.renames) {
     for await (const change of found) {
       spec.signal?.throwIfAborted();
@@ -58,6 +61,7 @@ function describe({ kind, names, old, now }: FoundChange): Change {
 
 interface Seen {
   readonly change: Change;
+  readonly mode: number;
   /** Of an added or deleted file that can be half of a rename; read when another of its size turns up. */
   readonly digest: (() => Promise<string | undefined>) | undefined;
 }
@@ -72,14 +76,16 @@ async function* withRenames(found: AsyncGenerator<FoundChange>, signal?: AbortSi
     const seen: Seen[] = [];
     for await (const change of found) {
       signal?.throwIfAborted();
-      seen.push({ change: describe(change), digest: digestOf(change, kept, signal) });
+      const mode = (change.now ?? change.old!).stat.mode & MODE_BITS;
+      seen.push({ change: describe(change), mode, digest: digestOf(change, kept, signal) });
     }
     const sources = await pairUp(seen, signal);
-    const moved = new Set(sources.values());
-    for (const { change } of seen) {
+    const moved = new Set([...sources.values()].map(({ change }) => change));
+    for (const { change, mode } of seen) {
       const source = sources.get(change);
-      if (source !== undefined) yield { ...change, kind: "renamed", oldPath: source.path };
-      else if (!moved.has(change)) yield change;
+      if (source !== undefined) {
+        yield { ...change, kind: "renamed", oldPath: source.change.path, modes: [source.mode, mode] };
+      } else if (!moved.has(change)) yield change;
     }
   } finally {
     for (const fd of kept) syscalls.close(fd);
@@ -100,13 +106,15 @@ function digestOf({ kind, old, now }: FoundChange, kept: number[], signal?: Abor
 }
 
 /** For each new file that was moved: the deletion it came from. Each is used once, in path order. */
-async function pairUp(seen: readonly Seen[], signal?: AbortSignal): Promise<Map<Change, Change>> {
+async function pairUp(seen: readonly Seen[], signal?: AbortSignal): Promise<Map<Change, Seen>> {
   const deletedOfSize = new Map<number, Seen[]>();
   for (const each of seen) {
     if (each.change.kind !== "deleted" || each.digest === undefined) continue;
-    deletedOfSize.set(each.change.size, [...(deletedOfSize.get(each.change.size) ?? []), each]);
+    const sameSize = deletedOfSize.get(each.change.size) ?? [];
+    sameSize.push(each);
+    deletedOfSize.set(each.change.size, sameSize);
   }
-  const pairs = new Map<Change, Change>();
+  const pairs = new Map<Change, Seen>();
   for (const { change, digest } of seen) {
     const candidates = change.kind === "added" && digest ? deletedOfSize.get(change.size) : undefined;
     if (candidates === undefined || digest === undefined) continue;
@@ -114,7 +122,7 @@ async function pairUp(seen: readonly Seen[], signal?: AbortSignal): Promise<Map<
     for (const [index, candidate] of candidates.entries()) {
       signal?.throwIfAborted();
       if (wanted === undefined || (await candidate.digest?.()) !== wanted) continue;
-      pairs.set(change, candidate.change);
+      pairs.set(change, candidate);
       candidates.splice(index, 1);
       break;
     }

@@ -25,14 +25,22 @@ export class Selection {
   static readonly #everything = new Selection(true);
   static readonly #nothing = new Selection(false);
 
+  /** These and nothing below them. */
+  static exactly(paths: readonly string[]): Selection {
+    return Selection.#below(paths, true);
+  }
+
   /** No paths given: everything. */
   static of(paths: readonly string[] | undefined): Selection {
-    if (paths === undefined) return Selection.#everything;
-    const root = new Selection(false);
+    return paths === undefined ? Selection.#everything : Selection.#below(paths, false);
+  }
+
+  static #below(paths: readonly string[], exact: boolean): Selection {
+    const root = new Selection(false, exact);
     for (const path of paths) {
       let selection = root;
       for (const name of parsePath(path)) {
-        const child = selection.#children.get(name) ?? new Selection(false);
+        const child = selection.#children.get(name) ?? new Selection(false, exact);
         selection.#children.set(name, child);
         selection = child;
       }
@@ -42,12 +50,14 @@ export class Selection {
   }
 
   readonly #children = new Map<string, Selection>();
+  readonly #exact: boolean;
   #whole: boolean;
   #named: string | undefined;
   #met = false;
 
-  private constructor(whole: boolean) {
+  private constructor(whole: boolean, exact = false) {
     this.#whole = whole;
+    this.#exact = exact;
   }
 
   get standing(): Standing {
@@ -56,8 +66,13 @@ export class Selection {
   }
 
   child(name: string): Selection {
-    if (this.#whole) return Selection.#everything;
+    if (this.#whole && !this.#exact) return Selection.#everything;
     return this.#children.get(name) ?? Selection.#nothing;
+  }
+
+  /** The names in this directory on the way to what was selected. */
+  childNames(): Iterable<string> {
+    return this.#children.keys();
   }
 
   /** Notes that there is a change here; the names lead down from this selection. */

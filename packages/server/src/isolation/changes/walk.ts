@@ -1,5 +1,5 @@
 import { errnoName, syscalls } from "@agentfense/fuse";
-import { LEVEL, type Policy, type Scope } from "@agentfense/permission";
+import { compileRules, LEVEL, type Policy, type Rule, type Scope } from "@agentfense/permission";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { textOf } from "../filesystem/names.ts";
 import { namesIn } from "../filesystem/opaque.ts";
@@ -42,23 +42,42 @@ interface Level {
   readonly scope: Scope | undefined;
   /** A directory above is shut against the codebase, so nothing of it shows here either. */
   readonly opaque: boolean;
+  readonly tellsAll: boolean;
 }
 
+/** Whose eyes a walk is for. */
+export interface Audience {
+  /** The sandbox's; absent: nothing is hidden from anybody. */
+  readonly policy: Policy | undefined;
+  /** Of the owner of the codebase: all that the delta holds is told, but the sandbox removed nothing that is hidden from it. */
+  readonly tellsAll: boolean;
+}
+
+/** `rules`: what these hide or only let be looked at is left out, unless the owner asks (`tellsAll`). */
+export function audienceOf(spec: {
+  readonly rules?: readonly Rule[] | undefined;
+  readonly tellsAll?: boolean;
+}): Audience {
+  return { policy: spec.rules === undefined ? undefined : compileRules(spec.rules), tellsAll: spec.tellsAll ?? false };
+}
+
+const EVERYBODY: Audience = { policy: undefined, tellsAll: false };
+
 /**
- * What the delta changes, in path order, restricted to a selection and, with a policy, to what the sandbox may read. No
- * symlink is followed on either side.
+ * What the delta changes, in path order, each entry of a removed directory too, restricted to a selection and to what the
+ * audience may know. No symlink is followed on either side.
  */
 export async function* walkChanges(
   layers: OpenLayers,
   selection: Selection,
-  policy?: Policy,
+  { policy, tellsAll }: Audience = EVERYBODY,
 ): AsyncGenerator<FoundChange> {
   using _rights = ownRights(layers.tree);
   const root = readDeltaDirectory(layers.tree);
   if (typeof root === "number")
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
   yield* changesIn(
-    { delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root, opaque: false },
+    { delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root, opaque: false, tellsAll },
     root,
   );
 }
@@ -73,16 +92,51 @@ async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerat
     if (selection.standing === "outside") continue;
     const path = [...level.names, name];
     const scope = level.scope?.child(textOf(name));
-    if (scope?.level === LEVEL.none && !scope.mayShowBelow) continue;
+    const isHeld = level.tellsAll && (directory.names.has(name) || directory.whiteouts.has(name));
+    if (isHidden(scope) && !isHeld) continue;
     const old = find(level.lowers, name);
-    const within = selection.standing === "within" && tells(scope);
-    if (directory.names.has(name)) yield* changesAt({ ...level, opaque, selection, scope, names: path }, name, old);
-    else if (old !== undefined && within) yield { kind: "deleted", names: path, old };
+    const entry = { ...level, opaque, selection, scope, names: path };
+    if (directory.names.has(name)) yield* changesAt(entry, name, old);
+    else if (old !== undefined) yield* removalsAt(entry, name, old, isHeld);
   }
 }
 
-function tells(scope: Scope | undefined): boolean {
-  return scope === undefined || scope.level >= LEVEL.read;
+function isHidden(scope: Scope | undefined): boolean {
+  return scope?.level === LEVEL.none && !scope.mayShowBelow;
+}
+
+function tells({ scope, tellsAll }: Level): boolean {
+  return tellsAll || scope === undefined || scope.level >= LEVEL.read;
+}
+
+/** An entry of the codebase that is gone, and all that went with it; `level` as for changesAt. */
+async function* removalsAt(level: Level, name: string, old: Side, isHeld = false): AsyncGenerator<FoundChange> {
+  const { names, selection, scope, tellsAll } = level;
+  // Nobody removes what he does not see: of a hidden entry that only stands in a removed directory nothing is told.
+  const isTold = tellsAll ? isHeld || scope === undefined || scope.level > LEVEL.none : tells(level);
+  const isDirectory = old.stat.type === FileType.DIRECTORY;
+  const tooDeep = isDirectory && names.length > DEPTH_LIMIT;
+  if (isTold && selection.standing === "within") {
+    yield { kind: "deleted", names, old, ...(tooDeep && { unread: true as const }) };
+  }
+  if (isDirectory && !tooDeep) yield* removalsBelow(level, name);
+}
+
+/** What is in a directory of the codebase that is gone, or is no directory any more. */
+async function* removalsBelow(level: Level, name: string): AsyncGenerator<FoundChange> {
+  await new Promise((resolve) => setImmediate(resolve));
+  const lowers = level.lowers.map((parent) => syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY));
+  try {
+    const open = lowers.filter((fd) => fd >= 0);
+    for (const below of [...new Set(namesIn(open))].sort()) {
+      const [selection, scope] = [level.selection.child(below), level.scope?.child(textOf(below))];
+      const old = find(open, below);
+      if (selection.standing === "outside" || isHidden(scope) || old === undefined) continue;
+      yield* removalsAt({ ...level, lowers: open, selection, scope, names: [...level.names, below] }, below, old);
+    }
+  } finally {
+    for (const fd of lowers) if (fd >= 0) syscalls.close(fd);
+  }
 }
 
 /** `level` is that of the directory, but for names, selection and scope, which are the entry's own. */
@@ -95,7 +149,12 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
     now,
     ...(old && { old }),
   };
-  const within = level.selection.standing === "within" && tells(level.scope);
+  const within = level.selection.standing === "within" && tells(level);
+  if (now.stat.type !== FileType.DIRECTORY && old?.stat.type === FileType.DIRECTORY) {
+    if (within) yield change;
+    yield* removalsBelow(level, name);
+    return;
+  }
   if (now.stat.type !== FileType.DIRECTORY) {
     if (!within || (old !== undefined && (await isUnchanged(now.place, old.place)))) return;
     const isOvertaken = old === undefined || isBornLater(old.stat, now.stat);

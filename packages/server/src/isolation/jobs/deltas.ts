@@ -1,4 +1,5 @@
 import { Errno, syscalls } from "@agentfense/fuse";
+import { deflatePiece as deflate, type PatchFile } from "../changes/binary-patch.ts";
 import { type Collection, type CollectSpec, collectChanges as collect } from "../changes/collect.ts";
 import { type DiffSpec, diffChanges as diff, type FileDiff } from "../changes/diff.ts";
 import { type Change, type ListSpec, listChanges as list } from "../changes/list.ts";
@@ -23,14 +24,39 @@ export async function listChanges(spec: Omit<ListSpec, "signal">, { signal }: Ca
   return await Array.fromAsync(list({ ...spec, signal }));
 }
 
-/** Of a few paths: the texts cross as a whole. */
-export async function diffChanges(spec: DiffSpec, { signal }: Cancellable): Promise<readonly FileDiff[]> {
+/** The texts of one answer; whoever wants more asks again for what is missing. */
+const MOST_CHARACTERS = 4 << 20;
+
+export interface SomeDiffs {
+  readonly diffs: readonly FileDiff[];
+  /** False when there was more than one answer should hold; at least one is always there. */
+  readonly complete: boolean;
+}
+
+/** Of single entries: the texts cross as a whole. */
+export async function diffChanges(
+  spec: Omit<DiffSpec, "exact"> & { readonly paths: readonly string[] },
+  { signal }: Cancellable,
+): Promise<SomeDiffs> {
   const diffs: FileDiff[] = [];
-  for await (const one of diff(spec)) {
+  let characters = 0;
+  for await (const one of diff({ ...spec, exact: true })) {
     signal.throwIfAborted();
     diffs.push(one);
+    characters += one.text.length;
+    if (characters > MOST_CHARACTERS) return { diffs, complete: false };
   }
-  return diffs;
+  return { diffs, complete: true };
+}
+
+/** A piece of a patch that is too long to be held. */
+export async function deflatePiece(spec: {
+  readonly delta: string;
+  readonly lowers: readonly string[];
+  readonly file: PatchFile;
+  readonly offset: number;
+}): Promise<Uint8Array> {
+  return await deflate(spec, spec);
 }
 
 /** Bytes that a delta holds; 0 when there is none. */

@@ -7,7 +7,15 @@ import { cleanCodebases, releaseKept, removeDirectory } from "../codebase/remova
 import { inspectStaged } from "../codebase/staging.ts";
 import { runSteps } from "../codebase/steps.ts";
 import { listTree } from "../codebase/tree.ts";
-import { collectChanges, diffChanges, listChanges, measureDelta, removeDelta, writeChanges } from "./deltas.ts";
+import {
+  collectChanges,
+  deflatePiece,
+  diffChanges,
+  listChanges,
+  measureDelta,
+  removeDelta,
+  writeChanges,
+} from "./deltas.ts";
 
 /** What a job gets beside its input. */
 export interface JobContext {
@@ -34,6 +42,7 @@ export const JOBS = {
   writeChanges,
   listChanges,
   diffChanges,
+  deflatePiece,
   discardChanges,
   settleChanges,
   measureDelta,

@@ -86,6 +86,15 @@ export interface FileDiff {
   readonly change: SandboxChange;
   readonly unified: string;
   readonly binary: boolean;
+  /** The next one goes on with this text. */
+  readonly more: boolean;
+}
+
+export interface DiffRequest {
+  readonly paths: readonly string[];
+  /** Complete, for git apply, instead of for people. */
+  readonly patch: boolean;
+  readonly signal?: AbortSignal;
 }
 
 export interface ApplyOutcome {
@@ -197,7 +206,7 @@ export interface Sandboxes {
   explain(caller: Caller, id: string, path: string): Promise<Explanation>;
 
   changes(caller: Caller, id: string, page: PageRequest): Promise<Page<SandboxChange>>;
-  diff(caller: Caller, id: string, paths: readonly string[], signal?: AbortSignal): AsyncIterable<FileDiff>;
+  diff(caller: Caller, id: string, request: DiffRequest): AsyncIterable<FileDiff>;
   apply(
     caller: Caller,
     id: string,

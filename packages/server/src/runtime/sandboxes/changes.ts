@@ -2,7 +2,7 @@ import { LEVEL } from "@agentfense/permission";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import { decodePageToken, encodePageToken, type Page, type PageRequest } from "../page.ts";
-import type { ApplyOutcome, FileDiff, SandboxChange } from "./api.ts";
+import type { ApplyOutcome, DiffRequest, FileDiff, SandboxChange } from "./api.ts";
 import type { DeltaPlace } from "./delta-work.ts";
 import { invalid, translating } from "./errors.ts";
 import type { SandboxesOptions } from "./options.ts";
@@ -39,14 +39,14 @@ export class Changes {
     return { items, nextPageToken: rest.length > limit && last ? encodePageToken([last.path]) : "" };
   }
 
-  async *diff(resident: Resident, paths: readonly string[], signal?: AbortSignal): AsyncGenerator<FileDiff> {
+  async *diff(resident: Resident, { paths, patch, signal }: DiffRequest): AsyncGenerator<FileDiff> {
     const selected = workspacePaths(paths);
     const { deltas } = this.#parts;
     const delta = this.#parts.deltaOf(resident);
     if (await deltas.isEmpty(delta)) return requireNone(selected);
     const layer = await this.#layer(resident);
     try {
-      yield* deltas.diff(placeOf(resident, delta, layer.directory, selected), signal);
+      yield* deltas.diff({ ...placeOf(resident, delta, layer.directory, selected), patch }, signal);
     } finally {
       await layer.release();
     }

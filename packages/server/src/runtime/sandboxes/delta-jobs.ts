@@ -1,29 +1,35 @@
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
-import { compileRules, LEVEL, type Policy } from "@agentfense/permission";
+import { compileRules, LEVEL } from "@agentfense/permission";
+import { literals } from "../../isolation/changes/binary-patch.ts";
 import type { CollectedChange as RawCollectedChange } from "../../isolation/changes/collect.ts";
+import { type FileDiff as RawDiff, renameText } from "../../isolation/changes/diff.ts";
+import { isRefusedByGit } from "../../isolation/changes/git-name.ts";
 import type { Change } from "../../isolation/changes/list.ts";
+import { encodeText, namesOf } from "../../isolation/filesystem/names.ts";
 import { removeTree } from "../../isolation/filesystem/remove-tree.ts";
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import { RuntimeError } from "../errors.ts";
-import type { FileDiff, SandboxChange } from "./api.ts";
-import type { CollectedChange, DeltaWork } from "./delta-work.ts";
+import type { SandboxChange } from "./api.ts";
+import type { CollectedChange, DeltaPlace, DeltaWork } from "./delta-work.ts";
 import { translating } from "./errors.ts";
 
-/** Files that are compared in one go. */
-const DIFFS_AT_ONCE = 32;
+/** So many are asked for in one go; an answer has fewer when they are long. */
+const DIFFS_AT_ONCE = 1000;
 
 /** The work on deltas, done by the job threads. */
 export function deltaWork(jobs: Jobs): DeltaWork {
-  const list: DeltaWork["list"] = async (place, signal) => {
-    const { delta, lower, rules, paths } = place;
-    const changes = await translating(
-      jobs.run("listChanges", { delta, lowers: [lower], rules, paths, renames: true }, signalled(signal)),
-    );
-    const shown = changes.map(shownChange).sort((a, b) => (a.path < b.path ? -1 : 1));
-    requireAll(paths, shown);
-    return shown;
+  const found = async (
+    { delta, lower, rules, paths }: DeltaPlace,
+    signal?: AbortSignal,
+  ): Promise<readonly Change[]> => {
+    const spec = { delta, lowers: [lower], rules, paths, renames: true };
+    const changes = await translating(jobs.run("listChanges", spec, signalled(signal)));
+    requireAll(paths, changes);
+    return changes;
   };
+  const list: DeltaWork["list"] = async (place, signal) =>
+    (await found(place, signal)).map(shownChange).sort((a, b) => (a.path < b.path ? -1 : 1));
 
   return {
     list,
@@ -46,22 +52,35 @@ export function deltaWork(jobs: Jobs): DeltaWork {
       return { changes: changes.map(collectedChange), settled, overwritten };
     },
 
-    async *diff(place, signal) {
-      const { delta, lower } = place;
-      const changes = await list(place, signal);
+    async *diff({ patch, ...place }, signal) {
+      const spec = { delta: place.delta, lowers: [place.lower] };
       const policy = compileRules(place.rules);
-      for (let at = 0; at < changes.length; at += DIFFS_AT_ONCE) {
-        const slice = changes.slice(at, at + DIFFS_AT_ONCE);
-        const paths = slice
-          .filter(isCompared)
-          .flatMap(({ path, oldPath }) => (oldPath === "" ? [path] : [path, oldPath]));
-        const diffs = await translating(
-          paths.length === 0
-            ? Promise.resolve([])
-            : jobs.run("diffChanges", { delta, lowers: [lower], paths }, signalled(signal)),
+      // In the order of the walk that finds them, so that each answer has the first of those that are missing.
+      const changes = (await found(place, signal)).map((change) => ({ change, order: walkOrder(change.path) }));
+      changes.sort((a, b) => Buffer.compare(a.order, b.order));
+      const diffs = new Map<string, RawDiff>();
+      for (const [at, { change }] of changes.entries()) {
+        const { kind, path } = change;
+        // The content of what is only listed is nobody's to see; a change there was made under other rules.
+        const isShown = kind !== "renamed" && policy.decide(path).level >= LEVEL.read;
+        if (isShown && !diffs.has(path)) {
+          const paths = changes.slice(at, at + DIFFS_AT_ONCE).map((next) => next.change.path);
+          const answer = await translating(jobs.run("diffChanges", { ...spec, paths, patch }, signalled(signal)));
+          diffs.clear();
+          for (const diff of answer.diffs) diffs.set(diff.path, diff);
+        }
+        const raw = isShown ? diffs.get(path) : undefined;
+        diffs.delete(path);
+        const shown = shownChange(change);
+        const binary = raw?.shows === "binary" || raw?.shows === "too-large";
+        const text = kind === "renamed" ? renamed(change, patch) : isOnlyDirectory(raw) ? "" : (raw?.text ?? "");
+        yield { change: shown, binary, unified: text, more: raw?.content !== undefined };
+        if (raw?.content === undefined) continue;
+        const pieces = literals(raw.content, (file, offset) =>
+          translating(jobs.run("deflatePiece", { ...spec, file, offset }, signalled(signal))),
         );
-        const byPath = new Map(diffs.map((diff) => [diff.path, diff]));
-        for (const change of slice) yield diffOf(change, byPath, policy);
+        for await (const piece of pieces) yield { change: shown, binary, unified: piece, more: true };
+        yield { change: shown, binary, unified: "", more: false };
       }
     },
 
@@ -108,20 +127,19 @@ function collectedChange({ change, ready, entry, reason, sensitive }: RawCollect
   };
 }
 
-/** A file or a link: everything else has no text to compare. */
-function isCompared({ type }: SandboxChange): boolean {
-  return type === "file" || type === "symlink";
+/** Of a directory there is nothing to compare, unless it was something else. */
+function isOnlyDirectory(diff: RawDiff | undefined): boolean {
+  return diff?.type === "directory" && diff.oldType === undefined;
 }
 
-type RawDiff = { readonly kind: string; readonly text: string; readonly shows: string };
+function renamed({ path, oldPath = "", modes = [0, 0] }: Change, patch: boolean): string {
+  const isRefused = patch && [path, oldPath].some((each) => isRefusedByGit(namesOf(each) ?? [], false));
+  return isRefused ? "" : renameText(path, oldPath, modes);
+}
 
-/** The two halves of a rename are shown one after the other. */
-function diffOf(change: SandboxChange, byPath: ReadonlyMap<string, RawDiff>, policy: Policy): FileDiff {
-  const halves = [change.oldPath, change.path].flatMap((path) => (path === "" ? [] : (byPath.get(path) ?? [])));
-  // The content of what is only listed is nobody's to see; a change there was made under other rules.
-  const readable = policy.decide(change.path).level >= LEVEL.read;
-  const binary = halves.some(({ shows }) => shows === "binary" || shows === "too-large");
-  return { change, binary, unified: binary || !readable ? "" : halves.map(({ text }) => text).join("") };
+/** Names compare as bytes, directory by directory: what separates them comes before any other byte. */
+function walkOrder(path: string): Buffer {
+  return encodeText(path.replaceAll("/", "\0"));
 }
 
 function shownChange({ kind, path, oldPath = "", type, size }: Change): SandboxChange {
@@ -129,10 +147,10 @@ function shownChange({ kind, path, oldPath = "", type, size }: Change): SandboxC
 }
 
 /** A path that the rules hide has no change as far as the caller can tell. */
-function requireAll(paths: readonly string[] | undefined, changes: readonly SandboxChange[]): void {
+function requireAll(paths: readonly string[] | undefined, changes: readonly Change[]): void {
   if (paths === undefined) return;
   const met = new Set<string>(changes.length === 0 ? [] : ["/"]);
-  for (const { path, oldPath } of changes) {
+  for (const { path, oldPath = "" } of changes) {
     for (let at = path; at !== ""; at = at.slice(0, at.lastIndexOf("/"))) met.add(at);
     for (let at = oldPath; at !== ""; at = at.slice(0, at.lastIndexOf("/"))) met.add(at);
   }

@@ -7,6 +7,7 @@ import type {
   ApplyOutcome,
   CreateSandboxRequest,
   CreateSessionRequest,
+  DiffRequest,
   ExecAnswer,
   ExecCall,
   ExecPart,
@@ -246,8 +247,8 @@ export class SandboxManager implements Sandboxes {
     return await this.#parts.changes.list(this.#find(caller, id), page);
   }
 
-  async *diff(caller: Caller, id: string, paths: readonly string[], signal?: AbortSignal): AsyncGenerator<FileDiff> {
-    yield* this.#parts.changes.diff(this.#find(caller, id), paths, signal);
+  async *diff(caller: Caller, id: string, request: DiffRequest): AsyncGenerator<FileDiff> {
+    yield* this.#parts.changes.diff(this.#find(caller, id), request);
   }
 
   async apply(

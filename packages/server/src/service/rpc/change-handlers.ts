@@ -1,5 +1,5 @@
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
-import { changeMessage, diffMessage, outcomeMessage } from "./messages/changes.ts";
+import { changeMessage, diffMessages, outcomeMessage } from "./messages/changes.ts";
 import { required } from "./messages/fields.ts";
 import type { MessageLimits, SandboxHandlers } from "./sandbox-parts.ts";
 
@@ -13,10 +13,10 @@ export function changeHandlers(
       return { changes: page.items.map(changeMessage), nextPageToken: page.nextPageToken };
     },
 
-    async *diffChanges({ sandboxId, paths }, { caller, signal }) {
-      const diffs = sandboxes.diff(caller, required(sandboxId, "sandbox_id"), paths, signal);
+    async *diffChanges({ sandboxId, paths, patch }, { caller, signal }) {
+      const diffs = sandboxes.diff(caller, required(sandboxId, "sandbox_id"), { paths, patch, signal });
       // Beside the text there are two paths, of at most 4 KiB each.
-      for await (const diff of diffs) yield diffMessage(diff, maxMessageBytes - 16 * 1024);
+      for await (const diff of diffs) yield* diffMessages(diff, maxMessageBytes - 16 * 1024);
     },
 
     async applyChanges({ sandboxId, paths, dryRun }, { caller, signal }) {

@@ -1010,6 +1010,13 @@ export declare type DiffChangesRequest = Message<"sandbox.v1.DiffChangesRequest"
    * @generated from field: repeated string paths = 2;
    */
   paths: string[];
+
+  /**
+   * As `git diff --binary` has it, for `git apply`: binary and large files in full. Without it, for people.
+   *
+   * @generated from field: bool patch = 3;
+   */
+  patch: boolean;
 };
 
 /**
@@ -1028,16 +1035,26 @@ export declare type FileDiff = Message<"sandbox.v1.FileDiff"> & {
   change?: Change | undefined;
 
   /**
-   * Empty for a binary file or one that is too large.
+   * Empty where there is nothing to compare. Of a binary file or one that is too large only that it differs, unless a patch
+   * was asked for.
    *
    * @generated from field: string unified = 2;
    */
   unified: string;
 
   /**
+   * The content is not shown as lines.
+   *
    * @generated from field: bool binary = 3;
    */
   binary: boolean;
+
+  /**
+   * The next message goes on with this text.
+   *
+   * @generated from field: bool more = 4;
+   */
+  more: boolean;
 };
 
 /**
@@ -1897,7 +1914,7 @@ export declare const SandboxService: GenService<{
     output: typeof ListChangesResponseSchema;
   },
   /**
-   * The same as unified diffs, one message a path.
+   * The same as unified diffs, path by path; a long one takes several messages.
    *
    * @generated from rpc sandbox.v1.SandboxService.DiffChanges
    */

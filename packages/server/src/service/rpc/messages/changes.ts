@@ -20,10 +20,20 @@ export function changeMessage(change: SandboxChange): MessageInitShape<typeof Ch
   };
 }
 
-/** A diff that no message can hold is as one of a file that is too large: empty. */
-export function diffMessage(diff: FileDiff, roomBytes: number): MessageInitShape<typeof FileDiffSchema> {
-  const fits = Buffer.byteLength(diff.unified) <= roomBytes;
-  return { change: changeMessage(diff.change), unified: fits ? diff.unified : "", binary: diff.binary };
+/** A text that no message can hold comes in several. */
+export function* diffMessages(diff: FileDiff, roomBytes: number): Generator<MessageInitShape<typeof FileDiffSchema>> {
+  const { unified, binary } = diff;
+  const change = changeMessage(diff.change);
+  // A character takes three bytes at most, of a pair four for two.
+  const room = Math.floor(roomBytes / 3);
+  let start = 0;
+  while (unified.length - start > room) {
+    const splitsPair = /[\ud800-\udbff]/.test(unified.charAt(start + room - 1));
+    const end = start + room - (splitsPair ? 1 : 0);
+    yield { change, unified: unified.slice(start, end), binary, more: true };
+    start = end;
+  }
+  yield { change, unified: unified.slice(start), binary, more: diff.more };
 }
 
 export function outcomeMessage(outcome: ApplyOutcome): MessageInitShape<typeof ApplyChangesResponse_OutcomeSchema> {

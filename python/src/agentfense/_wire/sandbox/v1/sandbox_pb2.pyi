@@ -1111,7 +1111,10 @@ class DiffChangesRequest(_message.Message):
 
     SANDBOX_ID_FIELD_NUMBER: _builtins.int
     PATHS_FIELD_NUMBER: _builtins.int
+    PATCH_FIELD_NUMBER: _builtins.int
     sandbox_id: _builtins.str
+    patch: _builtins.bool
+    """As `git diff --binary` has it, for `git apply`: binary and large files in full. Without it, for people."""
     @_builtins.property
     def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Each with all below it; without any, everything."""
@@ -1121,10 +1124,11 @@ class DiffChangesRequest(_message.Message):
         *,
         sandbox_id: _builtins.str = ...,
         paths: _abc.Iterable[_builtins.str] | None = ...,
+        patch: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["paths", b"paths", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["patch", b"patch", "paths", b"paths", "sandbox_id", b"sandbox_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1137,9 +1141,15 @@ class FileDiff(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     UNIFIED_FIELD_NUMBER: _builtins.int
     BINARY_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
     unified: _builtins.str
-    """Empty for a binary file or one that is too large."""
+    """Empty where there is nothing to compare. Of a binary file or one that is too large only that it differs, unless a patch
+    was asked for.
+    """
     binary: _builtins.bool
+    """The content is not shown as lines."""
+    more: _builtins.bool
+    """The next message goes on with this text."""
     @_builtins.property
     def change(self) -> Global___Change: ...
     def __init__(
@@ -1148,10 +1158,11 @@ class FileDiff(_message.Message):
         change: Global___Change | None = ...,
         unified: _builtins.str = ...,
         binary: _builtins.bool = ...,
+        more: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "change", b"change", "unified", b"unified"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["binary", b"binary", "change", b"change", "more", b"more", "unified", b"unified"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
