@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { configDefaults, defineConfig, type Plugin } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 import sdk from "./packages/sdk/package.json" with { type: "json" };
 
 const FRAMEWORKS = Object.keys(sdk.peerDependencies);
@@ -27,8 +28,43 @@ const TOGETHER = [
   "test/conformance/security/api/**/*.test.ts",
 ];
 
+/** The only ones that need Vite: it finds the frameworks for the adapters, and replaces one version by another. */
+const ADAPTERS = ["test/adapters/**/*.test.ts"];
+
+/** Those that take longest, longest first: begun early, none of them runs on by itself when all the others are done. */
+const LONGEST = [
+  "test/conformance/security/res/docker.test.ts",
+  "test/conformance/runtime/docker.test.ts",
+  "test/packaging/packaging.test.ts",
+  "test/conformance/security/res/bwrap.test.ts",
+  "test/contract/contract.test.ts",
+  "test/integration/service/restart.test.ts",
+  "packages/agentfense/test/run.test.ts",
+  "test/docs/run.test.ts",
+  "packages/agentfense/test/remote/answers.test.ts",
+  "test/conformance/security/api/ids.test.ts",
+  "packages/agentfense/test/serve/private.test.ts",
+  "packages/agentfense/test/serve/settings.test.ts",
+  "packages/server/test/store/sqlite.test.ts",
+  "test/conformance/security/api/docker.test.ts",
+  "packages/agentfense/test/mount-arguments.test.ts",
+  "packages/agentfense/test/apply.test.ts",
+  "test/conformance/security/api/audit.test.ts",
+  "test/types/declarations.test.ts",
+  "test/docs/operations.test.ts",
+].map((path) => join(import.meta.dirname, path));
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const place = LONGEST.indexOf(moduleId);
+      return place === -1 ? LONGEST.length : place;
+    };
+    return (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other));
+  }
+}
+
 export default defineConfig({
-  plugins: [frameworks],
   test: {
     projects: [
       { extends: true, test: { name: "together", include: TOGETHER, isolate: false } },
@@ -38,10 +74,18 @@ export default defineConfig({
         test: {
           name: "apart",
           include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, ...TOGETHER],
+          exclude: [...configDefaults.exclude, ...TOGETHER, ...ADAPTERS],
         },
       },
+      {
+        extends: true,
+        plugins: [frameworks],
+        test: { name: "adapters", include: ADAPTERS, experimental: { viteModuleRunner: true } },
+      },
     ],
+    // Node runs our TypeScript as it is, and keeps what it compiled: Vite would translate it again for each process.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
+    sequence: { sequencer: LongestFirst },
     pool: "forks",
     // A file waits for half of its time; with more of them at once than keep two CPUs busy, timings only become noisy.
     maxWorkers: 4,

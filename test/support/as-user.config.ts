@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.user.ts"],
     pool: "forks",
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     testTimeout: 600_000,
     hookTimeout: 600_000,
   },
