@@ -153,6 +153,31 @@ describe("everything, installed into an empty project", () => {
     expect(packages.find(({ name }) => name === "agentfense")!.engines.node).toBe(">=24");
   });
 
+  test("a program under an older Node has sandboxes on a server, and is told what those in its process need", async () => {
+    await using server = await TestServer.start();
+    project.write(
+      "older.mjs",
+      `import { Sandbox } from "agentfense";
+       const [endpoint] = process.argv.slice(2);
+       const sandbox = await Sandbox.create({ endpoint });
+       console.log((await sandbox.run("echo remote")).stdout.trim());
+       await sandbox.destroy();
+       await Sandbox.fromLocal("work").catch(({ name, code, message, hint }) =>
+         console.log(JSON.stringify({ name, code, message, hint })),
+       );`,
+    );
+    const { code, stdout, stderr } = await project.runFile(node20, "older.mjs", [server.grpc]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const [remote, refused] = stdout.trim().split("\n");
+    expect(remote).toBe("remote");
+    expect(JSON.parse(refused!)).toEqual({
+      name: "RuntimeUnavailableError",
+      code: "RUNTIME_UNAVAILABLE",
+      message: expect.stringMatching(/^sandboxes in this process need Node 24 or newer; this is Node 20\.[\d.]+$/),
+      hint: expect.stringContaining("AGENTFENSE_ENDPOINT"),
+    });
+  });
+
   test.each([
     { module: "nodenext", moduleResolution: "nodenext" },
     { module: "esnext", moduleResolution: "bundler" },

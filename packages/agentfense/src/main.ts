@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import manifest from "../package.json" with { type: "json" };
 import { CommandFailure, UsageError } from "./command.ts";
 import { type Found, findCommand } from "./help/find.ts";
@@ -24,10 +25,18 @@ async function main(args: readonly string[]): Promise<number> {
       complain(error.message, await hintFor(error, found));
       return 2;
     }
+    if (isFull(error)) {
+      complain("no space is left on a disk", `if it is that of ${tmpdir()}: free some there, or set TMPDIR`);
+      return 125;
+    }
     if (!(error instanceof CommandFailure)) throw error;
     complain(error.message, error.hint);
     return error.exitCode;
   }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
 async function carryOut(found: Found, rest: readonly string[]): Promise<number> {

@@ -5,6 +5,9 @@ import type { Transport } from "@connectrpc/connect";
 import { heldTransport } from "./held-transport.ts";
 import { ProcessHold } from "./process-hold.ts";
 
+/** Of the server's parts; the classes of the SDK run on older ones. */
+const OLDEST_NODE = 24;
+
 export interface EmbeddedEngineOptions {
   /** What sandboxes may run in, the default one first; default: bwrap, and docker for those that name it. */
   readonly runtimes?: readonly [EmbeddedRuntime, ...EmbeddedRuntime[]] | undefined;
@@ -113,6 +116,7 @@ export class EmbeddedEngine implements Engine {
 
   async #start(): Promise<EmbeddedServer> {
     if (process.platform !== "linux") throw onlyLinux();
+    if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) throw onlyNewerNode();
     const { runtimes = ["bwrap", "docker"], networks = ["private", "host"], log = () => {}, ...rest } = this.#options;
     const { openEmbedded } = await import("@agentfense/server/embedded");
     const server = await openEmbedded({ ...rest, runtimes, networks, log });
@@ -137,6 +141,14 @@ export class EmbeddedEngine implements Engine {
 
 function closed(): ConnectionError {
   return new ConnectionError("the engine is closed", { code: "CONNECTION_FAILED" });
+}
+
+function onlyNewerNode(): RuntimeUnavailableError {
+  const message = `sandboxes in this process need Node ${OLDEST_NODE} or newer; this is Node ${process.versions.node}`;
+  return new RuntimeUnavailableError(message, {
+    code: "RUNTIME_UNAVAILABLE",
+    hint: "run it with a newer Node, or name a server: AGENTFENSE_ENDPOINT, or the option endpoint; that takes Node 20",
+  });
 }
 
 function onlyLinux(): RuntimeUnavailableError {

@@ -26,6 +26,12 @@ const EXPLANATIONS: readonly Explanation[] = [
     message: "a limit of the sandbox or of the host left no room for another process",
   },
   {
+    matches: /Can't find source path .*: Permission denied/,
+    code: "RUNTIME_UNAVAILABLE",
+    message: "a read-only path is below a directory that the box's user may not enter",
+    hint: "let others pass through every directory above it, with: chmod o+x; or give a copy that is elsewhere",
+  },
+  {
     matches: /No permissions to create|setting up uid map|[Nn]amespace.*(not permitted|denied)|user namespaces/,
     code: "RUNTIME_UNAVAILABLE",
     message: "this host no longer lets bubblewrap make a box",

@@ -22,6 +22,7 @@ import { EngineCounters, type EngineCounts } from "./counters.ts";
 import { descriptorLimit, planDescriptors } from "./descriptor-plan.ts";
 import { type EnginePlace, EnginePool } from "./engine-pool.ts";
 import { EngineThread } from "./engine-thread.ts";
+import { explainMountFailure } from "./failure.ts";
 import type { EngineAnswer, EngineRequest, FromEngine } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
 
@@ -256,6 +257,8 @@ class ServedMount implements WorkspaceMount {
       allowOther,
       checkModes: allowOther && spec.owner === undefined && leavesAllToModes(spec.rules),
       privileged: this.#privileged,
+    }).catch(async (error: unknown) => {
+      throw await explainMountFailure(error);
     });
     this.#fd = device.fd;
     const ready = this.#expect("ready");

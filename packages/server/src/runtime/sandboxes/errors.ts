@@ -57,7 +57,17 @@ export function toRuntimeError(error: unknown): RuntimeError {
   if (error instanceof SandboxError) return fromSandboxError(error);
   if (isChangesFailure(error)) return translated(error, CHANGES_ERRORS[error.code]);
   if (isAbort(error)) return translated(error, SANDBOX_ERRORS.CANCELLED);
+  if (isFull(error)) {
+    return new RuntimeError("RESOURCES_EXHAUSTED", "no space is left where sandboxes keep their files", {
+      hint: "free some there, or choose another place for them",
+      cause: error,
+    });
+  }
   return new RuntimeError("INTERNAL", "internal error", { cause: error });
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
 /** The result of the work, or its failure as one that a caller may see. */
