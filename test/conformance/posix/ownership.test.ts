@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { lstatSync } from "node:fs";
+import { getPreset } from "@agentfense/permission";
 import { describe, expect, test } from "vitest";
 import { file } from "../../support/tree.ts";
 import { openWorkspace } from "../../support/workspace.ts";
@@ -7,6 +8,32 @@ import { type Caller, outcome, startCaller } from "./caller.ts";
 import { append, describeMounted, EVERYTHING_WRITABLE, read, write } from "./mounted.ts";
 
 const [ANNA, BEN, TEAM] = [5001, 5002, 6000];
+
+describeMounted("a mount with the preset full-access", { rules: getPreset("full-access") }, (m) => {
+  test("opening a FIFO needs the bits that apply to the caller, although the kernel tells nobody that it is opened", async () => {
+    const { fs } = m;
+    await fs.mkdir("common");
+    await fs.chmod("common", 0o777);
+    const [anna, ben] = [await m.another(ANNA), await m.another(BEN)];
+    await anna.mkfifo("common/fifo");
+    const opened: Record<string, unknown> = {};
+    for (const mode of [0o600, 0o604, 0o602, 0o606, 0o066]) {
+      await anna.chmod("common/fifo", mode);
+      const tries: unknown[] = [];
+      for (const who of [anna, ben])
+        for (const flags of ["O_RDONLY|O_NONBLOCK", "O_WRONLY|O_NONBLOCK", "O_RDWR"])
+          tries.push(await outcome(who.open("common/fifo", flags)));
+      opened[mode.toString(8)] = tries.map((each) => (each === "ENXIO" ? "ok" : each)); // nobody reads it
+    }
+    expect(opened).toEqual({
+      600: ["ok", "ok", "ok", "EACCES", "EACCES", "EACCES"],
+      604: ["ok", "ok", "ok", "ok", "EACCES", "EACCES"],
+      602: ["ok", "ok", "ok", "EACCES", "ok", "EACCES"],
+      606: ["ok", "ok", "ok", "ok", "ok", "ok"],
+      66: ["EACCES", "EACCES", "EACCES", "ok", "ok", "ok"],
+    });
+  });
+});
 
 /** Callers that are not root on root's mount: the daemon, not the kernel, has to look at the mode bits. */
 describeMounted(
@@ -21,6 +48,8 @@ describeMounted(
       closed: { file: "behind a closed door" },
       readable: { file: "content" },
     },
+    // Where the rules let everything be written, the kernel looks at them too.
+    rules: [...EVERYTHING_WRITABLE, { pattern: "/hidden", permission: "none" }],
   },
   (m) => {
     let users: Promise<{ anna: Caller; ben: Caller }> | undefined;
@@ -159,27 +188,6 @@ describeMounted(
       await anna.close(fd);
       expect(await outcome(anna.open("common/sealed", "O_WRONLY"))).toBe("EACCES");
       expect(await read(anna, "common/sealed")).toBe("first and last");
-    });
-
-    test("opening a FIFO needs the bits that apply to the caller, although the kernel tells nobody that it is opened", async () => {
-      const { anna, ben } = await both();
-      await anna.mkfifo("common/fifo");
-      const opened: Record<string, unknown> = {};
-      for (const mode of [0o600, 0o604, 0o602, 0o606, 0o066]) {
-        await anna.chmod("common/fifo", mode);
-        const tries: unknown[] = [];
-        for (const who of [anna, ben])
-          for (const flags of ["O_RDONLY|O_NONBLOCK", "O_WRONLY|O_NONBLOCK", "O_RDWR"])
-            tries.push(await outcome(who.open("common/fifo", flags)));
-        opened[mode.toString(8)] = tries.map((each) => (each === "ENXIO" ? "ok" : each)); // nobody reads it
-      }
-      expect(opened).toEqual({
-        600: ["ok", "ok", "ok", "EACCES", "EACCES", "EACCES"],
-        604: ["ok", "ok", "ok", "ok", "EACCES", "EACCES"],
-        602: ["ok", "ok", "ok", "EACCES", "ok", "EACCES"],
-        606: ["ok", "ok", "ok", "ok", "ok", "ok"],
-        66: ["EACCES", "EACCES", "EACCES", "ok", "ok", "ok"],
-      });
     });
 
     test("names renamed over and hard links keep the owner of their file", async () => {

@@ -9,7 +9,7 @@ import {
   unmountFuse,
   unmountNow,
 } from "@agentfense/fuse";
-import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
+import { compileRules, type Rule } from "@agentfense/permission";
 import type { DiscardReport } from "../changes/discard.ts";
 import { ChangesError, type ChangesErrorCode } from "../changes/errors.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
@@ -441,9 +441,12 @@ class ServedMount implements WorkspaceMount {
  * that nobody is asked when a FIFO is opened. It then also answers access(2), which knows no rules.
  */
 function leavesAllToModes(rules: readonly Rule[]): boolean {
-  const { root } = compileRules(rules);
-  return root.uniform && root.level === LEVEL.write;
+  const coversAll = rules.some(({ pattern }) => EVERYTHING.includes(pattern));
+  return coversAll && rules.every(({ permission }) => permission === "write");
 }
+
+/** Patterns that every path below the workspace matches. */
+const EVERYTHING: readonly string[] = ["**/*", "/**", "**"];
 
 // Errors cross threads without their class.
 function errorOf({ error, code }: { readonly error: Error; readonly code?: string }): Error {
