@@ -68,7 +68,7 @@ describe("random operations on two mounts, one of which has hidden entries, have
 function seeds(): number[] {
   const asked = Number(process.env.AGENTFENSE_SEED);
   if (Number.isInteger(asked) && asked > 0) return [asked];
-  return Array.from({ length: rounds(4) }, () => 1 + Math.floor(Math.random() * 1e9));
+  return Array.from({ length: rounds(3) }, () => 1 + Math.floor(Math.random() * 1e9));
 }
 
 interface Round {
@@ -106,7 +106,9 @@ function isOfMemory({ step, difference }: Failure): boolean {
 async function runRound({ daemon, callers, agent, seed }: Round): Promise<Failure | undefined> {
   const random = new Random(seed);
   const place: Place = random.pick(PLACES);
-  const forgets: Forgets = random.pick(FORGETS);
+  // Of a file with names under different rules, which only a change of rules can bring about, the strictest known name decides:
+  // there it matters what the kernel, and with it the engine, has forgotten.
+  const forgets: Forgets = place === "delta" ? "nothing" : random.pick(FORGETS);
   const entries = randomEntries(random, { everyKind: true });
   const rules = hidingRules(random);
   const shown = shownOf(entries, rules);

@@ -30,6 +30,24 @@ describeAttack("VIEW: opening what may only be listed", (arena) => {
     }
   };
 
+  test("VIEW-01 a file of which another name may be read cannot be opened by the name that may only be listed", async () => {
+    const { probe } = arena;
+    const workspace = await arena.open({ lower: {}, rules: [{ pattern: "/**", permission: "write" }] });
+    const made = await probe.errnos([
+      ["writeFile", workspace.at("/readable"), "text"],
+      ["linkat", workspace.at("/readable"), workspace.at("/listed")],
+    ]);
+    expect(made).toEqual(["OK", "OK"]);
+    // The name that may be read is known first; what it allows must not stand for the other.
+    await workspace.remount([
+      { pattern: "/**", permission: "read" },
+      { pattern: "/listed", permission: "view" },
+    ]);
+    expect(await probe.errnoOf("tryOpen", workspace.at("/readable"), O.RDONLY)).toBe("OK");
+    expect(await probe.errnoOf("tryOpen", workspace.at("/listed"), O.RDONLY)).toBe("EACCES");
+    expect((await probe.call("fstatat", workspace.at("/listed"))).stat?.mode).toBe(S.IFREG);
+  });
+
   test("VIEW-01 what may only be listed is listed, with its true size and type and no right to open it", async () => {
     const { probe } = arena;
     const workspace = await arena.open({

@@ -140,6 +140,7 @@ export class Node {
       this.moreNames ??= [];
       this.moreNames.push({ parent, name });
     }
+    this.scopeEpoch = -1; // this name may be stricter
   }
 
   dropName(parent: Node, name: string): void {
