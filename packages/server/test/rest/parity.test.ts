@@ -55,6 +55,23 @@ describe("the routes of the contract", () => {
     }
   });
 
+  test("API-08 each that takes the path of a file refuses one with an empty name in it, encoded or not", () => {
+    const table = new RouteTable(routes);
+    const taking = routes.filter((route) => route.segments.at(-1)?.kind === "rest");
+    expect(taking.length).toBeGreaterThan(5);
+    for (const route of taking) {
+      const above = route.segments.slice(0, -1).map((segment) => (segment.kind === "literal" ? segment.text : "x"));
+      const lastValue = (path: string) => {
+        const values = table.find(`/${above.join("/")}/${path}`)?.route(route.httpMethod)?.values;
+        return [...(values?.values() ?? [])].at(-1);
+      };
+      for (const path of ["/x", "//x", "a//b", "a/", "/", "%2F%2Fx", "a%2F%2Fb", "a%2F/b", "a%2F"]) {
+        expect(() => lastValue(path), `${route.template} with ${path}`).toThrow(/has an empty name/);
+      }
+      expect(["", "a/b", "a%2Fb", "%2Fa", "%2F"].map(lastValue)).toEqual(["", "a/b", "a/b", "/a", "/"]);
+    }
+  });
+
   test("every parameter of a path is a field of the request, or of the message that begins its stream", () => {
     for (const route of routes) {
       const names = [...(getOption(route.exchange.method, http).pattern.value?.matchAll(/\{([a-z_.]+)/g) ?? [])].map(

@@ -162,6 +162,13 @@ describe("paths", () => {
       "a/%2e%2e/%2e%2e/x",
       "a%5cb",
       "a//b",
+      "/x",
+      "//x",
+      "x/",
+      "%2F%2Fx",
+      "a%2F%2Fb",
+      "a%2F/b",
+      "x%2F",
     ]) {
       const request = rawRequest(
         `PUT /v1/codebases/${codebase_id}/files/${target}`,

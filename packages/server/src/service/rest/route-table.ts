@@ -105,7 +105,9 @@ function valuesOf(segments: readonly Segment[], raw: readonly string[]): Readonl
   segments.forEach((segment, index) => {
     if (segment.kind !== "literal") {
       const texts = segment.kind === "rest" ? raw.slice(index) : raw.slice(index, index + 1);
-      values.set(segment.field, texts.map((text) => decodeSegment(text) ?? refuseEncoding(segment.field)).join("/"));
+      const value = texts.map((text) => decodeSegment(text) ?? refuseEncoding(segment.field)).join("/");
+      if (segment.kind === "rest" && hasEmptyName(texts, value)) refuseEmptyName(segment.field);
+      values.set(segment.field, value);
     }
   });
   return values;
@@ -121,6 +123,20 @@ function decodeSegment(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * A path with two slashes in a row, or one at its end, written as such or encoded, is a mistake of whoever put it together, and
+ * must not mean the path without them. No path at all, and an encoded slash in front, are for the method to judge.
+ */
+function hasEmptyName(texts: readonly string[], value: string): boolean {
+  if (texts.length > 1 && texts[0] === "") return true;
+  const names = value.replace(/^\//, "");
+  return names !== "" && names.split("/").includes("");
+}
+
+function refuseEmptyName(field: string): never {
+  throw invalidArgument(`${field} in the path has an empty name: two slashes in a row, or one at the end`);
 }
 
 function refuseEncoding(field: string): never {
