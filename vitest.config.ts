@@ -24,7 +24,7 @@ const TOGETHER = [
   "packages/{permission,sdk,agentfense}/test/**/*.test.ts",
   "packages/agent/test/{confirmation,manager,mcp,risk,tools,world}/**/*.test.ts",
   "packages/server/test/{configuration,http,rest,rpc,store}/**/*.test.ts",
-  "test/{compatibility,docs,types}/**/*.test.ts",
+  "test/{compatibility,conventions,docs,types}/**/*.test.ts",
   "test/conformance/security/api/**/*.test.ts",
 ];
 

@@ -1,7 +1,8 @@
 import type { ServiceError } from "@grpc/grpc-js";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type Refusal, serveApi, testsCover, UNKNOWN } from "../support/api.ts";
 import { errorDetails } from "../support/error-details.ts";
+import { eventually } from "../support/eventually.ts";
 import type { Message, MethodName } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -170,14 +171,11 @@ describe("commands in a session", () => {
     await new Promise((resolve) => stream.once("data", resolve));
     stream.cancel();
     expect((await ended).code).toBe(1);
-    await vi.waitFor(
-      async () => {
-        const { stdout } = await api.exec(sandbox, "wc -l < beats; sleep 1; wc -l < beats");
-        const [before, after] = (stdout as string).trim().split("\n");
-        expect(after).toBe(before);
-      },
-      { timeout: 30_000 },
-    );
+    await eventually(async () => {
+      const { stdout } = await api.exec(sandbox, "wc -l < beats; sleep 0.5; wc -l < beats");
+      const [before, after] = (stdout as string).trim().split("\n");
+      expect(after).toBe(before);
+    });
     expect(await run(session, "echo $X")).toMatchObject({ stdout: "kept\n" });
   });
 
@@ -218,9 +216,8 @@ describe("commands in a session", () => {
 
   test("one that is idle for too long closes itself", async () => {
     const { session } = await openSession({ idle_timeout: { seconds: 1 } });
-    await vi.waitFor(
-      async () => expect((await api.rest.get(`/v1/sessions/${session}`)).json).toMatchObject({ closeReason: "idle" }),
-      { timeout: 20_000, interval: 200 },
+    await eventually(async () =>
+      expect((await api.rest.get(`/v1/sessions/${session}`)).json).toMatchObject({ closeReason: "idle" }),
     );
   });
 });

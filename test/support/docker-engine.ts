@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { writeImage } from "./docker-image.ts";
+import { aWhile, eventually, withoutHanging } from "./eventually.ts";
 
 export interface DockerEngine extends AsyncDisposable {
   readonly socketPath: string;
@@ -20,7 +20,6 @@ export interface DockerEngine extends AsyncDisposable {
 }
 
 const IMAGE = "agentfense-test:latest";
-const START_TIMEOUT_MS = 30_000;
 const OTHER_RUNTIME = "runc-by-another-name";
 const TOOLS = [
   "/usr/sbin/dockerd",
@@ -81,12 +80,9 @@ class PrivateEngine implements DockerEngine {
     const log = openSync(join(this.#place, "log"), "a");
     const script = 'ip link set lo up; exec dockerd --config-file "$0"';
     this.#daemon = spawn("unshare", ["--net", "--", "sh", "-c", script, config], { stdio: ["ignore", log, log] });
-    const deadline = performance.now() + START_TIMEOUT_MS;
-    while (!(await this.#answers())) {
-      if (this.#daemon.exitCode !== null) throw new Error("dockerd exited");
-      if (performance.now() > deadline) throw new Error("dockerd does not answer");
-      await delay(50);
-    }
+    const daemon = this.#daemon;
+    await eventually(async () => daemon.exitCode !== null || (await this.#answers()));
+    if (daemon.exitCode !== null) throw new Error("dockerd exited");
   }
 
   async docker(...args: string[]): Promise<string> {
@@ -136,16 +132,15 @@ class PrivateEngine implements DockerEngine {
     if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return;
     const exited = new Promise((resolve) => daemon.once("exit", resolve));
     daemon.kill("SIGTERM");
-    const timer = setTimeout(() => daemon.kill("SIGKILL"), 15_000);
+    await withoutHanging(() => exited).catch(() => daemon.kill("SIGKILL"));
     await exited;
-    clearTimeout(timer);
   }
 
   /** Shims and the like that a daemon which was killed left behind: whoever was started with a path in our directory. */
   async #endStrays(): Promise<void> {
     for (let strays = this.#strays(); strays.length > 0; strays = this.#strays()) {
       for (const pid of strays) process.kill(pid, "SIGKILL");
-      await delay(50);
+      await aWhile(50);
     }
   }
 

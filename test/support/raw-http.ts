@@ -67,7 +67,7 @@ export async function http2Post(
 }
 
 /** Sends these bytes over a connection of their own and gives everything that comes back, as text. */
-export async function rawExchange(address: string, bytes: string | Uint8Array, timeoutMs = HANG_MS): Promise<string> {
+export async function rawExchange(address: string, bytes: string | Uint8Array, hangMs = HANG_MS): Promise<string> {
   const [, host = "127.0.0.1", port = ""] = /^(?:http:\/\/)?(.*):(\d+)$/.exec(address) ?? [];
   const { promise, resolve } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];
@@ -76,7 +76,7 @@ export async function rawExchange(address: string, bytes: string | Uint8Array, t
   socket.on("data", (chunk) => void chunks.push(chunk));
   socket.on("error", end);
   socket.on("close", end);
-  socket.setTimeout(timeoutMs, () => socket.destroy());
+  socket.setTimeout(hangMs, () => socket.destroy());
   socket.write(bytes);
   return await promise;
 }

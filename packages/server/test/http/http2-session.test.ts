@@ -5,6 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { tendSession } from "../../src/service/http/http2-session.ts";
 import { DEFAULT_LIMITS } from "../../src/service/http/limits.ts";
 
@@ -28,7 +29,7 @@ test("a connection that ended is forgotten at once, not when it would have been 
     collectGarbage();
     return sessions.filter((session) => session.deref() !== undefined).length;
   };
-  await expect.poll(left, { timeout: 10_000 }).toBeLessThanOrEqual(1);
+  await eventually(async () => expect(await left()).toBeLessThanOrEqual(1));
 });
 
 async function visit(port: number): Promise<void> {

@@ -8,7 +8,7 @@ import { SystemService } from "@agentfense/protocol/system";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { aWhile, eventually, HANG_MS, withoutHanging } from "../../../../test/support/eventually.ts";
 import { OwnerRates } from "../../src/service/http/rate-limit.ts";
 import { ADMIN, bearer, grpcClient, openTestService, rawHttp, USER, unary } from "./fixture.ts";
 
@@ -17,10 +17,6 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
     () => "OK",
     (error: unknown) => Code[ConnectError.from(error).code],
   );
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 describe("the rate of an owner", () => {
@@ -191,9 +187,7 @@ describe("slow clients", () => {
     await using open = await openTestService({ limits: { headerTimeoutMs: 300 } });
     for (const port of [open.grpc, open.http]) {
       for (const start of ["", "P", "PR", "GET /heal", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: "]) {
-        const startedAt = performance.now();
-        await rawHttp(port, start, 3_000);
-        expect(performance.now() - startedAt).toBeLessThan(1_500);
+        await withoutHanging(() => rawHttp(port, start, 10 * HANG_MS));
       }
     }
   });
@@ -207,18 +201,14 @@ describe("slow clients", () => {
     socket.resume();
     socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ");
     const drip = setInterval(() => socket.write("x"), 50);
-    const startedAt = performance.now();
-    await closed;
+    await withoutHanging(() => closed);
     clearInterval(drip);
-    expect(performance.now() - startedAt).toBeLessThan(1_500);
   });
 
   test("idle connections of both kinds are closed, quiet calls are not", async () => {
     await using open = await openTestService({ limits: { idleTimeoutMs: 300 } });
     const session = connectHttp2(`http://${open.grpc}`);
-    const startedAt = performance.now();
-    await new Promise((resolve) => session.once("close", resolve));
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    await withoutHanging(() => new Promise((resolve) => session.once("close", resolve)));
 
     const client = createClient(EventService, createGrpcTransport({ baseUrl: `http://${open.grpc}` }));
     const stop = new AbortController();
@@ -228,7 +218,7 @@ describe("slow clients", () => {
       () => "ended",
       () => "ended",
     );
-    expect(await Promise.race([next, sleep(1_200).then(() => "still there")])).toBe("still there");
+    expect(await Promise.race([next, aWhile(1_200).then(() => "still there")])).toBe("still there");
     stop.abort();
     await next;
   });
@@ -241,20 +231,19 @@ describe("slow clients", () => {
     const stalls = client.uploadFiles(
       (async function* () {
         yield chunk;
-        await sleep(5_000);
+        await new Promise(() => {}); // never more
       })(),
     );
     const creeps = client.uploadFiles(
       (async function* () {
-        for (let count = 0; count < 60; count += 1) {
+        for (;;) {
           yield chunk;
-          await sleep(50);
+          await aWhile(50);
         }
       })(),
     );
-    const startedAt = performance.now();
-    expect(await Promise.all([codeOf(stalls), codeOf(creeps)])).toEqual(["ResourceExhausted", "ResourceExhausted"]);
-    expect(performance.now() - startedAt).toBeLessThan(2_500);
+    const codes = await withoutHanging(() => Promise.all([codeOf(stalls), codeOf(creeps)]));
+    expect(codes).toEqual(["ResourceExhausted", "ResourceExhausted"]);
     // A command takes as long as it takes: the request was complete.
     expect(await codeOf(createClient(SandboxService, transport).exec({ command: "600" }))).toBe("OK");
   });
@@ -263,9 +252,7 @@ describe("slow clients", () => {
     await using open = await openTestService({ limits: { uploadIdleMs: 250 } });
     const head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     for (const path of ["/sandbox.v1.SystemService/CreateKey", "/v1/keys"]) {
-      const startedAt = performance.now();
-      await rawHttp(open.http, `POST ${path} HTTP/1.1\r\n${head}`, 5_000);
-      expect(performance.now() - startedAt).toBeLessThan(4_000);
+      await withoutHanging(() => rawHttp(open.http, `POST ${path} HTTP/1.1\r\n${head}`, 10 * HANG_MS));
     }
     expect(open.journal.calls).toEqual([]);
   });
@@ -282,11 +269,9 @@ describe("slow clients", () => {
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write("PUT /v1/codebases/cb_1/files/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n");
     const flood = setInterval(() => socket.write(Buffer.alloc(65_536)), 10);
-    const startedAt = performance.now();
-    await closed;
+    await withoutHanging(() => closed);
     clearInterval(flood);
     expect(answer).toMatch(/^HTTP\/1.1 401/);
-    expect(performance.now() - startedAt).toBeLessThan(3_000);
     expect(open.journal.calls).toEqual([]);
   });
 });
@@ -325,12 +310,13 @@ describe("a client that does not read", () => {
   async function expectToStall(open: Awaited<ReturnType<typeof openTestService>>): Promise<void> {
     await eventually(() => open.journal.producedChunks > 0);
     const before = process.memoryUsage().rss;
-    await sleep(700);
-    const produced = open.journal.producedChunks;
+    await eventually(async () => {
+      const produced = open.journal.producedChunks;
+      await aWhile(300);
+      expect(open.journal.producedChunks).toBe(produced);
+    });
     // Buffers of the sockets hold a few megabytes; the rest of the gigabyte waits to be asked for.
-    expect(produced * 65_536).toBeLessThan(64 * 1024 * 1024);
-    await sleep(300);
-    expect(open.journal.producedChunks).toBe(produced);
+    expect(open.journal.producedChunks * 65_536).toBeLessThan(64 * 1024 * 1024);
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024);
   }
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { EVERYTHING_WRITABLE, exec, makeCodebase, makeSandbox } from "../../../support/belongings.ts";
 import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../support/docker-engine.ts";
+import { eventually, HANG_MS, withoutHanging } from "../../../support/eventually.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { RestClient } from "../../../support/rest-client.ts";
 import { TestServer } from "../../../support/server.ts";
@@ -219,10 +220,10 @@ describe.skipIf(reason !== undefined)("requests and the engine", () => {
     for (const image of others) {
       const made = await client.outcome("SandboxService", "CreateSandbox", [{ codebase_id, image }]);
       const sandbox_id = made.messages[0]?.id;
-      const began = performance.now();
-      const started = made.code === 0 ? await client.outcome("SandboxService", "StartSandbox", [{ sandbox_id }]) : made;
+      const start = () =>
+        client.outcome("SandboxService", "StartSandbox", [{ sandbox_id }], { deadlineMs: 10 * HANG_MS });
       // Nobody connected anywhere: an address that does not answer takes longer than this.
-      expect(performance.now() - began).toBeLessThan(10_000);
+      const started = made.code === 0 ? await withoutHanging(start) : made;
       expect([image, [3, 9].includes(started.code), started.message]).toEqual([image, true, started.message]);
       if (sandbox_id !== undefined) await client.call("SandboxService", "DestroySandbox", { sandbox_id });
     }
@@ -247,7 +248,7 @@ describe.skipIf(reason !== undefined)("requests and the engine", () => {
     server = await TestServer.start({ directory, settings });
     client = new GrpcClient(server.grpc);
     rest = new RestClient(server.http);
-    await expect.poll(async () => (await rest.get("/readyz")).status, { timeout: 60_000 }).toBe(200);
+    await eventually(async () => expect((await rest.get("/readyz")).status).toBe(200));
     const after = await containers();
     expect(after).not.toContain(before);
     expect(after).toContain("bystander");

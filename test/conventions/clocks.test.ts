@@ -1,0 +1,77 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const repository = join(import.meta.dirname, "../..");
+
+/** What a test must not do, and what it does instead. */
+const CLOCKS: readonly { readonly what: RegExp; readonly instead: string }[] = [
+  { what: /\bperformance\.now\(|\bhrtime\b/, instead: "assert order, counts or states; withoutHanging() ends a hang" },
+  { what: /\bDate\.now\(\)\s*[-<>]|[-<>]=?\s*Date\.now\(\)/, instead: "assert order, counts or states" },
+  { what: /\b(?:durationMs|elapsedMs|tookMs)\)\s*\.toBe(?:Less|Greater)Than(?!\(0\))/, instead: "assert the outcome" },
+  { what: /\bsetTimeout\b/, instead: "wait for the condition with eventually()" },
+  { what: /\bvi\s*\.wait(?:For|Until)\b|\bexpect\s*\.poll\b/, instead: "wait with eventually()" },
+  { what: /\bAbortSignal\.timeout\(/, instead: "abort when something has happened" },
+];
+
+/** What only a hang exceeds may be asked for. */
+const ONLY_A_HANG = /\bhang_?ms\b|\b60_000\b/i;
+
+/** Who may all the same, and why. */
+const EXCEPTIONS: Readonly<Record<string, string>> = {
+  "test/support/eventually.ts": "the one place where tests wait by the clock",
+  "packages/sdk/test/sandbox/events.test.ts": "its clock is vitest's, which only the test moves",
+  "packages/agent/test/executors/aio/fake-aio.ts": "a server that has time limits of its own",
+  "packages/agent/test/executors/aio/fake-commands.ts": "a server that has time limits of its own",
+  "packages/agent/test/browser/inside.test.ts": "a page that gives up what never comes",
+  "packages/agent/test/browser/pages.ts": "a page on which something comes late",
+  "packages/server/test/bwrap/boot-clock.test.ts": "it is about a clock, and compares readings of it in order",
+  "packages/server/test/session/local-shell.ts": "a shell that must know since when a process runs",
+  "test/conformance/posix/caller.ts": "ends a call that hangs, later where the caller knows that it is long",
+};
+
+/** Those of boxes, shells and limits of resources do so still. Whoever changes one takes it off; nothing is added. */
+const NOT_YET: ReadonlySet<string> = new Set([
+  "packages/server/test/bwrap/lifecycle.test.ts",
+  "packages/server/test/bwrap/network-process.ts",
+  "packages/server/test/bwrap/place.ts",
+  "packages/server/test/bwrap/scenario-process.ts",
+  "packages/server/test/bwrap/scenarios.ts",
+  "packages/server/test/bwrap/shell-scenarios.ts",
+  "packages/server/test/bwrap/spare-scenarios.ts",
+  "packages/server/test/docker/commands.test.ts",
+  "packages/server/test/docker/egress.test.ts",
+  "packages/server/test/docker/killing.test.ts",
+  "packages/server/test/docker/no-subreaper.test.ts",
+  "packages/server/test/docker/sessions.test.ts",
+  "packages/server/test/limits/enforcement.test.ts",
+  "packages/server/test/limits/removal.test.ts",
+  "packages/server/test/limits/support.ts",
+  "packages/server/test/session/commands.test.ts",
+  "packages/server/test/session/endings.test.ts",
+  "packages/server/test/session/output.test.ts",
+  "packages/server/test/session/shells.test.ts",
+  "test/conformance/security/res/resources.suite.ts",
+]);
+
+const files = globSync(["packages/*/test/**/*.ts", "test/**/*.ts"], { cwd: repository }).filter(
+  (path) => !path.includes("node_modules/"),
+);
+
+function clocksIn(path: string): string[] {
+  const lines = readFileSync(join(repository, path), "utf8").split("\n");
+  return lines.flatMap((line, index) =>
+    CLOCKS.filter(({ what }) => what.test(line) && !ONLY_A_HANG.test(line)).map(
+      ({ instead }) => `${path}:${index + 1}: ${line.trim()} (${instead})`,
+    ),
+  );
+}
+
+test("no test compares clocks or sleeps: it waits for a state, and only a hang is too long", () => {
+  expect(files.length).toBeGreaterThan(400);
+  expect(files.filter((path) => !(path in EXCEPTIONS) && !NOT_YET.has(path)).flatMap(clocksIn)).toEqual([]);
+});
+
+test("whoever may look at the clock still does", () => {
+  expect(Object.keys(EXCEPTIONS).filter((path) => clocksIn(path).length === 0)).toEqual([]);
+});
