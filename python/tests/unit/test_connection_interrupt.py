@@ -5,13 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from typing import Callable
 
 import pytest
 
 from agentfense import SandboxClient
 from tests.server import Server
+from tests.support.patience import PATIENCE_SECONDS, Patience
 from tests.support.processes import Sleeper
 
 WAITING = {
@@ -41,16 +40,9 @@ def test_an_interrupt_kills_the_command_that_is_waited_for(waiting: str, server:
         arguments = [sys.executable, "-c", program, server.endpoint, sandbox.id, sleeper.command]
         environment = {"PYTHONPATH": ":".join(sys.path)}
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=environment) as waiter:
-            until(sleeper.runs)
+            Patience.until(sleeper.runs)
             waiter.send_signal(signal.SIGINT)
-            output, _ = waiter.communicate(timeout=20)
-        until(lambda: not sleeper.runs())
+            output, _ = waiter.communicate(timeout=PATIENCE_SECONDS)
+        Patience.until(lambda: not sleeper.runs())
         client.delete_codebase(codebase.id, force=True)
     assert (output, waiter.returncode) == ("interrupted\n", 0)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    given_up_at = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < given_up_at, "it does not happen"
-        time.sleep(0.05)
