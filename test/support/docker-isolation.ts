@@ -11,7 +11,7 @@ export function withDocker(name: string, describeSuite: (open: () => ReturnType<
     return;
   }
   let engine: Promise<DockerEngine> | undefined;
-  afterAll(async () => (await engine)?.stop(), 60_000);
+  afterAll(async () => (await engine)?.stop());
   describeSuite(async () => {
     engine ??= startDockerEngine();
     const { socketPath, image } = await engine;

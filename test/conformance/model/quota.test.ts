@@ -27,7 +27,7 @@ describe("the quota's account", () => {
     { timeout: 120_000 },
     (seed) => checkedRun(seed, { place: "/dev/shm", notes: 0 }),
   );
-  test.for(seeds())("is never far from what the delta holds, on a disk, seed %i", { timeout: 120_000 }, (seed) =>
+  test.for(seeds())("is never far from what the delta holds, on a disk, seed %i", (seed) =>
     checkedRun(seed, { place: undefined, notes: NOTES }),
   );
 });

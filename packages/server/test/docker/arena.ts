@@ -75,9 +75,9 @@ export function describeDocker(title: string, suite: (arena: Arena) => void): vo
   const reason = reasonAgainstDocker();
   describe.skipIf(reason !== undefined)(reason === undefined ? title : `${title} (skipped: ${reason})`, () => {
     const arena = new Arena();
-    beforeAll(() => arena.open(), 60_000);
+    beforeAll(() => arena.open());
     afterEach(() => arena.tidy());
-    afterAll(() => arena.close(), 60_000);
+    afterAll(() => arena.close());
     suite(arena);
   });
 }

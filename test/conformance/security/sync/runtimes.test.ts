@@ -16,7 +16,7 @@ const ground = serveProjects(async () => {
   const docker = { host: `unix://${engine.socketPath}`, default_image: engine.image };
   return { settings: { runtime: { types: ["bwrap", "docker", "mock"], docker } } };
 });
-afterAll(() => engine?.stop(), 60_000);
+afterAll(() => engine?.stop());
 
 const FILES = { "a.txt": "a\n", "d/x": "x\n", "ro.txt": "ro\n" };
 const BEFORE = { ...FILES, d: "/" };
