@@ -19,8 +19,8 @@ const MOST_ASSESSED_CHARACTERS = 256 * 1024;
 const MOST_DETECTED = 200;
 
 /**
- * What is thought of a request as a whole. Files and variables change what harmless code does (a file json.py is
- * imported instead of the library), so that with them nothing is SAFE.
+ * What is thought of a request as a whole. Files and variables can change what harmless code does, so that with them
+ * nothing is SAFE.
  */
 export async function assessRequest(assess: Assess, request: AcceptedRequest): Promise<RiskAssessment> {
   const parts = [await assessPart(assess, request.code, request.language)];

@@ -1,9 +1,10 @@
 import type { DetectedPattern, Language, RiskAssessment } from "../types.ts";
 import { RISK_LEVELS } from "../types.ts";
 import { assessBash } from "./bash/assess.ts";
-import { type Finding, Findings, maxRisk, type NestedCode, type Rule } from "./findings.ts";
+import { type Finding, Findings, maxRisk, type NestedCode, type Rule, rule } from "./findings.ts";
 import { assessJavaScript } from "./javascript/assess.ts";
 import { assessPython } from "./python/assess.ts";
+import { checkSafe } from "./safe.ts";
 import { parserOf } from "./syntax/grammars.ts";
 import type { SyntaxNode } from "./syntax/node.ts";
 import { PARSE_LIMITS, parse } from "./syntax/parse.ts";
@@ -18,18 +19,15 @@ const ASSESSORS: Readonly<Record<Assessed, (root: SyntaxNode, findings: Findings
   bash: assessBash,
 };
 
+const MAX_DETECTED = 100;
+
 /** How deep code in code is followed, and how much of it altogether. */
 const NESTING = { depth: 4, pieces: 64, length: PARSE_LIMITS.codeLength } as const;
 
-const TOO_LARGE: Rule = { pattern: "too-large", level: "HIGH", reason: "is too large to be looked at" };
-const TOO_COMPLICATED: Rule = {
-  pattern: "too-complicated",
-  level: "HIGH",
-  reason: "is too complicated to be looked at",
-};
-const TOO_NESTED: Rule = { pattern: "too-nested", level: "HIGH", reason: "holds more code in code than is looked at" };
-const UNPARSABLE: Rule = { pattern: "unparsable", level: "MEDIUM", reason: "cannot be parsed here" };
-const NOT_ASSESSED: Rule = { pattern: "not-assessed", level: "HIGH", reason: "could not be assessed" };
+const TOO_LARGE = rule("HIGH", "too-large", "is too large to be looked at");
+const TOO_COMPLICATED = rule("HIGH", "too-complicated", "is too complicated to be looked at");
+const TOO_NESTED = rule("HIGH", "too-nested", "holds more code in code than is looked at");
+const UNPARSABLE = rule("MEDIUM", "unparsable", "cannot be parsed here");
 
 /** Assesses code on this thread; how long that takes is bounded, and long for text that is made for it. */
 export async function assessHere(code: string, language: Language): Promise<RiskAssessment> {
@@ -57,7 +55,7 @@ async function assessPiece(code: string, language: Assessed): Promise<Findings> 
   const findings = new Findings(language);
   if (code.length > PARSE_LIMITS.codeLength) return onlyFinding(language, TOO_LARGE);
   const text = asRead(code, language);
-  for (const strange of strangeText(text, language)) findings.add(strange, strange.line);
+  for (const strange of strangeText(text, language)) findings.add(strange.rule, strange.line);
   try {
     const parser = await parserOf(language);
     const root = parse(parser, text);
@@ -65,18 +63,14 @@ async function assessPiece(code: string, language: Assessed): Promise<Findings> 
       findings.add(TOO_COMPLICATED, 1);
       return findings;
     }
-    for (const node of root.all()) {
-      if (!node.isError) continue;
-      findings.add(UNPARSABLE, node.line);
-      break;
-    }
+    const broken = root.all().find((node) => node.isError);
+    if (broken !== undefined) findings.add(UNPARSABLE, broken.line);
     ASSESSORS[language](root, findings);
+    checkSafe(root, language, findings);
   } catch (error) {
     // Not knowing is not SAFE. What went wrong belongs to what a person sees.
-    findings.add(
-      { ...NOT_ASSESSED, reason: `${NOT_ASSESSED.reason}: ${error instanceof Error ? error.message : error}` },
-      1,
-    );
+    const problem = error instanceof Error ? error.message : error;
+    findings.add(rule("HIGH", "not-assessed", `could not be assessed: ${problem}`), 1);
   }
   return findings;
 }
@@ -90,6 +84,7 @@ function onlyFinding(language: Assessed, rule: Rule): Findings {
 /** The most serious first where there are too many, then in the order of the lines. */
 function detected(found: readonly Finding[]): readonly DetectedPattern[] {
   const seriousness = (finding: Finding): number => RISK_LEVELS.indexOf(finding.level);
+  const isUnlisted = ({ pattern }: Finding): boolean => pattern.endsWith(".unlisted");
   // That something is not on a list of harmless things says nothing where a rule says what it is.
   const explained = new Set(found.filter((finding) => !isUnlisted(finding)).map((finding) => finding.line));
   const telling = found.filter((finding) => !isUnlisted(finding) || !explained.has(finding.line));
@@ -98,9 +93,3 @@ function detected(found: readonly Finding[]): readonly DetectedPattern[] {
     .toSorted((a, b) => a.line - b.line || seriousness(b) - seriousness(a))
     .map(({ pattern, reason, line }) => ({ pattern, reason, line }));
 }
-
-function isUnlisted({ pattern }: Finding): boolean {
-  return pattern.includes(".unlisted");
-}
-
-const MAX_DETECTED = 100;

@@ -13,6 +13,25 @@ export interface Rule {
   readonly reason: string;
 }
 
+export function rule(level: RiskLevel, pattern: string, reason: string): Rule {
+  return { level, pattern, reason };
+}
+
+/** The same for each of some names. */
+export function each<T>(names: string, what: T): Record<string, T> {
+  const all = names.trim().split(/\s+/);
+  return Object.fromEntries(all.map((name) => [name, what]));
+}
+
+/** Names with their rules, from lines of "LEVEL pattern: reason", each followed by indented lines of names. */
+export function ruleTable(text: string): Readonly<Record<string, Rule>> {
+  const rows = [...text.matchAll(/^ {2}([A-Z]+) ([\w-]+): (.*)\n((?: {4}.*\n)+)/gm)];
+  const entries = rows.flatMap(([, level, pattern, reason, names]) =>
+    Object.entries(each(names!, rule(level as RiskLevel, pattern!, reason!))),
+  );
+  return Object.fromEntries(entries);
+}
+
 /** Code in another language, or in text, that this code would run. */
 export interface NestedCode {
   readonly code: string;

@@ -1,11 +1,11 @@
 import { posix } from "node:path";
-import type { Rule } from "./findings.ts";
+import { type Rule, rule } from "./findings.ts";
 
 /** Stands in folded text for what is not known before the code runs. */
 export const UNKNOWN = "\uFFFC";
 
-/** What a path is, seen from a program that works in the workspace. */
-type Place = "workspace" | "nothing" | "temporary" | "outside" | "persistence" | "device" | "secret";
+/** What a path is, seen from a program that works in the workspace; temporary files count as inside. */
+type Place = "inside" | "outside" | "persistence" | "device" | "secret";
 
 export type PathUse = "read" | "write" | "delete";
 
@@ -38,62 +38,45 @@ const PERSISTENCE: readonly RegExp[] = [
 ];
 
 const DEVICE = /^\/dev\/(?:sd|hd|vd|xvd|nvme|mmcblk|loop|dm-|mapper\/|disk\/|md)/;
-const NOTHING = /^\/dev\/(?:null|zero|u?random|stdin|stdout|stderr|tty|fd\/[0-2])$/;
-const TEMPORARY = /^(?:\/tmp|\/var\/tmp|\/dev\/shm)(?:\/|$)/;
-const WORKSPACE = /^\/workspace(?:\/|$)/;
+const INSIDE =
+  /^\/(?:(?:tmp|var\/tmp|dev\/shm|workspace)(?:\/|$)|dev\/(?:null|zero|u?random|stdin|stdout|stderr|tty|fd\/[0-2])$)/;
 
-/** A text that names a place with secrets in it. */
+/** A text that names a place with secrets in it. In running text that is a mention; by itself it is an argument. */
 export function secretIn(text: string): Rule | undefined {
-  if (METADATA_SERVICES.some((service) => service.test(text))) {
-    return {
-      pattern: "secret-place",
-      level: isOneWord(text) ? "CRITICAL" : "MEDIUM",
-      reason: "names the metadata service of a cloud, which hands out credentials",
-    };
-  }
-  const path = tidy(text);
-  if (!SECRET_PLACES.some((place) => place.test(path)) && !isSecretByWildcard(path)) return undefined;
-  return {
-    pattern: "secret-place",
-    // In running text it is a mention; by itself it is an argument.
-    level: isOneWord(text) ? "CRITICAL" : "MEDIUM",
-    reason: "names a place that holds secrets",
-  };
+  const level = /\s/.test(text.trim()) ? "MEDIUM" : "CRITICAL";
+  if (METADATA_SERVICES.some((service) => service.test(text)))
+    return rule(level, "secret-place", "names the metadata service of a cloud, which hands out credentials");
+  return placeOf(text) === "secret" ? rule(level, "secret-place", "names a place that holds secrets") : undefined;
 }
 
 /** What it means to use this path so. */
 export function pathRule(path: string, use: PathUse): Rule {
   const place = placeOf(path);
-  if (place === "secret") {
-    return { pattern: "secret-place", level: "CRITICAL", reason: "uses a file that holds secrets" };
-  }
+  if (place === "secret") return rule("CRITICAL", "secret-place", "uses a file that holds secrets");
   return PATH_RULES[use][place];
 }
 
+const READS_OUTSIDE = rule("MEDIUM", "read-outside", "reads a file outside of the workspace");
+const DELETES_OUTSIDE = rule("HIGH", "delete-outside", "deletes outside of the workspace");
+
 const PATH_RULES: Readonly<Record<PathUse, Readonly<Record<Exclude<Place, "secret">, Rule>>>> = {
   read: {
-    workspace: { pattern: "file-read", level: "LOW", reason: "reads files" },
-    nothing: { pattern: "file-read", level: "LOW", reason: "reads files" },
-    temporary: { pattern: "file-read", level: "LOW", reason: "reads files" },
-    outside: { pattern: "read-outside", level: "MEDIUM", reason: "reads a file outside of the workspace" },
-    persistence: { pattern: "read-outside", level: "MEDIUM", reason: "reads a file outside of the workspace" },
-    device: { pattern: "device", level: "HIGH", reason: "reads a disk past its file system" },
+    inside: rule("LOW", "file-read", "reads files"),
+    outside: READS_OUTSIDE,
+    persistence: READS_OUTSIDE,
+    device: rule("HIGH", "device", "reads a disk past its file system"),
   },
   write: {
-    workspace: { pattern: "file-write", level: "LOW", reason: "writes files" },
-    nothing: { pattern: "file-write", level: "LOW", reason: "writes files" },
-    temporary: { pattern: "file-write", level: "LOW", reason: "writes files" },
-    outside: { pattern: "write-outside", level: "HIGH", reason: "writes outside of the workspace" },
-    persistence: { pattern: "persistence", level: "HIGH", reason: "writes a file that is run later, by others" },
-    device: { pattern: "device", level: "CRITICAL", reason: "writes to a disk past its file system" },
+    inside: rule("LOW", "file-write", "writes files"),
+    outside: rule("HIGH", "write-outside", "writes outside of the workspace"),
+    persistence: rule("HIGH", "persistence", "writes a file that is run later, by others"),
+    device: rule("CRITICAL", "device", "writes to a disk past its file system"),
   },
   delete: {
-    workspace: { pattern: "deletion", level: "MEDIUM", reason: "deletes files" },
-    nothing: { pattern: "deletion", level: "MEDIUM", reason: "deletes files" },
-    temporary: { pattern: "deletion", level: "MEDIUM", reason: "deletes files" },
-    outside: { pattern: "delete-outside", level: "HIGH", reason: "deletes outside of the workspace" },
-    persistence: { pattern: "delete-outside", level: "HIGH", reason: "deletes outside of the workspace" },
-    device: { pattern: "device", level: "CRITICAL", reason: "deletes a device" },
+    inside: rule("MEDIUM", "deletion", "deletes files"),
+    outside: DELETES_OUTSIDE,
+    persistence: DELETES_OUTSIDE,
+    device: rule("CRITICAL", "device", "deletes a device"),
   },
 };
 
@@ -116,12 +99,9 @@ export function isEverything(path: string): boolean {
 function placeOf(path: string): Place {
   const plain = tidy(path);
   if (SECRET_PLACES.some((place) => place.test(plain)) || isSecretByWildcard(plain)) return "secret";
-  if (NOTHING.test(plain)) return "nothing";
   if (DEVICE.test(plain)) return "device";
   if (PERSISTENCE.some((place) => place.test(plain))) return "persistence";
-  if (TEMPORARY.test(plain)) return "temporary";
-  if (WORKSPACE.test(plain)) return "workspace";
-  return /^(?:\/|~|\.\.(?:\/|$))/.test(plain) ? "outside" : "workspace";
+  return INSIDE.test(plain) || !/^(?:\/|~|\.\.(?:\/|$))/.test(plain) ? "inside" : "outside";
 }
 
 function tidy(path: string): string {
@@ -133,35 +113,11 @@ function tidy(path: string): string {
   return posix.normalize(local);
 }
 
-function isOneWord(text: string): boolean {
-  return !/\s/.test(text.trim());
-}
-
+/** A few wildcards only: each more is more work. */
 function isSecretByWildcard(path: string): boolean {
-  if (!/[*?[]/.test(path) || path.length > 256 || !path.startsWith("/") || /^[/*?]*$/.test(path)) return false;
-  return SECRET_FILES.some((file) => matchesWildcard(path.replace(/\[[^\]]*\]/g, "?"), file));
-}
-
-/** "*" within one segment and "?"; in time of the product of the lengths. */
-function matchesWildcard(pattern: string, text: string): boolean {
-  let at = 0;
-  let star = -1;
-  let resume = 0;
-  let p = 0;
-  while (at < text.length) {
-    if (p < pattern.length && (pattern[p] === text[at] || (pattern[p] === "?" && text[at] !== "/"))) {
-      p++;
-      at++;
-    } else if (pattern[p] === "*") {
-      star = p++;
-      resume = at;
-    } else if (star !== -1 && text[resume] !== "/") {
-      p = star + 1;
-      at = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (pattern[p] === "*") p++;
-  return p === pattern.length;
+  const wildcards = path.match(/[*?[]/g)?.length ?? 0;
+  if (wildcards === 0 || wildcards > 6 || path.length > 256 || /^[/*?]*$/.test(path)) return false;
+  const plain = path.replace(/[.+^$(){}|\\]/g, "\\$&").replace(/\[[^\]]*\]?|\?/g, "[^/]");
+  const pattern = new RegExp(`^${plain.replace(/\*+/g, "[^/]*")}$`);
+  return SECRET_FILES.some((file) => pattern.test(file));
 }

@@ -8,7 +8,7 @@ import { createServer } from "node:net";
 import { homedir, hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { SubprocessExecutor } from "agentfense/agent";
+import { SubprocessExecutor, UnifiedRiskPolicy } from "agentfense/agent";
 import { afterAll, expect, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import type { ExecutionTask } from "../../src/executors/executor.ts";
@@ -253,3 +253,55 @@ for (const [name, attempt] of Object.entries(attempts)) {
   ]);
   expect(existsSync(join(base, "written"))).toBe(false);
 });
+
+/** Ways past a rating by what is written: an attribute that another module evaluates, a name that is not a number. */
+const BYPASSES = {
+  python: (path: string, target: string) => `from dataclasses import dataclass, fields
+@dataclass
+class A:
+  x: int = 0
+for f in fields(A):
+  f.name = """x, print(__import__('os').path.exists('${path}')),
+    print(__import__('os').path.exists(__import__('os').path.dirname('${target}')))"""
+@dataclass(init=False, repr=False)
+class B(A):
+  pass
+B() == B()`,
+  javascript: (path: string, target: string) => `const [a, k] = [...["x", "constructor"], 1];
+const [b, load] = [...["x", "getBuiltinModule"], 1];
+const fs = [][k][k]("return process")()[load]("node:fs");
+console.log(fs.existsSync("${path}"));
+try { fs.writeFileSync("${target}", "x"); console.log(true) } catch { console.log(false) }`,
+} as const;
+
+test.each(["python", "javascript"] as const)(
+  "code of %s that is not what it looks like is not SAFE, and reaches nothing when it is run as if it were",
+  async (language) => {
+    const target = join(base, "written-by-bypass");
+    const code = BYPASSES[language](secret, target);
+    expect((await UnifiedRiskPolicy.assess(code, language)).level).not.toBe("SAFE");
+    await using executor = new SubprocessExecutor({ workspace: newWorkspace() });
+    const { stdout, stderr } = await executor.execute({ ...SAFE, code, language });
+    expect(stderr).toBe("");
+    // Twice the answer to each comparison in Python, once in JavaScript.
+    expect(
+      stdout
+        .toLowerCase()
+        .split("\n")
+        .filter((line) => line !== "")
+        .every((line) => line === "false"),
+    ).toBe(true);
+    expect(stdout).not.toBe("");
+    expect(existsSync(target)).toBe(false);
+  },
+);
+
+test.each(["python", "javascript"] as const)(
+  "on the machine itself, the same code of %s gets there",
+  async (language) => {
+    const target = join(base, `written-on-host-${language}`);
+    await using executor = new SubprocessExecutor({ workspace: newWorkspace(), isolation: "none" });
+    const { stdout } = await executor.execute({ ...SAFE, code: BYPASSES[language](secret, target), language });
+    expect(stdout.toLowerCase()).toContain("true");
+  },
+);

@@ -1,7 +1,8 @@
-import { DepthMemo } from "../depth-memo.ts";
+import { Origins } from "../origins.ts";
 import { UNKNOWN } from "../places.ts";
 import type { SyntaxNode } from "../syntax/node.ts";
-import { DECODERS, PLAIN_DECODERS } from "./commands.ts";
+import { unescapeText } from "../text-codes.ts";
+import { DECODERS } from "./commands.ts";
 
 /** A word of a command, after what the shell does to it. */
 export interface Word {
@@ -14,14 +15,9 @@ export interface Word {
 
 const MAX_DEPTH = 30;
 const MAX_TEXT = 8192;
-/** How many nodes are looked at when it is asked what a value is made of; one of more is taken for the worst. */
-const MAX_INGREDIENTS = 4000;
 
-/** Who sets which variable, anywhere in the text. */
-export interface Variables {
-  /** Undefined stands for a value that is not known: read, for, local. */
-  readonly values: ReadonlyMap<string, readonly (SyntaxNode | undefined)[]>;
-}
+/** Who sets which variable, anywhere in the text; undefined stands for a value that is not known: read, for, local. */
+export type Variables = ReadonlyMap<string, readonly (SyntaxNode | undefined)[]>;
 
 export function collectVariables(root: SyntaxNode): Variables {
   const values = new Map<string, (SyntaxNode | undefined)[]>();
@@ -36,30 +32,32 @@ export function collectVariables(root: SyntaxNode): Variables {
       const isAdded = node.children.some((child) => child.type === "+=");
       if (name?.type === "variable_name") set(name.text, isAdded ? undefined : (node.part("value") ?? node));
       if (name?.type === "subscript") set(name.part("name")?.text ?? "", undefined);
-    } else if (node.type === "for_statement") {
-      const variable = node.part("variable");
-      if (variable !== undefined) set(variable.text, undefined);
-    } else if (node.type === "declaration_command") {
-      for (const child of node.children) if (child.type === "variable_name") set(child.text, undefined);
-    } else if (
-      node.type === "command" &&
-      /^(?:read|mapfile|readarray|printf|getopts|let)$/.test(node.part("name")?.text ?? "")
-    ) {
-      for (const child of node.parts("argument")) if (/^[A-Za-z_]\w*$/.test(child.text)) set(child.text, undefined);
     }
+    const isReading = node.type === "command" && READING.test(node.part("name")?.text ?? "");
+    const named = [
+      ...(node.type === "for_statement" ? node.parts("variable") : []),
+      ...(node.type === "declaration_command" ? node.children.filter((child) => child.type === "variable_name") : []),
+      ...(isReading ? node.parts("argument").filter((child) => /^[A-Za-z_]\w*$/.test(child.text)) : []),
+    ];
+    for (const { text } of named) set(text, undefined);
   }
-  return { values };
+  return values;
 }
+
+const READING = /^(?:read|mapfile|readarray|printf|getopts|let)$/;
 
 /** What words come to. */
 export class Words {
   readonly #variables: Variables;
-  readonly #texts = new DepthMemo<string>();
-  readonly #working = new Set<string>();
-  readonly #made = new Map<string, boolean>();
+  readonly #texts = new Map<string, string>();
+  readonly #origins: Origins;
 
   constructor(variables: Variables) {
     this.#variables = variables;
+    this.#origins = new Origins(
+      (node) => (node.type === "variable_name" ? node.text : undefined),
+      (name) => (variables.get(name) ?? []).filter((value) => value !== undefined),
+    );
   }
 
   /** The name and arguments of a command; one node may be several words. */
@@ -72,29 +70,11 @@ export class Words {
     return words;
   }
 
-  /**
-   * The commands of one node of the grammar. It is one, but the grammar sometimes reads on after the end of a line
-   * where the shell does not: then each line is a command.
-   */
-  commandsOf(command: SyntaxNode): readonly (readonly Word[])[] {
-    const breaks = lineBreaks(command);
-    if (breaks.length === 0) return [this.ofCommand(command)];
-    const words = this.ofCommand(command);
-    return [0, ...breaks].map((from, index) => {
-      const to = breaks[index] ?? Number.POSITIVE_INFINITY;
-      return words.filter(({ node }) => node.start >= from && node.start < to);
-    });
-  }
-
   #split(node: SyntaxNode): readonly Word[] {
     const text = this.text(node);
     const isHidden = isHiding(node);
     // Unquoted expansions fall apart at spaces.
-    const isUnquoted =
-      node.type === "simple_expansion" ||
-      node.type === "expansion" ||
-      node.type === "concatenation" ||
-      node.type === "command_substitution";
+    const isUnquoted = /^(?:simple_expansion|expansion|concatenation|command_substitution)$/.test(node.type);
     const isExpanded = isUnquoted && node.text.includes("$");
     if (!isExpanded || !/\s/.test(text)) return [{ text, node, isHidden }];
     return text
@@ -117,7 +97,7 @@ export class Words {
       case "raw_string":
         return node.text.slice(1, -1);
       case "ansi_c_string":
-        return ansi(node.text.slice(2, -1));
+        return unescapeText(node.text.slice(2, -1));
       case "string":
       case "translated_string":
         return this.#quoted(node, depth);
@@ -151,7 +131,7 @@ export class Words {
     const literal = (from: number, to: number): string =>
       source.slice(from - node.start, to - node.start).replace(/\\([$`"\\\n])/g, (_whole, c) => (c === "\n" ? "" : c));
     for (const child of node.children) {
-      if (!EXPANSIONS.has(child.type)) continue;
+      if (!EXPANSIONS.test(child.type)) continue;
       text += literal(at, child.start) + this.text(child, depth + 1);
       at = child.end;
     }
@@ -165,16 +145,15 @@ export class Words {
   #variable(name: string, depth: number): string {
     if (name === "IFS") return " ";
     if (name === "HOME") return "~";
-    const values = this.#variables.values.get(name);
+    const known = this.#texts.get(name);
+    if (known !== undefined) return known;
+    const values = this.#variables.get(name);
     const value = values?.length === 1 ? values[0] : undefined;
-    if (value === undefined || this.#working.has(name)) return UNKNOWN;
-    if (value.type === "variable_assignment") return "";
-    const known = this.#texts.find(name, depth);
-    if (known !== undefined) return known.value;
-    this.#working.add(name);
-    const text = this.text(value, depth + 1);
-    this.#working.delete(name);
-    return this.#texts.keep(name, depth, text);
+    if (value === undefined) return UNKNOWN;
+    this.#texts.set(name, UNKNOWN);
+    const text = value.type === "variable_assignment" ? "" : this.text(value, depth + 1);
+    this.#texts.set(name, text);
+    return text;
   }
 
   /** What `$(echo …)` and `$(printf …)` print, if that is plain to see. */
@@ -183,124 +162,55 @@ export class Words {
     const command = commands.length === 1 ? commands[0] : undefined;
     if (command?.type !== "command" || depth > MAX_DEPTH) return UNKNOWN;
     const [name, ...given] = this.ofCommand(command).map((word) => word.text);
-    if (name === "printf" && given.length === 1) return ansi(given[0]!);
+    if (name === "printf" && given.length === 1) return unescapeText(given[0]!);
     if (name === "echo") return given.filter((word) => !/^-[neE]+$/.test(word)).join(" ");
     return name === "pwd" ? "." : UNKNOWN;
   }
 
   /** Whether something in it undoes an encoding. */
   isDecoded(node: SyntaxNode): boolean {
-    return this.#isMadeBy(node, "decoded", (command) => {
-      const [name, ...given] = this.ofCommand(command).map((word) => word.text);
-      const base = name?.slice(name.lastIndexOf("/") + 1) ?? "";
+    return this.#origins.has(node, "decoded", (inner) => {
+      if (inner.type === "ansi_c_string") return inner.text.includes("\\x");
+      if (inner.type !== "command") return false;
+      const [name = "", ...given] = this.ofCommand(inner).map((word) => word.text);
+      const base = name.slice(name.lastIndexOf("/") + 1);
       const sign = Object.hasOwn(DECODERS, base) ? DECODERS[base] : undefined;
-      return sign !== undefined && (PLAIN_DECODERS.has(base) || given.some((word) => sign.test(word)));
+      return sign !== undefined && ["", ...given].some((word) => sign.test(word));
     });
   }
 
   /** Whether something in it comes over the network. */
   isRemote(node: SyntaxNode): boolean {
-    return this.#isMadeBy(node, "remote", (command) =>
-      this.ofCommand(command).some((word) =>
-        /^(?:.*\/)?(?:curl|wget|nc|ncat|netcat|fetch|aria2c|lynx|ssh|scp)$/.test(word.text),
-      ),
-    );
-  }
-
-  #isMadeBy(node: SyntaxNode, what: string, test: (command: SyntaxNode) => boolean): boolean {
-    let ingredients = 0;
-    for (const inner of node.all()) {
-      if (++ingredients > MAX_INGREDIENTS) return true;
-      if (inner.type === "command" && test(inner)) return true;
-      if (inner.type === "ansi_c_string" && what === "decoded" && inner.text.includes("\\x")) return true;
-      if (inner.type !== "variable_name") continue;
-      const key = `${what} ${inner.text}`;
-      const known = this.#made.get(key);
-      if (known === true) return true;
-      if (known !== undefined || this.#working.size > MAX_DEPTH) continue;
-      this.#made.set(key, false);
-      this.#working.add(key);
-      const values = this.#variables.values.get(inner.text) ?? [];
-      const isMade = values.some((value) => value !== undefined && value !== node && this.#isMadeBy(value, what, test));
-      this.#working.delete(key);
-      this.#made.set(key, isMade);
-      if (isMade) return true;
-    }
-    return false;
-  }
-
-  /** Whether a variable can only hold a whole number: then arithmetic with it runs nothing. */
-  isNumeric(name: string): boolean {
-    const values = this.#variables.values.get(name);
-    if (values === undefined) return false;
-    return values.every((value) => {
-      if (value === undefined) return false;
-      if (/^-?\d+$/.test(value.text)) return true;
-      return value.type === "arithmetic_expansion" || (value.type === "string" && /^"-?\d+"$/.test(value.text));
+    return this.#origins.has(node, "remote", (inner) => {
+      return inner.type === "command" && this.ofCommand(inner).some((word) => FETCHES.test(word.text));
     });
   }
-
-  isOwn(name: string): boolean {
-    return this.#variables.values.has(name);
-  }
 }
 
-/** Where lines end between the parts of a command, which only a backslash allows. */
-export function lineBreaks(command: SyntaxNode): readonly number[] {
-  const text = command.text;
-  const breaks: number[] = [];
-  for (const [index, child] of command.children.entries()) {
-    const previous = command.children[index - 1];
-    if (previous === undefined) continue;
-    const gap = text.slice(previous.end - command.start, child.start - command.start);
-    if (gap.replaceAll("\\\n", "").includes("\n")) breaks.push(child.start);
-  }
-  return breaks;
+const FETCHES = /^(?:.*\/)?(?:curl|wget|nc|ncat|netcat|fetch|aria2c|lynx|ssh|scp)$/;
+
+/** The parts of a command that begin a line, which only a backslash before it allows. */
+export function lineBreaks(command: SyntaxNode): readonly SyntaxNode[] {
+  return command.children.filter((child, index) => {
+    const previous = command.children[index - 1] ?? child;
+    const gap = command.text.slice(previous.end - command.start, child.start - command.start);
+    return gap.replaceAll("\\\n", "").includes("\n");
+  });
 }
 
-const EXPANSIONS = new Set([
-  "simple_expansion",
-  "expansion",
-  "command_substitution",
-  "arithmetic_expansion",
-  "process_substitution",
-]);
+const EXPANSIONS = /^(?:(?:simple_|arithmetic_)?expansion|(?:command|process)_substitution)$/;
 
 /** Whether a name of a command is written to be overlooked. A variable alone is not. */
 function isHiding(node: SyntaxNode): boolean {
   switch (node.type) {
     case "word":
       return /[\\?*[\]]/.test(node.text);
-    case "raw_string":
-    case "string":
-    case "number":
-    case "simple_expansion":
-    case "expansion":
-      return false;
     case "concatenation":
       return (
-        node.children.some(
-          (child) => child.type !== "simple_expansion" && child.type !== "expansion" && child.type !== "word",
-        ) || /IFS/.test(node.text)
+        /IFS/.test(node.text) || node.children.some(({ type }) => !/^(?:simple_expansion|expansion|word)$/.test(type))
       );
     default:
+      if (/^(?:raw_string|string|number|simple_expansion|expansion)$/.test(node.type)) return false;
       return node.children.length > 0 || node.type === "ansi_c_string";
   }
-}
-
-/** The escapes of $'…' and printf. */
-function ansi(text: string): string {
-  return text.replace(
-    /\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3})|(.))/gs,
-    (_whole, hex, short, long, octal, other) => {
-      const code = hex ?? short ?? long;
-      if (code !== undefined) return character(Number.parseInt(code, 16));
-      if (octal !== undefined) return character(Number.parseInt(octal, 8));
-      return other === "n" ? "\n" : other === "t" ? "\t" : other === "r" ? "\r" : other;
-    },
-  );
-}
-
-function character(code: number): string {
-  return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : UNKNOWN;
 }

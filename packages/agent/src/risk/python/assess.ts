@@ -1,288 +1,244 @@
-import type { Findings, Rule } from "../findings.ts";
-import { pathRule, secretIn, UNKNOWN } from "../places.ts";
-import { shellWord } from "../shell-word.ts";
+import { each, type Findings, type Rule, rule } from "../findings.ts";
+import { pathRule, UNKNOWN } from "../places.ts";
+import { assessProgram, DYNAMIC, type Look, type Program } from "../program/assess.ts";
+import { type Dialect, type Expression, OTHER, type Reference } from "../program/expression.ts";
 import type { SyntaxNode } from "../syntax/node.ts";
-import { collectBindings, dottedName, moduleOf, nameOf } from "./bindings.ts";
+import { character, decodeBase64, decodeHex, joinPath, rot13, unescapeText } from "../text-codes.ts";
+import { importsOf, moduleOf, nameOf, pythonBindings } from "./bindings.ts";
 import {
   CODE_CALLS,
+  DECODERS,
+  ESCAPES,
   METHOD_RULES,
   NAME_RULES,
   OPENING,
   PATH_CALLS,
   PATH_METHODS,
-  SECOND_PATH_CALLS,
   SHELL_CALLS,
 } from "./names.ts";
-import { checkPurity, escapeRule } from "./purity.ts";
-import { argumentsOf, innermost, isPathValue, lookUp, namedArgument, type Reference, Values } from "./values.ts";
 
-/** Looks at each node of a Python program once and tells what keeps it from being SAFE. */
 export function assessPython(root: SyntaxNode, findings: Findings): void {
-  const bindings = collectBindings(root);
-  const values = new Values(bindings);
-  const seen = new Set<string>();
-  const found = (rule: Rule, line: number): void => {
-    seen.add(rule.pattern);
-    findings.add(rule, line);
-  };
+  const { seen, found } = assessProgram(root, findings, PYTHON, look);
+  if (seen.has("network") && (seen.has("descriptors") || seen.has("terminal"))) {
+    found(rule("CRITICAL", "reverse-shell", "gives a shell to the other end of a connection"), root.line);
+  }
+}
 
-  for (const node of root.all()) {
-    checkPurity(node, bindings, values, found);
-    switch (node.type) {
-      case "import_statement":
-        for (const part of node.parts("name")) {
-          const name = dottedName(part.type === "aliased_import" ? part.part("name")! : part);
-          mention({ name, isHidden: false }, node.line, found);
-        }
-        break;
-      case "import_from_statement": {
-        const module = moduleOf(node);
-        mention({ name: module, isHidden: false }, node.line, found);
-        for (const part of node.parts("name")) {
-          const name = dottedName(part.type === "aliased_import" ? part.part("name")! : part);
-          mention({ name: `${module}.${name}`, isHidden: false }, node.line, found);
-        }
-        break;
-      }
-      case "identifier":
-        if (isUse(node)) mentions(node, values, found);
-        break;
-      case "attribute":
-      case "subscript":
-        mentions(node, values, found);
-        if (node.type === "subscript") namespaceAccess(node, values, found);
-        break;
-      case "call":
-        mentions(node, values, found);
-        assessCall(node, values, findings, found);
-        break;
-      case "decorator":
-        assessDecorator(node, values, found);
-        break;
-      case "string":
-      case "concatenated_string":
-      case "binary_operator": {
-        const isPart = node.parent?.type === "concatenated_string" || node.parent?.type === "binary_operator";
-        const secret = isPart ? undefined : secretIn(values.text(node) ?? "");
-        if (secret !== undefined) found(secret, node.line);
-        break;
-      }
-      case "exec_statement":
-        found(NAME_RULES["builtins.exec"]!, node.line);
-        break;
+function read(node: SyntaxNode): Expression {
+  switch (node.type) {
+    case "identifier":
+      return isUse(node) ? { kind: "name", name: nameOf(node) } : OTHER;
+    case "string":
+      return { kind: "text", parts: partsOf(node) };
+    case "concatenated_string":
+      return { kind: "text", parts: node.named };
+    case "integer":
+      return { kind: "text", parts: [node.text] };
+    case "attribute":
+      return { kind: "member", object: node.part("object")!, name: nameOf(node.part("attribute")!) };
+    case "subscript": {
+      const [of, key] = [node.part("value"), node.part("subscript")];
+      if (of === undefined || key === undefined) return OTHER;
+      return key.text.replaceAll(" ", "") === "::-1" ? { kind: "reversed", of } : { kind: "item", object: of, key };
     }
+    case "call":
+      return { kind: "call", callee: node.part("function")!, given: argumentsOf(node) };
+    case "list":
+    case "tuple":
+      return { kind: "list", items: node.named };
+    case "parenthesized_expression":
+    case "await":
+      return { kind: "either", options: node.named.slice(0, 1) };
+    case "named_expression":
+      return { kind: "either", options: node.parts("value") };
+    case "conditional_expression":
+    case "boolean_operator":
+      return { kind: "either", options: node.named };
+    case "binary_operator": {
+      const [left, right] = [node.part("left"), node.part("right")];
+      if (left === undefined || right === undefined) return OTHER;
+      const operator = node.part("operator")?.type;
+      if (operator === "%") return { kind: "either", options: [left] };
+      return operator === "+"
+        ? { kind: "sum", left, right }
+        : operator === "/"
+          ? { kind: "below", left, right }
+          : OTHER;
+    }
+    default:
+      return OTHER;
   }
-  combinations(root, seen, found);
-}
-
-type Found = (rule: Rule, line: number) => void;
-
-const HIDDEN: Omit<Rule, "reason"> = { pattern: "hidden-access", level: "CRITICAL" };
-
-function mentions(node: SyntaxNode, values: Values, found: Found): void {
-  for (const reference of values.references(node)) mention(reference, node.line, found);
-}
-
-/** A name that stands for something, used in any way. */
-function mention(reference: Reference, line: number, found: Found): void {
-  const rule = lookUp(reference.name) ?? methodRule(reference.name);
-  if (rule === undefined) return;
-  // Code and commands are rated with what they are given; by themselves they count as they are.
-  found(rule, line);
-  if (reference.isHidden && rule.level !== "LOW") {
-    found({ ...HIDDEN, reason: `reaches ${reference.name} in a way that hides the name` }, line);
-  }
-}
-
-function methodRule(name: string): Rule | undefined {
-  const method = name.slice(name.lastIndexOf(".") + 1);
-  const isMethod = /^(?:\?|.*\(\))\.\w+$/.test(name);
-  return isMethod && Object.hasOwn(METHOD_RULES, method) ? METHOD_RULES[method] : undefined;
 }
 
 /** Whether an identifier is a value here, and not the name of an attribute, a parameter or an import. */
 function isUse(node: SyntaxNode): boolean {
-  const parent = node.parent;
-  if (parent === undefined) return true;
-  if (node.field === "attribute" || parent.type === "dotted_name" || parent.type === "aliased_import") return false;
-  if (parent.type === "keyword_argument" && node.field === "name") return false;
-  return !(parent.type === "keyword_pattern" && parent.named[0] === node);
+  const parent = node.parent?.type;
+  if (node.field === "attribute" || parent === "dotted_name" || parent === "aliased_import") return false;
+  if (parent === "keyword_argument" && node.field === "name") return false;
+  return !(parent === "keyword_pattern" && node.parent!.named[0] === node);
 }
 
-/** globals()[name], vars(x)[name], builtins.__dict__[name]: which one is not known. */
-function namespaceAccess(node: SyntaxNode, values: Values, found: Found): void {
-  const owner = node.part("value");
-  const key = node.part("subscript");
-  if (owner === undefined || key === undefined) return;
-  const isNamespace = values
-    .references(owner)
-    .some(({ name }) =>
-      /^(?:builtins$|builtins\.(?:globals|locals|vars)\(\)|sys\.modules$|dict of )|\.__dict__$/.test(name),
-    );
-  const text = isNamespace ? values.text(key) : undefined;
-  if (isNamespace && (text === undefined || text.includes(UNKNOWN))) {
-    found(
-      { pattern: "hidden-access", level: "HIGH", reason: "takes a name from a namespace that is not known before" },
-      node.line,
-    );
+function partsOf(node: SyntaxNode): readonly (string | SyntaxNode)[] {
+  const isRaw = /r/i.test(node.children[0]?.text ?? "");
+  return node.children.flatMap((part) => {
+    if (part.type === "interpolation") return [part.part("expression") ?? UNKNOWN];
+    return part.type === "string_content" ? [isRaw ? part.text : unescapeText(part.text)] : [];
+  });
+}
+
+/** The arguments that are not given by name. */
+function argumentsOf(call: SyntaxNode): readonly SyntaxNode[] {
+  const list = call.part("arguments");
+  // sum(x for x in y)
+  if (list?.type !== "argument_list") return list === undefined ? [] : [list];
+  return list.named.flatMap((child) => {
+    if (child.type !== "keyword_argument") return [child];
+    return child.part("name")?.text === "args" ? child.parts("value") : [];
+  });
+}
+
+const PYTHON: Dialect = {
+  language: "python",
+  read,
+  bindings: pythonBindings,
+  imports: (node) => {
+    if (!/^(?:import|import_from)_statement$/.test(node.type)) return [];
+    const names = importsOf(node).map(({ qualified }) => qualified);
+    return node.type === "import_statement" ? names : [moduleOf(node), ...names];
+  },
+  lookUp: (name) => lookUp(name) ?? methodRule(name),
+  globalName,
+  member,
+  item: (owner, key) => {
+    const name = owner.name.replace(/\.__dict__$/, "");
+    if (key === undefined) return { name: `${owner.name}[]`, isHidden: owner.isHidden };
+    if (name === "sys.modules") return { name: key, isHidden: true };
+    if (/^os\.environb?$/.test(name))
+      return { name: key === "HOME" ? "os.environ.HOME" : name, isHidden: owner.isHidden };
+    if (/^builtins\.(?:globals|locals|vars)\(\)/.test(name)) return { name: globalName(key), isHidden: true };
+    if (name !== owner.name || name === "builtins") return member({ ...owner, name }, key, true);
+    return { name: `${name}[]`, isHidden: owner.isHidden };
+  },
+  moduleName: (text) => text,
+  isLoader: (name) => /^(?:builtins\.__import__|importlib\.(?:import_module|__import__))$/.test(name),
+  texts: {
+    "builtins.chr": ([code]) => character(code),
+    ...each("builtins.str builtins.bytes os.path.expanduser os.path.abspath os.path.realpath", ([text]) => text),
+    ...each("base64.b64decode base64.urlsafe_b64decode binascii.a2b_base64", ([text]) => decodeBase64(text)),
+    ...each("builtins.bytes.fromhex builtins.bytearray.fromhex binascii.unhexlify", ([text]) => decodeHex(text)),
+    "codecs.decode": ([text, code = ""]) => (/^rot_?13$/.test(code) ? rot13(text) : undefined),
+    ...each("os.path.join pathlib.Path pathlib.PurePath pathlib.PosixPath", joinPath),
+    ...each("os.getenv os.environ.get", ([name]) => (name === "HOME" ? "~" : undefined)),
+    ...each("pathlib.Path.home os.environ.HOME", () => "~"),
+    "sys.executable": () => "python3",
+  },
+  decoders: DECODERS,
+  code: CODE_CALLS,
+  shells: SHELL_CALLS,
+  paths: PATH_CALLS,
+  telling: [
+    [/^os\.chmod$/, /0o?[4-7]\d{3}|S_ISUID|S_ISGID/, rule("HIGH", "privilege", "lets a program run as its owner")],
+  ],
+};
+
+function globalName(name: string): string {
+  return name === "__builtins__" ? "builtins" : `builtins.${name}`;
+}
+
+function member(owner: Reference, name: string, isHidden: boolean): Reference {
+  return { name: `${owner.name}.${name}`.slice(0, 256), isHidden: owner.isHidden || isHidden };
+}
+
+const MODULES_INSIDE = /^(?:os|sys|subprocess|codecs|builtins|socket|io|importlib|shutil|ctypes)$/;
+
+/** The rule of the longest listed beginning of a qualified name; also of a module that is reached through another. */
+function lookUp(name: string): Rule | undefined {
+  const parts = name.split(".").slice(0, 12);
+  for (let from = 0; from < parts.length; from++) {
+    const module = parts[from]!.replace(/^_+(?=\w)/, "");
+    if (from > 0 && (parts[from - 1] === "builtins" || !MODULES_INSIDE.test(module))) continue;
+    for (let to = parts.length; to > from; to--) {
+      const key = [from === 0 ? parts[0]! : module, ...parts.slice(from + 1, to)].join(".").replace(/\(\)$/, "");
+      // The rule of the whole module is not one of each builtin function.
+      if (key === "builtins" && parts.length > to) continue;
+      if (Object.hasOwn(NAME_RULES, key)) return NAME_RULES[key];
+    }
   }
+  return undefined;
 }
 
-/** A decorator is a call. What it is given is no text of this program. */
-function assessDecorator(node: SyntaxNode, values: Values, found: Found): void {
-  const callee = node.named[0];
-  if (callee === undefined) return;
-  const isCode = values.references(callee).some((known) => CODE_CALLS.has(known.name));
-  if (isCode)
-    found({ pattern: "dynamic-code", level: "HIGH", reason: "runs code that is made while running" }, node.line);
+/** A method of an unknown value, of a name that nobody gives a value, or of what a call gives. */
+function methodRule(name: string): Rule | undefined {
+  const method = /^(?:\?|.*\(\)|builtins\.\w+)\.(\w+)$/.exec(name)?.[1] ?? "";
+  return Object.hasOwn(METHOD_RULES, method) ? METHOD_RULES[method] : undefined;
 }
 
-function assessCall(call: SyntaxNode, values: Values, findings: Findings, found: Found): void {
-  const callee = call.part("function")!;
-  const given = argumentsOf(call);
-  const [first, second] = given;
-  const { line } = call;
+/** A qualified name without the modules it was reached through: "json.codecs.open" is "codecs.open". */
+function innermost(name: string): string {
+  const parts = name.split(".");
+  const from = parts.findLastIndex((part, index) => index > 0 && index < parts.length - 1 && MODULES_INSIDE.test(part));
+  return from === -1 ? name : parts.slice(from).join(".");
+}
+
+const look: Look = (node, expression, program) => {
+  const { found, values } = program;
+  const reach = (name: string, level?: Rule["level"]): void => {
+    if (Object.hasOwn(ESCAPES, name)) found({ ...ESCAPES[name]!, ...(level && { level }) }, node.line);
+  };
+  if (expression.kind === "name" || expression.kind === "member") reach(expression.name);
+  if (node.type === "keyword_pattern" && node.named[0] !== undefined) reach(nameOf(node.named[0]));
+  if (node.type === "exec_statement") found(DYNAMIC, node.line);
+  // A decorator is a call. What it is given is no text of this program.
+  const decorator = node.type === "decorator" ? node.named[0] : undefined;
+  const called = decorator === undefined ? [] : values.references(decorator);
+  if (called.some(({ name }) => Object.hasOwn(CODE_CALLS, name))) found(DYNAMIC, node.line);
+  const items = expression.kind === "item" ? values.references(node) : [];
+  if (items.some(({ name }) => NAMESPACE_ITEM.test(name)))
+    found(rule("HIGH", "hidden-access", "takes a name from a namespace that is not known before"), node.line);
+  if (expression.kind === "call") lookAtCall(node, expression, program, reach);
+};
+
+const NAMESPACE_ITEM = /^(?:builtins|builtins\.(?:globals|locals|vars)\(\)|sys\.modules|.*\.__dict__)\[\]$/;
+
+function lookAtCall(
+  node: SyntaxNode,
+  { callee, given }: Expression & { readonly kind: "call" },
+  { found, values }: Program,
+  reach: (name: string, rated?: Rule["level"]) => void,
+): void {
+  const { line } = node;
+  const [one, two] = given;
+  const opens = (path: SyntaxNode | undefined, mode: SyntaxNode | undefined): void => {
+    const named = (name: string): SyntaxNode | undefined =>
+      node.part("arguments")?.children.find((child) => child.part("name")?.text === name);
+    const how = mode ?? named("mode")?.part("value");
+    const text = how === undefined ? "r" : (values.text(how) ?? UNKNOWN);
+    const use = /[wax+\uFFFC]/.test(text) ? "write" : "read";
+    found(pathRule(values.text(path ?? named("file")?.part("value")) ?? "", use), line);
+  };
   for (const reference of values.references(callee)) {
     const name = innermost(reference.name);
-    if (CODE_CALLS.has(name)) assessCode(call, name, first, values, findings, found);
-    if (SHELL_CALLS.has(name)) assessShell(call, name, given, values, findings, found);
-    if (OPENING.has(name)) assessOpening(call, first, second, values, found);
-    const path = Object.hasOwn(PATH_CALLS, name) ? PATH_CALLS[name] : undefined;
-    const pathArgument = path === undefined ? undefined : given[path.argument];
-    if (path !== undefined && pathArgument !== undefined) {
-      found(pathRule(values.text(pathArgument) ?? "", path.use), line);
+    if (OPENING.has(name)) opens(one, two);
+    if (/^builtins\.[gs]etattr$/.test(name)) {
+      const text = values.text(two);
+      if (text !== undefined && !text.includes(UNKNOWN)) reach(text, "CRITICAL");
+      else if (one !== undefined && values.references(one).some((known) => lookUp(known.name) !== undefined))
+        found(rule("HIGH", "hidden-access", "takes from a module what is not known before"), line);
     }
-    if (Object.hasOwn(SECOND_PATH_CALLS, name) && second !== undefined) {
-      found(pathRule(values.text(second) ?? "", SECOND_PATH_CALLS[name]!), line);
-    }
-    if (name === "builtins.__import__" || name === "importlib.import_module") {
-      const module = first === undefined ? undefined : values.text(first);
-      if (module === undefined || module.includes(UNKNOWN)) {
-        found(
-          { pattern: "dynamic-import", level: "HIGH", reason: "imports a module whose name is not known before" },
-          line,
-        );
-      }
-    }
-    if (name === "builtins.getattr" || name === "builtins.setattr") attributeByText(call, given, values, found);
-    if (name === "os.fork" && call.around("while_statement", "for_statement") !== undefined) {
-      found({ pattern: "fork-bomb", level: "CRITICAL", reason: "makes processes without end" }, line);
-    }
-    if (name === "os.chmod" && /0o?[4-7]\d{3}|S_ISUID|S_ISGID/.test(second?.text ?? "")) {
-      found({ pattern: "privilege", level: "HIGH", reason: "lets a program run as its owner" }, line);
-    }
+    if (name === "os.fork" && node.around("while_statement", "for_statement") !== undefined)
+      found(rule("CRITICAL", "fork-bomb", "makes processes without end"), line);
   }
-  if (callee.type === "attribute") assessMethod(call, callee, given, values, found);
+  const method = read(callee);
+  if (method.kind !== "member") return;
+  if (values.references(method.object).some(({ name }) => IS_PATH.test(name))) {
+    const use = Object.hasOwn(PATH_METHODS, method.name) ? PATH_METHODS[method.name] : undefined;
+    if (use !== undefined) found(pathRule(values.text(method.object) ?? "", use), line);
+    if (method.name === "open") opens(method.object, one);
+  }
+  // "{0.name}".format(x) reads attributes.
+  const template = /^format(?:_map)?$/.test(method.name) ? (values.text(method.object) ?? "").slice(0, 512) : "";
+  for (const [, name] of template.matchAll(/\{[^}]*?[.[](\w+)/g)) reach(name!, "CRITICAL");
 }
 
-/** eval, exec, compile and what else runs its argument. */
-function assessCode(
-  call: SyntaxNode,
-  name: string,
-  code: SyntaxNode | undefined,
-  values: Values,
-  findings: Findings,
-  found: Found,
-): void {
-  const { line } = call;
-  if (code !== undefined && values.isDecoded(code)) {
-    found({ pattern: "obfuscated-code", level: "CRITICAL", reason: "runs code that is hidden by an encoding" }, line);
-  } else if (code !== undefined && values.isRemote(code)) {
-    found({ pattern: "remote-code", level: "CRITICAL", reason: "runs code that comes over the network" }, line);
-  }
-  if (name === "marshal.loads" || name === "timeit.timeit") return;
-  found({ pattern: "dynamic-code", level: "HIGH", reason: "runs code that is made while running" }, line);
-  const text = code === undefined ? undefined : values.text(code);
-  if (text !== undefined && name !== "pickle.loads") findings.nested.push({ code: text, language: "python", line });
-}
-
-function assessShell(
-  call: SyntaxNode,
-  name: string,
-  given: readonly SyntaxNode[],
-  values: Values,
-  findings: Findings,
-  found: Found,
-): void {
-  const command = given[0] ?? namedArgument(call, "args");
-  if (command === undefined) return;
-  if (values.isDecoded(command)) {
-    found(
-      { pattern: "obfuscated-code", level: "CRITICAL", reason: "runs a command that is hidden by an encoding" },
-      call.line,
-    );
-  }
-  const isSpread = /^os\.(?:exec|spawn)|subprocess_exec$/.test(name);
-  const words = isSpread ? given.map((word) => values.text(word) ?? UNKNOWN) : values.words(command);
-  const line = words === undefined ? values.text(command) : words.map(shellWord).join(" ");
-  if (line !== undefined) findings.nested.push({ code: line, language: "bash", line: call.line });
-}
-
-function assessOpening(
-  call: SyntaxNode,
-  path: SyntaxNode | undefined,
-  modeGiven: SyntaxNode | undefined,
-  values: Values,
-  found: Found,
-): void {
-  const mode = modeGiven ?? namedArgument(call, "mode");
-  const text = mode === undefined ? "r" : values.text(mode);
-  const isRead = text !== undefined && !/[wax+]/.test(text) && !text.includes(UNKNOWN);
-  const where = path ?? namedArgument(call, "file");
-  found(pathRule((where && values.text(where)) ?? "", isRead ? "read" : "write"), call.line);
-}
-
-function attributeByText(call: SyntaxNode, given: readonly SyntaxNode[], values: Values, found: Found): void {
-  const [object, attribute] = given;
-  const text = attribute === undefined ? undefined : values.text(attribute);
-  if (text !== undefined && !text.includes(UNKNOWN)) {
-    const way = escapeRule(text);
-    if (way !== undefined) found({ ...way, level: "CRITICAL" }, call.line);
-    return;
-  }
-  const isModule =
-    object !== undefined &&
-    values.references(object).some(({ name }) => !name.startsWith("?") && lookUp(name) !== undefined);
-  if (isModule) {
-    found(
-      { pattern: "hidden-access", level: "HIGH", reason: "takes from a module what is not known before" },
-      call.line,
-    );
-  }
-}
-
-/** Methods of paths, and text that is used as a template. */
-function assessMethod(
-  call: SyntaxNode,
-  callee: SyntaxNode,
-  given: readonly SyntaxNode[],
-  values: Values,
-  found: Found,
-): void {
-  const method = nameOf(callee.part("attribute")!);
-  const object = callee.part("object")!;
-  const isPath = values.references(object).some(({ name }) => isPathValue(name));
-  if (isPath && Object.hasOwn(PATH_METHODS, method)) {
-    found(pathRule(values.text(object) ?? "", PATH_METHODS[method]!), call.line);
-  }
-  if (isPath && method === "open") {
-    assessOpening(call, object, given[0], values, found);
-  }
-  if (method === "format" || method === "format_map") {
-    const template = values.text(object);
-    const reached = [...(template ?? "").matchAll(/[.[](\w+)/g)].map((match) => escapeRule(match[1]!));
-    const way = reached.find((rule) => rule !== undefined);
-    if (way !== undefined && /\{[^}]*[.[]/.test(template ?? "")) found({ ...way, level: "CRITICAL" }, call.line);
-  }
-}
-
-/** What is worse together than each by itself. */
-function combinations(root: SyntaxNode, seen: ReadonlySet<string>, found: Found): void {
-  const isShell = seen.has("descriptors") || seen.has("terminal");
-  if (seen.has("network") && isShell) {
-    found(
-      { pattern: "reverse-shell", level: "CRITICAL", reason: "gives a shell to the other end of a connection" },
-      root.line,
-    );
-  }
-}
+/** The qualified names of path objects. */
+const IS_PATH = /^pathlib\.\w+(?:\.home|\.cwd)?\(\)(?:\.(?:expanduser|resolve|absolute|joinpath)\(\)|\.parent)*$/;

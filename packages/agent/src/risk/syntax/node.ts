@@ -1,14 +1,4 @@
-interface NodeFacts {
-  readonly source: string;
-  readonly type: string;
-  readonly isNamed: boolean;
-  readonly isMissing: boolean;
-  readonly field: string | undefined;
-  readonly start: number;
-  readonly end: number;
-  readonly line: number;
-  readonly parent: SyntaxNode | undefined;
-}
+type Fact = "type" | "isNamed" | "isMissing" | "field" | "start" | "end" | "line" | "parent";
 
 /** A node of a syntax tree, apart from the memory of the parser. */
 export class SyntaxNode {
@@ -27,7 +17,7 @@ export class SyntaxNode {
   readonly children: SyntaxNode[] = [];
   readonly #source: string;
 
-  constructor(facts: NodeFacts) {
+  constructor(facts: Pick<SyntaxNode, Fact> & { readonly source: string }) {
     this.type = facts.type;
     this.isNamed = facts.isNamed;
     this.isMissing = facts.isMissing;
@@ -37,6 +27,7 @@ export class SyntaxNode {
     this.line = facts.line;
     this.parent = facts.parent;
     this.#source = facts.source;
+    facts.parent?.children.push(this);
   }
 
   get text(): string {
@@ -50,11 +41,6 @@ export class SyntaxNode {
   /** Rules only, without comments. */
   get named(): readonly SyntaxNode[] {
     return this.children.filter((child) => child.isNamed && !child.type.endsWith("comment"));
-  }
-
-  append(child: SyntaxNode): SyntaxNode {
-    this.children.push(child);
-    return child;
   }
 
   part(field: string): SyntaxNode | undefined {

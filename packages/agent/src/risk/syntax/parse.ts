@@ -40,7 +40,6 @@ function parseWithinLimits(parser: Parser, source: string): Tree | null {
 
 /** Copies node by node with a cursor: depth costs no stack, and the memory of the parser is freed at once. */
 function copyTree(tree: Tree, source: string): SyntaxNode | undefined {
-  const lines = lineStarts(source);
   const cursor = tree.walk();
   try {
     const types = tree.language.types;
@@ -53,7 +52,7 @@ function copyTree(tree: Tree, source: string): SyntaxNode | undefined {
         field: cursor.currentFieldName ?? undefined,
         start: cursor.startIndex,
         end: cursor.endIndex,
-        line: lineAt(lines, cursor.startIndex),
+        line: cursor.startPosition.row + 1,
         parent,
       });
     const root = read(undefined);
@@ -62,7 +61,7 @@ function copyTree(tree: Tree, source: string): SyntaxNode | undefined {
     let depth = 0;
     for (;;) {
       if (cursor.gotoFirstChild()) {
-        node = node.append(read(node));
+        node = read(node);
         if (++depth > PARSE_LIMITS.depth) return undefined;
       } else {
         while (!cursor.gotoNextSibling()) {
@@ -72,29 +71,11 @@ function copyTree(tree: Tree, source: string): SyntaxNode | undefined {
         }
         // The cursor stands on a sibling: its parent is the parent of where we were.
         if (node.parent === undefined) return root;
-        node = node.parent.append(read(node.parent));
+        node = read(node.parent);
       }
       if (++count > PARSE_LIMITS.nodes) return undefined;
     }
   } finally {
     cursor.delete();
   }
-}
-
-function lineStarts(source: string): readonly number[] {
-  const starts = [0];
-  for (let at = source.indexOf("\n"); at !== -1; at = source.indexOf("\n", at + 1)) starts.push(at + 1);
-  return starts;
-}
-
-/** Counted from 1. */
-function lineAt(starts: readonly number[], index: number): number {
-  let low = 0;
-  let high = starts.length;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (starts[middle]! <= index) low = middle;
-    else high = middle;
-  }
-  return low + 1;
 }
