@@ -33,6 +33,39 @@ const GUARDED = [
 ] as const;
 
 describe("applyChanges", () => {
+  test("leaves every policy of the project as it is, at any depth, whatever the rules", async () => {
+    const lower = {
+      ".agentfense.yaml": "top",
+      kept: { ".agentfense.yaml": "strict", "a.txt": "a" },
+      moved: { in: { ".agentfense.yaml": "strict" } },
+      sub: { ".agentfense.yaml": "strict", "a.txt": "a" },
+    };
+    const place = arrange(lower);
+    await place.inMount((at) => {
+      for (const path of ["/.agentfense.yaml", "/sub/.agentfense.yaml"]) writeFileSync(at(path), "lax");
+      mkdirSync(at("/new/deep"), { recursive: true });
+      writeFileSync(at("/new/deep/.agentfense.yaml"), "lax");
+      writeFileSync(at("/new/deep/b.txt"), "b");
+      rmSync(at("/kept"), { recursive: true });
+      execFileSync("mv", [at("/moved/in"), at("/moved/elsewhere")]);
+    });
+    expect(outcomes(await place.apply())).toEqual([
+      "refused modified /.agentfense.yaml",
+      "refused deleted /kept",
+      "applied added /moved/elsewhere",
+      "refused added /moved/elsewhere/.agentfense.yaml",
+      "refused deleted /moved/in",
+      "applied added /new",
+      "applied added /new/deep",
+      "refused added /new/deep/.agentfense.yaml",
+      "applied added /new/deep/b.txt",
+      "refused modified /sub/.agentfense.yaml",
+    ]);
+    expect(readFileSync(join(place.lower, "sub/.agentfense.yaml"), "utf8")).toBe("strict");
+    expect(readFileSync(join(place.lower, "kept/.agentfense.yaml"), "utf8")).toBe("strict");
+    expect(existsSync(join(place.lower, "new/deep/.agentfense.yaml"))).toBe(false);
+  });
+
   test("makes the codebase what the mount showed, and empties the delta", async () => {
     const place = arrange({
       "a.txt": "old",

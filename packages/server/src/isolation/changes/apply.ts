@@ -1,9 +1,10 @@
 import { syscalls } from "@agentfense/fuse";
-import { compileRules, type Rule } from "@agentfense/permission";
+import type { Rule } from "@agentfense/permission";
 import { Application } from "./application.ts";
 import { CodebaseMover, Rehearsal } from "./destination.ts";
 import { requireChanges } from "./diff.ts";
 import { LockedCodebase, LockedDelta, OpenLayers } from "./places.ts";
+import { leavingRules } from "./policy-files.ts";
 import type { ApplyReport } from "./report.ts";
 import { Selection } from "./selection.ts";
 
@@ -28,7 +29,7 @@ export interface ApplySpec {
  * interrupted, every file is the old or the new one, and applying again does what is left.
  */
 export async function applyChanges(spec: ApplySpec): Promise<ApplyReport> {
-  const policy = compileRules(spec.rules);
+  const scope = leavingRules(spec.rules);
   const selection = Selection.of(spec.paths);
   const dryRun = spec.dryRun ?? false;
   using locked = new LockedDelta(spec.delta);
@@ -47,7 +48,7 @@ export async function applyChanges(spec: ApplySpec): Promise<ApplyReport> {
       delta: locked.delta.tree,
       lower,
       names: [],
-      scope: policy.root,
+      scope,
       selection,
       opaque: undefined,
     });

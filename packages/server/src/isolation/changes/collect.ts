@@ -1,5 +1,5 @@
 import { Errno, syscalls } from "@agentfense/fuse";
-import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
+import { LEVEL, type Rule } from "@agentfense/permission";
 import type { DeltaDirectory } from "../filesystem/delta-directory.ts";
 import { stampOf } from "../filesystem/settlement.ts";
 import type { DeltaStamp, SettledEntry } from "../sandbox/api.ts";
@@ -11,6 +11,7 @@ import { type CodebaseWriter, type Destination, Rehearsal } from "./destination.
 import { requireChanges, typeOf } from "./diff.ts";
 import type { Change } from "./list.ts";
 import { OpenLayers } from "./places.ts";
+import { leavingRules } from "./policy-files.ts";
 import type { ChangeReport } from "./report.ts";
 import { Selection } from "./selection.ts";
 import { isSensitive } from "./sensitive.ts";
@@ -75,7 +76,7 @@ const DEFAULT_MAX_BYTES = 16 * 1024 ** 3;
  * and copies what may go. The delta may be in use; what changes under the copy is not ready.
  */
 export async function collectChanges(spec: CollectSpec): Promise<Collection> {
-  const policy = compileRules(spec.rules);
+  const scope = leavingRules(spec.rules);
   const selection = Selection.of(spec.paths);
   const { signal } = spec;
   using layers = new OpenLayers(spec.delta, [spec.lower]);
@@ -91,7 +92,7 @@ export async function collectChanges(spec: CollectSpec): Promise<Collection> {
     delta: layers.tree,
     lower,
     names: [],
-    scope: policy.root,
+    scope,
     selection,
     opaque: undefined,
   });

@@ -1,10 +1,10 @@
 import { syscalls } from "@agentfense/fuse";
-import { compileRules } from "@agentfense/permission";
 import { Application } from "./application.ts";
 import { Collecting, type Collection, type CollectSpec } from "./collect.ts";
 import { CodebaseWriter } from "./destination.ts";
 import { requireChanges } from "./diff.ts";
 import { LockedCodebase, OpenLayers } from "./places.ts";
+import { leavingRules } from "./policy-files.ts";
 import { Selection } from "./selection.ts";
 
 export interface WriteSpec extends Omit<CollectSpec, "staging" | "maxBytes"> {
@@ -23,7 +23,7 @@ export interface WrittenChanges extends Collection {
  * changed again meanwhile. When it is interrupted, every file is the old or the new one, and writing again does the rest.
  */
 export async function writeChanges(spec: WriteSpec): Promise<WrittenChanges> {
-  const policy = compileRules(spec.rules);
+  const scope = leavingRules(spec.rules);
   const selection = Selection.of(spec.paths);
   const { signal } = spec;
   using layers = new OpenLayers(spec.delta, [spec.lower]);
@@ -39,7 +39,7 @@ export async function writeChanges(spec: WriteSpec): Promise<WrittenChanges> {
       delta: layers.tree,
       lower,
       names: [],
-      scope: policy.root,
+      scope,
       selection,
       opaque: undefined,
     });
