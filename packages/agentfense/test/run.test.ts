@@ -78,13 +78,54 @@ describeForBoth("agentfense run", (as) => {
       "  deleted   /README.md",
       "  added     /link (1 bytes)",
       "  added     /new/",
-      "  added     /new/file (6 bytes)",
       expect.stringMatching(/^ {2}modified {2}\/package\.json \(\d+ bytes\)$/),
+      "  added     /new/file (6 bytes)",
       "agentfense: they are thrown away; --delta DIR keeps them, --apply writes them back",
       "",
     ]);
     expect(await readFile(join(here.cwd, "project/README.md"), "utf8")).toBe(README);
     expect(await readdir(here.temporary)).toEqual([]);
+  });
+
+  test("a changed source is listed before 200 ignored files, which are counted; --all lists everything", async () => {
+    const here = await places(as);
+    const cwd = join(here.cwd, "project");
+    const work =
+      "mkdir node_modules; for i in $(seq 200); do echo > node_modules/$i; done; echo // >> src/events.js; echo '*' > src/.gitignore";
+    await agentfense(["run", "--preset", "full-access", "--apply", ".", "--", "echo node_modules > .gitignore"], {
+      ...here.surroundings,
+      cwd,
+    });
+    const listed = await run(here, ["--preset", "full-access", "--delta", "kept", "project", "--", work]);
+    expect(listed.stderr.split("\n").slice(0, 5)).toEqual([
+      "agentfense: 203 changes:",
+      "  added     /src/.gitignore (2 bytes)",
+      expect.stringMatching(/^ {2}modified {2}\/src\/events\.js \(\d+ bytes\)$/),
+      "  ignored   /node_modules (201 added)",
+      expect.stringContaining("agentfense: they are kept in "),
+    ]);
+    const all = await run(here, ["--preset", "full-access", "--all", "project", "--", work]);
+    expect(all.stderr).toContain("  added     /node_modules/200 (1 bytes)\n");
+    expect(all.stderr.split("\n").length).toBeGreaterThan(203);
+
+    const stat = await agentfense(["diff", "--stat", "--delta", "kept"], here.surroundings);
+    expect(stat.stdout.split("\n").slice(-4)).toEqual([
+      expect.stringMatching(/^M {2}\/src\/events\.js {2}\+1 -0$/),
+      "I  /node_modules  (201 added)",
+      "203 changes, +2 -0",
+      "",
+    ]);
+    const text = await agentfense(["diff", "--delta", "kept"], here.surroundings);
+    expect(text.stdout).toContain("Ignored: /node_modules  (201 added)\n");
+    expect(text.stdout).not.toContain("/node_modules/200");
+    const raw = await agentfense(["diff", "--raw", "--delta", "kept"], here.surroundings);
+    expect(raw.stdout).toContain("diff --git a/node_modules/200 b/node_modules/200\n");
+    // Folded is not left out.
+    const applied = await agentfense(["apply", "--delta", "kept"], here.surroundings);
+    expect(applied.stdout).toBe(
+      "A  /src/.gitignore\nM  /src/events.js\nI  /node_modules  (201 added)\n203 changes applied\n",
+    );
+    expect(await readdir(join(cwd, "node_modules"))).toHaveLength(200);
   });
 
   test("--delta keeps the changes, and the next run with it goes on from there", async () => {

@@ -461,6 +461,16 @@ class Version:
 
 
 @dataclass(frozen=True)
+class ChangeCounts:
+    """How many changes there are of each kind."""
+
+    added: int
+    modified: int
+    deleted: int
+    renamed: int
+
+
+@dataclass(frozen=True)
 class Change:
     """Something that a sandbox changed."""
 
@@ -471,6 +481,8 @@ class Change:
     old_path: str
     type: EntryKind
     size: int
+    #: Of a folded list: it stands for all ignored changes in this directory, so many of each kind.
+    folded: Optional[ChangeCounts] = None
 
 
 @dataclass(frozen=True)

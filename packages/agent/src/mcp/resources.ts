@@ -86,7 +86,7 @@ async function changedFiles(sandbox: RecordedSandbox, signal: AbortSignal): Prom
 
 async function someChanges(sandbox: RecordedSandbox, most: number, signal: AbortSignal): Promise<Change[]> {
   const changes: Change[] = [];
-  for await (const change of sandbox.changes({ signal })) {
+  for await (const change of sandbox.changes({ fold: true, signal })) {
     if (changes.length === most) break;
     changes.push(change);
   }

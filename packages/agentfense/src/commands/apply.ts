@@ -1,8 +1,15 @@
 import type { Rule } from "@agentfense/permission";
-import { type ApplyReport, applyChanges, type ChangeReport } from "@agentfense/server/isolation";
+import {
+  type ApplyReport,
+  applyChanges,
+  type Change,
+  type ChangeReport,
+  foldChanges,
+  listChanges,
+} from "@agentfense/server/isolation";
 import { paintMark } from "../changes/colours.ts";
 import { explainRefusal, type KeptDelta, requirePlaces } from "../changes/kept-delta.ts";
-import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
+import { counted, countsText, KIND_LETTERS, shownPath } from "../changes/table.ts";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { print, warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
@@ -19,6 +26,8 @@ refused or failed.
   --delta DELTA     the directory given to run or mount as --delta; it must not be in use
   --preset NAME     check against this preset instead of the rules that the delta remembers
   --rules FILE      the same with a JSON or YAML list of { pattern, permission, type?, priority? }
+  --all             list each change; otherwise applied ones that the .gitignore files of the directory name are counted,
+                    directory by directory. They are applied all the same, unless PATHs leave them out
   --dry-run         say what would happen, and change nothing
   --json            { dryRun, changes } instead
   -h, --help        this text
@@ -29,6 +38,7 @@ const OPTIONS = {
   preset: { type: "string" },
   rules: { type: "string" },
   "dry-run": { type: "boolean" },
+  all: { type: "boolean" },
   json: { type: "boolean" },
 } as const;
 
@@ -40,6 +50,8 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const kept = await requirePlaces(values.delta, given);
   const { delta, directory } = kept;
   const rules = await rulesToApplyBy(kept, values);
+  const lists = values.all === true || values.json === true || paths.length > 0;
+  const ignored = lists ? new Map<string, Change>() : await ignoredChanges(kept).catch(explainRefusal);
   using progress = new Progress(process.stderr, "applying");
   const report = await applyChanges({
     delta,
@@ -50,7 +62,9 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     ...(paths.length > 0 && { paths }),
   }).catch(explainRefusal);
   await print(
-    values.json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report, paintFor(process.stdout, process.env)),
+    values.json
+      ? `${JSON.stringify(report, undefined, 2)}\n`
+      : describe(report, ignored, paintFor(process.stdout, process.env)),
   );
   if (report.changes.every(({ outcome }) => outcome === "applied")) return 0;
   if (kept.record !== undefined && rules === kept.record.rules && report.changes.some(isRefused)) {
@@ -59,6 +73,14 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     );
   }
   return 1;
+}
+
+/** By path: the .gitignore files are looked at before anything is applied to them. */
+async function ignoredChanges({ delta, directory, record }: KeptDelta): Promise<ReadonlyMap<string, Change>> {
+  const found = new Map<string, Change>();
+  const spec = { delta, lowers: [directory], rules: record?.rules, tellsAll: true, ignores: true };
+  for await (const change of listChanges(spec)) if (change.ignoredIn !== undefined) found.set(change.path, change);
+  return found;
 }
 
 function isRefused({ outcome }: ChangeReport): boolean {
@@ -75,7 +97,7 @@ async function rulesToApplyBy(
   throw new UsageError(`the delta ${printable(delta)} does not tell its rules: give --preset or --rules`);
 }
 
-function describe(report: ApplyReport, paint: Paint): string {
+function describe(report: ApplyReport, ignored: ReadonlyMap<string, Change>, paint: Paint): string {
   const { changes, dryRun } = report;
   if (changes.length === 0) return "no changes\n";
   const count = (outcome: string): number => changes.filter((change) => change.outcome === outcome).length;
@@ -85,7 +107,20 @@ function describe(report: ApplyReport, paint: Paint): string {
     ...(refused > 0 ? [`${refused} refused`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
   ];
-  return `${changes.map((change) => line(change, paint)).join("\n")}\n${total.join(", ")}\n`;
+  const isFolded = ({ outcome, path }: ChangeReport): boolean => outcome === "applied" && ignored.has(path);
+  const lines = changes.filter((change) => !isFolded(change)).map((change) => line(change, paint));
+  const folded = changes.filter(isFolded);
+  const sensitive = new Set(
+    folded.filter((change) => change.sensitive).map(({ path }) => ignored.get(path)?.ignoredIn),
+  );
+  for (const change of foldChanges(folded.map(({ path }) => ignored.get(path)!))) {
+    const mark = sensitive.has(change.ignoredIn) ? "!" : " ";
+    const counts = change.folded ? countsText(change.folded) : change.kind;
+    lines.push(
+      `${paintMark("I", mark, paint)} ${change.folded ? printable(change.path) : shownPath(change)}  (${counts})`,
+    );
+  }
+  return `${[...lines, total.join(", ")].join("\n")}\n`;
 }
 
 function line(change: ChangeReport, paint: Paint): string {

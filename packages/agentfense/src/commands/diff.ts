@@ -1,11 +1,18 @@
 import { once } from "node:events";
-import { deflatePiece, diffChanges, encodeText, type FileDiff, literals } from "@agentfense/server/isolation";
+import {
+  deflatePiece,
+  diffChanges,
+  encodeText,
+  type FileDiff,
+  foldChanges,
+  literals,
+} from "@agentfense/server/isolation";
 import { paintDiff, paintMark } from "../changes/colours.ts";
 import { explainRefusal, requirePlaces } from "../changes/kept-delta.ts";
-import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
+import { counted, countsText, KIND_LETTERS, shownPath } from "../changes/table.ts";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
 import { print, warn } from "../output.ts";
-import { type Paint, paintFor } from "../terminal.ts";
+import { type Paint, paintFor, printable } from "../terminal.ts";
 
 const HELP = `Usage: agentfense diff --delta DELTA [OPTIONS] [DIR [PATH…]]
 
@@ -13,7 +20,10 @@ Shows what the delta kept by run or mount changes in the directory it was made o
 unified diff; with PATHs (/src/main.ts or src/main.ts), only there and below. Control characters in names and content are escaped. The delta may be in use.
 
   --delta DELTA     the directory given to run or mount as --delta
-  --stat            one line a change instead, with counts of lines; ! marks what the host may run or trust unasked
+  --all             also what the .gitignore files of the directory name; otherwise it is counted, directory by directory,
+                    at the end. With PATHs, --json and --raw all is there
+  --stat            one line a change instead, with counts of lines; ! marks what the host may run or trust unasked,
+                    I what is ignored
   --json            one array of { kind, path, type, size, linesAdded, linesRemoved, sensitive, … } instead
   --raw             a patch, as git diff --binary has it, for git apply; not to a terminal
   -h, --help        this text
@@ -24,6 +34,7 @@ const OPTIONS = {
   stat: { type: "boolean" },
   json: { type: "boolean" },
   raw: { type: "boolean" },
+  all: { type: "boolean" },
 } as const;
 
 export const diff: Command = { help: HELP, run };
@@ -37,7 +48,8 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const { delta, directory, record } = await requirePlaces(values.delta, given);
   const places = { delta, lowers: [directory] };
   const patch = values.raw === true;
-  const spec = { ...places, rules: record?.rules, tellsAll: true, patch, ...(paths.length > 0 && { paths }) };
+  const ignores = paths.length === 0 && !(values.all || values.json || values.raw);
+  const spec = { ...places, rules: record?.rules, tellsAll: true, patch, ignores, ...(paths.length > 0 && { paths }) };
   await FORMS[forms[0] ?? "text"](diffChanges(spec), places).catch(explainRefusal);
   return 0;
 }
@@ -52,7 +64,12 @@ type Form = (changes: AsyncIterable<FileDiff>, layers: Layers) => Promise<void>;
 const FORMS: Readonly<Record<"text" | "stat" | "json" | "raw", Form>> = {
   async text(changes) {
     const paint = paintFor(process.stdout, process.env);
-    for await (const { text } of changes) await print(paintDiff(text, paint));
+    const folded: FileDiff[] = [];
+    for await (const change of changes) {
+      if (change.ignoredIn === undefined) await print(paintDiff(change.text, paint));
+      else folded.push(change);
+    }
+    for (const line of foldedLines(folded, paint)) await print(`Ignored: ${line.slice(3)}\n`);
   },
   async raw(changes, layers) {
     let left = 0;
@@ -74,16 +91,32 @@ const FORMS: Readonly<Record<"text" | "stat" | "json" | "raw", Form>> = {
   async stat(changes) {
     const paint = paintFor(process.stdout, process.env);
     const total = { changes: 0, added: 0, removed: 0 };
+    const folded: FileDiff[] = [];
     for await (const change of changes) {
       total.changes += 1;
+      if (change.ignoredIn !== undefined) {
+        folded.push(change);
+        continue;
+      }
       total.added += change.linesAdded;
       total.removed += change.linesRemoved;
       await print(`${statLine(change, paint)}\n`);
     }
+    for (const line of foldedLines(folded, paint)) await print(`${line}\n`);
     const lines = total.added + total.removed > 0 ? `, +${total.added} -${total.removed}` : "";
     await print(total.changes === 0 ? "no changes\n" : `${counted(total.changes, "change")}${lines}\n`);
   },
 };
+
+/** "I! /node_modules  (200 added)": one line for each directory of what is ignored, a single change by its name. */
+function foldedLines(changes: readonly FileDiff[], paint: Paint): string[] {
+  const sensitive = new Set(changes.filter((change) => change.sensitive).map(({ ignoredIn }) => ignoredIn));
+  return foldChanges(changes).map((change) => {
+    const mark = sensitive.has(change.ignoredIn) ? "!" : " ";
+    const counts = change.folded ? countsText(change.folded) : change.kind;
+    return `${paintMark("I", mark, paint)} ${change.folded ? printable(change.path) : shownPath(change)}  (${counts})`;
+  });
+}
 
 function statLine(change: FileDiff, paint: Paint): string {
   const remarks = {

@@ -2,7 +2,7 @@ import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ApplyOutcome, Change } from "@agentfense/sdk";
-import { counted, shownPath } from "../changes/table.ts";
+import { counted, countsText, shownPath, summaryLines } from "../changes/table.ts";
 import { CommandFailure } from "../command.ts";
 import { warn } from "../output.ts";
 import type { Sandbox } from "../sandbox.ts";
@@ -19,13 +19,19 @@ export async function settle(
   { inPeace }: { readonly inPeace: boolean },
 ): Promise<void> {
   const changes: Change[] = [];
-  for await (const change of sandbox.changes()) changes.push(change);
+  for await (const change of sandbox.changes({ fold: !request.sandbox.listsAll })) changes.push(change);
   if (changes.length === 0) {
     warn("no changes");
     return;
   }
-  warn(`${counted(changes.length, "change")}:`);
-  printSome(changes.map((change) => `${change.kind.padEnd(9)} ${shownPath(change)}`));
+  warn(
+    `${counted(
+      changes.reduce((sum, { folded }) => sum + numberIn(folded), 0),
+      "change",
+    )}:`,
+  );
+  const lines = request.sandbox.listsAll ? changes.map(describe) : summaryLines(changes, describe);
+  printSome(lines, request.sandbox.listsAll ? lines.length : SHOWN);
   const { patch, sandbox: asked, writesThrough } = request;
   if (patch !== undefined) await writePatch(sandbox, patch);
   if (writesThrough || asked.apply === "always" || (asked.apply === "success" && inPeace)) {
@@ -33,6 +39,16 @@ export async function settle(
   } else if (asked.apply === "success") warn("not written back after a signal; --apply=always does it all the same");
   else if (patch === undefined)
     warn("they are thrown away; --apply or --write-through writes them back, --patch FILE keeps a diff");
+}
+
+function describe(change: Change): string {
+  const { kind, path, folded } = change;
+  if (folded !== undefined) return `ignored   ${printable(path)} (${countsText(folded)})`;
+  return `${kind.padEnd(9)} ${shownPath(change)}`;
+}
+
+function numberIn(folded: Change["folded"]): number {
+  return folded === undefined ? 1 : folded.added + folded.modified + folded.deleted + folded.renamed;
 }
 
 async function writePatch(sandbox: Sandbox, file: string): Promise<void> {
@@ -68,7 +84,7 @@ export function reportRemarkable(outcomes: readonly ApplyOutcome[]): void {
   );
 }
 
-function printSome(lines: readonly string[]): void {
-  for (const line of lines.slice(0, SHOWN)) process.stderr.write(`  ${line}\n`);
-  if (lines.length > SHOWN) process.stderr.write(`  … and ${lines.length - SHOWN} more\n`);
+function printSome(lines: readonly string[], most = SHOWN): void {
+  for (const line of lines.slice(0, most)) process.stderr.write(`  ${line}\n`);
+  if (lines.length > most) process.stderr.write(`  … and ${lines.length - most} more\n`);
 }

@@ -1,5 +1,13 @@
-import { type ApplyReport, applyChanges, type Change, ChangesError, listChanges } from "@agentfense/server/isolation";
-import { counted } from "../changes/table.ts";
+import {
+  type ApplyReport,
+  applyChanges,
+  type Change,
+  ChangesError,
+  foldChanges,
+  type ListedChange,
+  listChanges,
+} from "@agentfense/server/isolation";
+import { counted, countsText, summaryLines } from "../changes/table.ts";
 import { CommandFailure } from "../command.ts";
 import { warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
@@ -49,7 +57,7 @@ async function settle(
   const changes: Change[] = [];
   using listing = new Progress(process.stderr, "looking for changes");
   try {
-    for await (const change of listChanges({ delta, lowers: [lower], rules, tellsAll: true })) {
+    for await (const change of listChanges({ delta, lowers: [lower], rules, tellsAll: true, ignores: true })) {
       signal.throwIfAborted();
       changes.push(change);
       listing.count(changes.length, undefined, "found");
@@ -80,7 +88,7 @@ export function exitCodeAfter(settlement: Settlement, exitCode: number): number 
   return exitCode === 0 && !isWrittenBack(settlement) ? NOT_WRITTEN_BACK : exitCode;
 }
 
-/** More than this nobody reads; `agentfense diff` shows a kept delta in full. */
+/** More than this nobody reads; `--all` asks for it. */
 const SHOWN = 50;
 
 /** The end of a run for a person, on stderr: stdout is the command's alone. */
@@ -92,7 +100,9 @@ export function reportChanges(request: SandboxRequest, settlement: Settlement, e
   }
   warn(`${counted(changes.length, "change")}:`);
   const paint = paintFor(process.stderr, process.env);
-  printSome(changes.map((change) => describeChange(change, paint)));
+  const describe = (change: ListedChange): string => describeChange(change, paint);
+  if (request.listsAll) printAll(changes.map(describe));
+  else printSome(summaryLines(foldChanges(changes), describe));
   if (problem !== undefined) warn(`nothing was written back: ${problem}`);
   else if (applied !== undefined) reportApplied(request, applied);
   else if (request.apply === "success") {
@@ -128,14 +138,20 @@ function whereTheyAre({ apply }: SandboxRequest, { applied, problem, delta }: Se
 
 const KIND_STYLES = { added: "good", modified: "doubtful", deleted: "bad", renamed: "notable" } as const;
 
-function describeChange({ kind, path, type, size }: Change, paint: Paint): string {
+function describeChange({ kind, path, type, size, folded }: ListedChange, paint: Paint): string {
+  if (folded !== undefined) return `${paint("faint", "ignored")}   ${printable(path)} (${countsText(folded)})`;
   const what = type === "directory" ? "/" : kind === "deleted" ? "" : ` (${size} bytes)`;
   return `${paint(KIND_STYLES[kind], kind.padEnd(9))} ${printable(path)}${what}`;
 }
 
+function printAll(lines: readonly string[]): void {
+  for (const line of lines) process.stderr.write(`  ${line}\n`);
+}
+
 function printSome(lines: readonly string[]): void {
-  for (const line of lines.slice(0, SHOWN)) process.stderr.write(`  ${line}\n`);
-  if (lines.length > SHOWN) process.stderr.write(`  … and ${lines.length - SHOWN} more\n`);
+  printAll(lines.slice(0, SHOWN));
+  if (lines.length > SHOWN)
+    process.stderr.write(`  … and ${lines.length - SHOWN} more lines; --all lists everything\n`);
 }
 
 /** A path as one word of a command line that can be typed. */

@@ -30,6 +30,7 @@ const SANDBOX_OPTIONS = {
   workdir: { type: "string" },
   delta: { type: "string" },
   apply: { type: "string" },
+  all: { type: "boolean" },
 } as const;
 
 export const SANDBOX_HELP = `Rules:
@@ -56,6 +57,7 @@ Changes:
   --delta DIR       keep them here (made if absent, continued if it holds some)
   --apply[=WHEN]    write them back to DIR at the end: when the command succeeded (default), or always
                     What cannot be written back is kept, and it is said where.
+  --all             list each of them, also many in one directory and those that DIR's .gitignore files name
                     Without either they are listed and thrown away.`;
 
 /** What `run` and `shell` were asked for, checked as far as that goes without making anything. */
@@ -72,6 +74,8 @@ export interface SandboxRequest {
   readonly workdir: string | undefined;
   readonly keptDelta: string | undefined;
   readonly apply: "never" | "success" | "always";
+  /** Every change is listed. */
+  readonly listsAll: boolean;
 }
 
 type OptionsConfig = NonNullable<Parameters<typeof parseArguments>[1]>;
@@ -118,6 +122,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
     workdir: common.workdir,
     keptDelta: common.delta === undefined ? undefined : await resolveDelta(common.delta),
     apply: (common.apply ?? "never") as SandboxRequest["apply"],
+    listsAll: common.all === true,
   };
   if (request.keptDelta !== undefined) requireDeltaApart(request.directory, request.keptDelta);
   announcePolicy([...(chosen.fromProject ? ["rules"] : []), ...taken]);

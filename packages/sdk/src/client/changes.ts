@@ -1,8 +1,7 @@
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
-import type { PageOptions } from "../model/options.ts";
 import type { ApplyResult, Change, FileDiff } from "../model/records.ts";
-import type { ApplyOptions, DiffOptions, PathsOptions } from "../model/requests.ts";
+import type { ApplyOptions, ChangesOptions, DiffOptions, PathsOptions } from "../model/requests.ts";
 import { CallStream } from "./call-stream.ts";
 import { applyResultOf, changeOf, fileDiffOf } from "./messages/changes.ts";
 import { pageSizeOf } from "./messages/numbers.ts";
@@ -29,9 +28,10 @@ export class ChangeCalls {
     this.#rpc = rpc;
   }
 
-  list(sandboxId: string, { pageSize = CHANGES_A_PAGE, signal }: PageOptions = {}): Listing<Change> {
+  list(sandboxId: string, options: ChangesOptions = {}): Listing<Change> {
+    const { pageSize = CHANGES_A_PAGE, fold = false, signal } = options;
     return paged(async (pageToken) => {
-      const request = { sandboxId, pageSize: pageSizeOf(pageSize), pageToken };
+      const request = { sandboxId, pageSize: pageSizeOf(pageSize), pageToken, fold };
       const page = await this.#rpc.unary(method.listChanges, request, { signal });
       return { items: page.changes.map(changeOf), nextPageToken: page.nextPageToken };
     });

@@ -34,6 +34,7 @@ import type {
   ApplyOptions,
   BatchEntry,
   BatchOptions,
+  ChangesOptions,
   Content,
   CreateCodebaseRequest,
   CreatedKey,
@@ -342,8 +343,8 @@ export class SandboxClient implements AsyncDisposable {
 
   // Changes.
 
-  /** What the sandbox changed and has not synced, in path order. */
-  listChanges(sandboxId: string, options?: PageOptions): Listing<Change> {
+  /** What the sandbox changed and has not synced, in path order; with `fold`, for people. */
+  listChanges(sandboxId: string, options?: ChangesOptions): Listing<Change> {
     return this.#changes.list(sandboxId, options);
   }
 

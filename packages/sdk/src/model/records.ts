@@ -154,6 +154,15 @@ export interface Change {
   readonly oldPath: string;
   readonly type: EntryKind | "other";
   readonly size: number;
+  /** Of a folded list: it stands for all ignored changes in this directory, so many of each kind. */
+  readonly folded?: ChangeCounts;
+}
+
+export interface ChangeCounts {
+  readonly added: number;
+  readonly modified: number;
+  readonly deleted: number;
+  readonly renamed: number;
 }
 
 export interface FileDiff {

@@ -120,6 +120,14 @@ export interface PathsOptions extends CallOptions {
   readonly paths?: readonly string[] | undefined;
 }
 
+export interface ChangesOptions extends PageOptions {
+  /**
+   * For people: directory by directory, and what the codebase's `.gitignore` files name as one item for each directory of it,
+   * behind everything else. Default: every change, in path order.
+   */
+  readonly fold?: boolean | undefined;
+}
+
 export interface DiffOptions extends PathsOptions {
   /**
    * A patch for `git apply`, as `git diff --binary` prints it: binary and large files in full. Default: for people, where of

@@ -2,17 +2,11 @@ import type { SandboxClient } from "../client/client.ts";
 import { expectSuccess } from "../client/running.ts";
 import { CodebaseNotFoundError, SandboxError, SandboxNotFoundError, SandboxNotRunningError } from "../errors.ts";
 import type { Listing } from "../listing.ts";
-import type {
-  CallOptions,
-  Command,
-  CommandOptions,
-  OutputCallbacks,
-  PageOptions,
-  RunOptions,
-} from "../model/options.ts";
+import type { CallOptions, Command, CommandOptions, OutputCallbacks, RunOptions } from "../model/options.ts";
 import type { ApplyResult, AuditEvent, Change, RunResult, SandboxInfo, SandboxStatus } from "../model/records.ts";
 import type {
   ApplyOptions,
+  ChangesOptions,
   CreateSessionOptions,
   DiffOptions,
   ListSandboxesOptions,
@@ -157,8 +151,8 @@ export class Sandbox implements AsyncDisposable {
     return new Terminal(await this.client.openTerminal(this.id, { ...options, columns, rows }));
   }
 
-  /** What it changed and has not been applied, in path order. */
-  changes(options: PageOptions = {}): Listing<Change> {
+  /** What it changed and has not been applied, in path order; with `fold`, for people. */
+  changes(options: ChangesOptions = {}): Listing<Change> {
     return this.client.listChanges(this.id, options);
   }
 

@@ -12,6 +12,7 @@ export {
 export { type DiffSpec, diffChanges, type FileDiff } from "./changes/diff.ts";
 export { type DiscardReport, type DiscardSpec, discardChanges } from "./changes/discard.ts";
 export { ChangesError, type ChangesErrorCode } from "./changes/errors.ts";
+export { type ChangeCounts, foldChanges, type ListedChange } from "./changes/fold.ts";
 export { type Change, type ListSpec, listChanges } from "./changes/list.ts";
 export type { ApplyReport, ChangeReport, Outcome } from "./changes/report.ts";
 export { type SettleSpec, settleChanges } from "./changes/settle.ts";

@@ -218,9 +218,9 @@ class AsyncOpenSandbox:
         )
         return AsyncTerminal(connection)
 
-    async def changes(self) -> List[Change]:
-        """Tells what it changed and has not been applied, in path order."""
-        return await self._client.list_changes(self.id)
+    async def changes(self, *, fold: bool = False) -> List[Change]:
+        """Tells what it changed and has not been applied, in path order; with `fold`, for people."""
+        return await self._client.list_changes(self.id, fold=fold)
 
     async def diff(self, paths: Optional[Sequence[str]] = None, *, patch: bool = False) -> List[FileDiff]:
         """Tells the same as unified diffs: of these paths with all below them, or of everything.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentfense._messages.words import CHANGE_KINDS, CHANGE_TYPES
 from agentfense._wire.sandbox.v1 import sandbox_pb2
-from agentfense.types import ApplyOutcome, ApplyResult, Change, FileDiff
+from agentfense.types import ApplyOutcome, ApplyResult, Change, ChangeCounts, FileDiff
 
 
 def change_of(message: sandbox_pb2.Change) -> Change:
@@ -15,6 +15,13 @@ def change_of(message: sandbox_pb2.Change) -> Change:
         old_path=message.old_path,
         type=CHANGE_TYPES.word(message.type),
         size=message.size,
+        folded=_counts_of(message.folded) if message.HasField("folded") else None,
+    )
+
+
+def _counts_of(message: sandbox_pb2.ChangeCounts) -> ChangeCounts:
+    return ChangeCounts(
+        added=message.added, modified=message.modified, deleted=message.deleted, renamed=message.renamed
     )
 
 

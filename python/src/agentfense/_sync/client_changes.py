@@ -23,11 +23,17 @@ class ChangeMethods(ClientPart):
     empty list must not get there: it is what is left of a review that approved nothing.
     """
 
-    def list_changes(self, sandbox_id: str) -> List[Change]:
-        """In path order."""
+    def list_changes(self, sandbox_id: str, *, fold: bool = False) -> List[Change]:
+        """In path order.
+
+        With `fold`, for people: directory by directory, and what the codebase's `.gitignore` files name as one item for
+        each directory of it, behind everything else.
+        """
 
         def fetch(token: str) -> Tuple[Iterable[Change], str]:
-            request = sandbox_pb2.ListChangesRequest(sandbox_id=sandbox_id, page_size=_CHANGES_A_PAGE, page_token=token)
+            request = sandbox_pb2.ListChangesRequest(
+                sandbox_id=sandbox_id, page_size=_CHANGES_A_PAGE, page_token=token, fold=fold
+            )
             page = self._calls.unary(SandboxService.list_changes, request)
             return map(change_of, page.changes), page.next_page_token
 

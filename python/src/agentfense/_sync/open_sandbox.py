@@ -219,9 +219,9 @@ class OpenSandbox:
         )
         return Terminal(connection)
 
-    def changes(self) -> List[Change]:
-        """Tells what it changed and has not been applied, in path order."""
-        return self._client.list_changes(self.id)
+    def changes(self, *, fold: bool = False) -> List[Change]:
+        """Tells what it changed and has not been applied, in path order; with `fold`, for people."""
+        return self._client.list_changes(self.id, fold=fold)
 
     def diff(self, paths: Optional[Sequence[str]] = None, *, patch: bool = False) -> List[FileDiff]:
         """Tells the same as unified diffs: of these paths with all below them, or of everything.

@@ -169,6 +169,10 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--all",
+    "about": "list each of them, also many in one directory and those that DIR's .gitignore files name"
+   },
+   {
     "name": "--timeout",
     "about": "kill it after 30s, 10m …",
     "value": {
@@ -349,6 +353,10 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--all",
+    "about": "list each of them, also many in one directory and those that DIR's .gitignore files name"
+   },
+   {
     "name": "-h",
     "about": "this text"
    },
@@ -520,6 +528,10 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--all",
+    "about": "list each of them at the end, also many in one directory and those that DIR's .gitignore files name"
+   },
+   {
     "name": "--patch",
     "about": "write them here at the end, as a patch for git apply",
     "value": {
@@ -666,6 +678,10 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--all",
+    "about": "also what the .gitignore files of the directory name"
+   },
+   {
     "name": "--stat",
     "about": "one line a change instead, with counts of lines"
    },
@@ -718,6 +734,10 @@ export const SHAPES: readonly CommandShape[] = [
      "kind": "file",
      "optional": false
     }
+   },
+   {
+    "name": "--all",
+    "about": "list each change"
    },
    {
     "name": "--dry-run",
@@ -2947,6 +2967,10 @@ export const SHAPES: readonly CommandShape[] = [
   "name": "sandbox changes",
   "summary": "what a sandbox changed",
   "options": [
+   {
+    "name": "--all",
+    "about": "every change, in path order"
+   },
    {
     "name": "--endpoint",
     "about": "the server",

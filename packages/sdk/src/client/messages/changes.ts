@@ -1,10 +1,11 @@
 import type {
   ApplyChangesResponse,
+  ChangeCounts as ChangeCountsMessage,
   Change as ChangeMessage,
   FileDiff as FileDiffMessage,
 } from "@agentfense/protocol/sandbox";
 import { SandboxError } from "../../errors.ts";
-import type { ApplyResult, Change, FileDiff } from "../../model/records.ts";
+import type { ApplyResult, Change, ChangeCounts, FileDiff } from "../../model/records.ts";
 import { numberOf } from "./numbers.ts";
 import { CHANGE_KINDS, CHANGE_TYPES, wordOf } from "./words.ts";
 
@@ -16,7 +17,12 @@ export function changeOf(message: ChangeMessage | undefined): Change {
     oldPath: message.oldPath,
     type: wordOf(CHANGE_TYPES, message.type, "kind of file"),
     size: numberOf(message.size),
+    ...(message.folded && { folded: countsOf(message.folded) }),
   };
+}
+
+function countsOf({ added, modified, deleted, renamed }: ChangeCountsMessage): ChangeCounts {
+  return { added, modified, deleted, renamed };
 }
 
 /** One diff, of the messages that it came in. */

@@ -43,6 +43,8 @@ export interface FileDiff {
   /** The host may run or trust it without being asked to; see sensitive.ts. */
   readonly sensitive: boolean;
   readonly text: string;
+  /** The codebase ignores it: the directory in which it is folded. Nothing of it is compared. Told if folding was asked for. */
+  readonly ignoredIn?: string;
   /** Of a patch that is too long to be held: what follows the text, see literals. */
   readonly content?: PatchContent;
 }
@@ -57,6 +59,8 @@ export interface DiffSpec {
   readonly rules?: readonly Rule[] | undefined;
   /** For the owner of the codebase: all that the delta holds, and of removed directories what the sandbox could see. */
   readonly tellsAll?: boolean;
+  /** Tell what the codebase's ignore files name, and compare nothing of it. */
+  readonly ignores?: boolean;
   /** The paths name single entries, not what is below, and one without a change says nothing. */
   readonly exact?: boolean;
   /**
@@ -104,14 +108,14 @@ interface Form {
 }
 
 async function describe(change: FoundChange, form: Form): Promise<FileDiff> {
-  const { kind, names, old, now } = change;
+  const { kind, names, old, now, ignoredIn } = change;
   const path = pathText(names);
   const shown = now ?? old!;
   const type = typeOf(shown.stat);
   const bodies: Body[] = [];
   let [text, after] = ["", ""];
   let files: PatchContent["files"] | undefined;
-  for (const part of partsOf(change)) {
+  for (const part of ignoredIn === undefined ? partsOf(change) : []) {
     if (form.patch && isRefusedByGit(names, [old, now].some(isLink))) continue;
     const body = await bodyOf(part, form);
     bodies.push(body);
@@ -120,7 +124,8 @@ async function describe(change: FoundChange, form: Form): Promise<FileDiff> {
     else after += textOfPart(part, path, body, form);
     files ??= body.files;
   }
-  if (!form.patch && [old, now].some((side) => side && !isInPatches(side))) text += `${sentence(change)}\n`;
+  if (!form.patch && ignoredIn === undefined && [old, now].some((side) => side && !isInPatches(side)))
+    text += `${sentence(change)}\n`;
   return {
     kind,
     path,
@@ -134,6 +139,7 @@ async function describe(change: FoundChange, form: Form): Promise<FileDiff> {
     linesRemoved: bodies.reduce((sum, { removed }) => sum + removed, 0),
     sensitive: now !== undefined && isSensitive(path, type === "symlink" ? readTarget(now.place) : undefined),
     text,
+    ...(ignoredIn !== undefined && { ignoredIn }),
     ...(files && { content: { files, after } }),
   };
 }

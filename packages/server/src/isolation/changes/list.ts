@@ -19,6 +19,8 @@ export interface Change {
   readonly type: EntryType;
   /** Of the new content; of what was there, for a deletion. */
   readonly size: number;
+  /** The codebase ignores it: the directory in which it is folded. Told if it was asked for. */
+  readonly ignoredIn?: string;
 }
 
 export interface ListSpec {
@@ -29,6 +31,8 @@ export interface ListSpec {
   readonly rules?: readonly Rule[] | undefined;
   /** For the owner of the codebase: all that the delta holds, and of removed directories what the sandbox could see. */
   readonly tellsAll?: boolean;
+  /** Tell what the codebase's ignore files name. */
+  readonly ignores?: boolean;
   readonly paths?: readonly string[] | undefined;
   /** A file that is gone and one of the same content that is new are one renamed file. */
   readonly renames?: boolean | undefined;
@@ -52,11 +56,11 @@ export async function* listChanges(spec: ListSpec): AsyncGenerator<Change> {
   yield* withRenames(found, spec.signal);
 }
 
-function describe({ kind, names, old, now }: FoundChange): Change {
+function describe({ kind, names, old, now, ignoredIn }: FoundChange): Change {
   const { stat } = now ?? old!;
   const type = typeOf(stat);
   const size = type === "file" || type === "symlink" ? stat.size : 0;
-  return { kind, path: pathText(names), type, size };
+  return { kind, path: pathText(names), type, size, ...(ignoredIn !== undefined && { ignoredIn }) };
 }
 
 interface Seen {

@@ -7,6 +7,7 @@ import { copyState } from "../filesystem/origin.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
 import { isBornLater, isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
+import { entering, IGNORE_FILE, type Ignoring, ignoringAt } from "./ignored.ts";
 import type { OpenLayers } from "./places.ts";
 import type { Selection } from "./selection.ts";
 
@@ -28,6 +29,8 @@ export interface FoundChange {
   readonly now?: Side;
   /** A directory of the delta that could not be read, or lies too deep: what it changes is not told. */
   readonly unread?: true;
+  /** The codebase ignores it: the directory in which it is folded. Told if the audience asks. */
+  readonly ignoredIn?: string;
 }
 
 /** Directories above an entry; a path of so many has long been too long for the kernel, and an agent has all day. */
@@ -43,6 +46,8 @@ interface Level {
   /** A directory above is shut against the codebase, so nothing of it shows here either. */
   readonly opaque: boolean;
   readonly tellsAll: boolean;
+  /** Undefined where nobody asks. */
+  readonly ignoring: Ignoring | undefined;
 }
 
 /** Whose eyes a walk is for. */
@@ -51,17 +56,21 @@ export interface Audience {
   readonly policy: Policy | undefined;
   /** Of the owner of the codebase: all that the delta holds is told, but the sandbox removed nothing that is hidden from it. */
   readonly tellsAll: boolean;
+  /** Wants to know what the codebase ignores. */
+  readonly ignores: boolean;
 }
 
 /** `rules`: what these hide or only let be looked at is left out, unless the owner asks (`tellsAll`). */
 export function audienceOf(spec: {
   readonly rules?: readonly Rule[] | undefined;
   readonly tellsAll?: boolean;
+  readonly ignores?: boolean;
 }): Audience {
-  return { policy: spec.rules === undefined ? undefined : compileRules(spec.rules), tellsAll: spec.tellsAll ?? false };
+  const { tellsAll = false, ignores = false } = spec;
+  return { policy: spec.rules === undefined ? undefined : compileRules(spec.rules), tellsAll, ignores };
 }
 
-const EVERYBODY: Audience = { policy: undefined, tellsAll: false };
+const EVERYBODY: Audience = { policy: undefined, tellsAll: false, ignores: false };
 
 /**
  * What the delta changes, in path order, each entry of a removed directory too, restricted to a selection and to what the
@@ -70,22 +79,22 @@ const EVERYBODY: Audience = { policy: undefined, tellsAll: false };
 export async function* walkChanges(
   layers: OpenLayers,
   selection: Selection,
-  { policy, tellsAll }: Audience = EVERYBODY,
+  { policy, tellsAll, ignores }: Audience = EVERYBODY,
 ): AsyncGenerator<FoundChange> {
   using _rights = ownRights(layers.tree);
   const root = readDeltaDirectory(layers.tree);
   if (typeof root === "number")
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
-  yield* changesIn(
-    { delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root, opaque: false, tellsAll },
-    root,
-  );
+  const ignoring = ignores ? { files: [] } : undefined;
+  const top = { delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root };
+  yield* changesIn({ ...top, opaque: false, tellsAll, ignoring }, root);
 }
 
 async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerator<FoundChange> {
   // Between directories others get their turn: a delta can be large.
   await new Promise((resolve) => setImmediate(resolve));
   const opaque = level.opaque || directory.opaque;
+  const inside = enteringDirectory(level, level.lowers);
   const names = new Set([...directory.names, ...directory.whiteouts.keys(), ...(opaque ? namesIn(level.lowers) : [])]);
   for (const name of [...names].sort()) {
     const selection = level.selection.child(name);
@@ -95,10 +104,26 @@ async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerat
     const isHeld = level.tellsAll && (directory.names.has(name) || directory.whiteouts.has(name));
     if (isHidden(scope) && !isHeld) continue;
     const old = find(level.lowers, name);
-    const entry = { ...level, opaque, selection, scope, names: path };
+    const side = inside && directory.names.has(name) ? find([level.delta], name) : old;
+    const ignoring = inside && ignoringAt(inside, path, side?.stat.type === FileType.DIRECTORY);
+    const entry = { ...level, opaque, selection, scope, names: path, ignoring };
     if (directory.names.has(name)) yield* changesAt(entry, name, old);
     else if (old !== undefined) yield* removalsAt(entry, name, old, isHeld);
   }
+}
+
+/** An ignore file that the audience may not read says nothing. */
+function enteringDirectory(
+  { ignoring, scope, tellsAll, names }: Level,
+  layers: readonly number[],
+): Ignoring | undefined {
+  if (ignoring === undefined) return undefined;
+  const isKnown = tellsAll || scope === undefined || scope.child(IGNORE_FILE).level >= LEVEL.read;
+  return isKnown ? entering(ignoring, layers, names.length) : ignoring;
+}
+
+function ignored({ ignoring }: Level): { readonly ignoredIn?: string } {
+  return ignoring?.ignoredIn === undefined ? {} : { ignoredIn: ignoring.ignoredIn };
 }
 
 function isHidden(scope: Scope | undefined): boolean {
@@ -117,7 +142,7 @@ async function* removalsAt(level: Level, name: string, old: Side, isHeld = false
   const isDirectory = old.stat.type === FileType.DIRECTORY;
   const tooDeep = isDirectory && names.length > DEPTH_LIMIT;
   if (isTold && selection.standing === "within") {
-    yield { kind: "deleted", names, old, ...(tooDeep && { unread: true as const }) };
+    yield { kind: "deleted", names, old, ...ignored(level), ...(tooDeep && { unread: true as const }) };
   }
   if (isDirectory && !tooDeep) yield* removalsBelow(level, name);
 }
@@ -128,11 +153,14 @@ async function* removalsBelow(level: Level, name: string): AsyncGenerator<FoundC
   const lowers = level.lowers.map((parent) => syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY));
   try {
     const open = lowers.filter((fd) => fd >= 0);
+    const inside = enteringDirectory(level, open);
     for (const below of [...new Set(namesIn(open))].sort()) {
       const [selection, scope] = [level.selection.child(below), level.scope?.child(textOf(below))];
       const old = find(open, below);
       if (selection.standing === "outside" || isHidden(scope) || old === undefined) continue;
-      yield* removalsAt({ ...level, lowers: open, selection, scope, names: [...level.names, below] }, below, old);
+      const names = [...level.names, below];
+      const ignoring = inside && ignoringAt(inside, names, old.stat.type === FileType.DIRECTORY);
+      yield* removalsAt({ ...level, lowers: open, selection, scope, names, ignoring }, below, old);
     }
   } finally {
     for (const fd of lowers) if (fd >= 0) syscalls.close(fd);
@@ -148,6 +176,7 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
     names: level.names,
     now,
     ...(old && { old }),
+    ...ignored(level),
   };
   const within = level.selection.standing === "within" && tells(level);
   if (now.stat.type !== FileType.DIRECTORY && old?.stat.type === FileType.DIRECTORY) {

@@ -1,4 +1,5 @@
 import type { Rule } from "@agentfense/permission";
+import type { ChangeCounts } from "../../isolation/changes/fold.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type {
@@ -80,6 +81,13 @@ export interface SandboxChange {
   readonly oldPath: string;
   readonly type: "file" | "directory" | "symlink" | "other";
   readonly size: number;
+  /** It stands for all ignored changes of the directory: so many of each kind. */
+  readonly folded?: ChangeCounts;
+}
+
+export interface ChangesRequest extends PageRequest {
+  /** Directory by directory, and what the codebase ignores as one item for each directory of it, behind everything else. */
+  readonly fold?: boolean;
 }
 
 export interface FileDiff {
@@ -205,7 +213,7 @@ export interface Sandboxes {
   ): Promise<SandboxRecord>;
   explain(caller: Caller, id: string, path: string): Promise<Explanation>;
 
-  changes(caller: Caller, id: string, page: PageRequest): Promise<Page<SandboxChange>>;
+  changes(caller: Caller, id: string, request: ChangesRequest): Promise<Page<SandboxChange>>;
   diff(caller: Caller, id: string, request: DiffRequest): AsyncIterable<FileDiff>;
   apply(
     caller: Caller,

@@ -1,8 +1,8 @@
 import { LEVEL } from "@agentfense/permission";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
-import { decodePageToken, encodePageToken, type Page, type PageRequest } from "../page.ts";
-import type { ApplyOutcome, DiffRequest, FileDiff, SandboxChange } from "./api.ts";
+import { decodePageToken, encodePageToken, type Page } from "../page.ts";
+import type { ApplyOutcome, ChangesRequest, DiffRequest, FileDiff, SandboxChange } from "./api.ts";
 import type { DeltaPlace } from "./delta-work.ts";
 import { invalid, translating } from "./errors.ts";
 import type { SandboxesOptions } from "./options.ts";
@@ -28,15 +28,23 @@ export class Changes {
     this.#parts = parts;
   }
 
-  async list(resident: Resident, page: PageRequest): Promise<Page<SandboxChange>> {
+  async list(resident: Resident, { fold = false, ...page }: ChangesRequest): Promise<Page<SandboxChange>> {
     if (page.pageSize < 0) throw invalid("page_size is not negative");
     const after = decodePageToken(page.pageToken, isPathKey)?.[0];
     const limit = Math.min(page.pageSize === 0 ? ALL : page.pageSize, ALL);
-    const all = await this.#inPlace(resident, undefined, (place) => this.#parts.deltas.list(place), []);
-    const rest = after === undefined ? all : all.filter(({ path }) => path > after);
-    const items = rest.slice(0, limit);
-    const last = items.at(-1);
-    return { items, nextPageToken: rest.length > limit && last ? encodePageToken([last.path]) : "" };
+    const { deltas } = this.#parts;
+    const list = (place: DeltaPlace) => (fold ? deltas.listFolded(place) : deltas.list(place));
+    const all = (await this.#inPlace<readonly SandboxChange[]>(resident, undefined, list, [])).map((change) => {
+      return { change, key: fold ? foldedKey(change) : change.path };
+    });
+    const rest = (after === undefined ? all : all.filter(({ key }) => key > after)).sort((a, b) =>
+      a.key < b.key ? -1 : 1,
+    );
+    const last = rest[limit - 1];
+    return {
+      items: rest.slice(0, limit).map(({ change }) => change),
+      nextPageToken: rest.length > limit && last ? encodePageToken([last.key]) : "",
+    };
   }
 
   async *diff(resident: Resident, { paths, patch, signal }: DiffRequest): AsyncGenerator<FileDiff> {
@@ -165,6 +173,12 @@ function requireNone(paths: readonly string[] | undefined): void {
 
 function isAtOrBelow(path: string, directory: string): boolean {
   return directory === "/" || path === directory || path.startsWith(`${directory}/`);
+}
+
+/** What is ignored comes last; before it the entries of one directory stand together. */
+function foldedKey({ path, folded }: SandboxChange): string {
+  const slash = path.lastIndexOf("/");
+  return folded === undefined ? `0${path.slice(0, slash)}\0${path.slice(slash)}` : `1${path}`;
 }
 
 function isPathKey(value: unknown): value is readonly [string] {

@@ -4,6 +4,7 @@ import { compileRules, LEVEL } from "@agentfense/permission";
 import { literals } from "../../isolation/changes/binary-patch.ts";
 import type { CollectedChange as RawCollectedChange } from "../../isolation/changes/collect.ts";
 import { type FileDiff as RawDiff, renameText } from "../../isolation/changes/diff.ts";
+import { foldChanges, type ListedChange } from "../../isolation/changes/fold.ts";
 import { isRefusedByGit } from "../../isolation/changes/git-name.ts";
 import type { Change } from "../../isolation/changes/list.ts";
 import { encodeText, namesOf } from "../../isolation/filesystem/names.ts";
@@ -22,8 +23,9 @@ export function deltaWork(jobs: Jobs): DeltaWork {
   const found = async (
     { delta, lower, rules, paths }: DeltaPlace,
     signal?: AbortSignal,
+    ignores = false,
   ): Promise<readonly Change[]> => {
-    const spec = { delta, lowers: [lower], rules, paths, renames: true };
+    const spec = { delta, lowers: [lower], rules, paths, renames: true, ignores };
     const changes = await translating(jobs.run("listChanges", spec, signalled(signal)));
     requireAll(paths, changes);
     return changes;
@@ -33,6 +35,8 @@ export function deltaWork(jobs: Jobs): DeltaWork {
 
   return {
     list,
+
+    listFolded: async (place, signal) => foldChanges(await found(place, signal, true)).map(shownChange),
 
     async collect({ staging, ...place }, signal) {
       if (place.paths !== undefined) await list(place, signal);
@@ -142,8 +146,8 @@ function walkOrder(path: string): Buffer {
   return encodeText(path.replaceAll("/", "\0"));
 }
 
-function shownChange({ kind, path, oldPath = "", type, size }: Change): SandboxChange {
-  return { kind, path, oldPath, type, size };
+function shownChange({ kind, path, oldPath = "", type, size, folded }: ListedChange): SandboxChange {
+  return { kind, path, oldPath, type, size, ...(folded && { folded }) };
 }
 
 /** A path that the rules hide has no change as far as the caller can tell. */

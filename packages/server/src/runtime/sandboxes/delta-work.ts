@@ -45,6 +45,8 @@ export interface DeltaWork {
   /** Writes what may be written straight to the codebase, a directory of the host. Not to be cut short, so without a signal. */
   write(place: DeltaPlace & { readonly dryRun: boolean }): Promise<DirectCollection>;
   list(place: DeltaPlace, signal?: AbortSignal): Promise<readonly SandboxChange[]>;
+  /** The same for people, see foldChanges. */
+  listFolded(place: DeltaPlace, signal?: AbortSignal): Promise<readonly SandboxChange[]>;
   /** `patch`: what git apply takes, see DiffSpec. */
   diff(place: DeltaPlace & { readonly patch: boolean }, signal?: AbortSignal): AsyncIterable<FileDiff>;
   /** Of a sandbox that does not run; one that does settles and discards itself. */

@@ -5,6 +5,7 @@ import { decodePageToken, encodePageToken, type Page, type PageRequest, pageLimi
 import type { SandboxRecord, SandboxRecordStatus, SessionRecord } from "../store/store.ts";
 import type {
   ApplyOutcome,
+  ChangesRequest,
   CreateSandboxRequest,
   CreateSessionRequest,
   DiffRequest,
@@ -243,7 +244,7 @@ export class SandboxManager implements Sandboxes {
     return explainPath(this.#find(caller, id), path);
   }
 
-  async changes(caller: Caller, id: string, page: PageRequest): Promise<Page<SandboxChange>> {
+  async changes(caller: Caller, id: string, page: ChangesRequest): Promise<Page<SandboxChange>> {
     return await this.#parts.changes.list(this.#find(caller, id), page);
   }
 

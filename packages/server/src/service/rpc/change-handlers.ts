@@ -8,8 +8,8 @@ export function changeHandlers(
   { maxMessageBytes }: MessageLimits,
 ): SandboxHandlers<"listChanges" | "diffChanges" | "applyChanges" | "discardChanges"> {
   return {
-    async listChanges({ sandboxId, pageSize, pageToken }, { caller }) {
-      const page = await sandboxes.changes(caller, required(sandboxId, "sandbox_id"), { pageSize, pageToken });
+    async listChanges({ sandboxId, pageSize, pageToken, fold }, { caller }) {
+      const page = await sandboxes.changes(caller, required(sandboxId, "sandbox_id"), { pageSize, pageToken, fold });
       return { changes: page.items.map(changeMessage), nextPageToken: page.nextPageToken };
     },
 

@@ -938,6 +938,13 @@ export declare type Change = Message<"sandbox.v1.Change"> & {
    * @generated from field: int64 size = 5;
    */
   size: bigint;
+
+  /**
+   * It stands for all changes in this directory that the codebase's .gitignore files name. Only in a folded list.
+   *
+   * @generated from field: sandbox.v1.ChangeCounts folded = 6;
+   */
+  folded?: ChangeCounts | undefined;
 };
 
 /**
@@ -945,6 +952,37 @@ export declare type Change = Message<"sandbox.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export declare const ChangeSchema: GenMessage<Change>;
+
+/**
+ * @generated from message sandbox.v1.ChangeCounts
+ */
+export declare type ChangeCounts = Message<"sandbox.v1.ChangeCounts"> & {
+  /**
+   * @generated from field: int32 added = 1;
+   */
+  added: number;
+
+  /**
+   * @generated from field: int32 modified = 2;
+   */
+  modified: number;
+
+  /**
+   * @generated from field: int32 deleted = 3;
+   */
+  deleted: number;
+
+  /**
+   * @generated from field: int32 renamed = 4;
+   */
+  renamed: number;
+};
+
+/**
+ * Describes the message sandbox.v1.ChangeCounts.
+ * Use `create(ChangeCountsSchema)` to create a new message.
+ */
+export declare const ChangeCountsSchema: GenMessage<ChangeCounts>;
 
 /**
  * @generated from message sandbox.v1.ListChangesRequest
@@ -966,6 +1004,14 @@ export declare type ListChangesRequest = Message<"sandbox.v1.ListChangesRequest"
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * For people: directory by directory, and what the codebase's .gitignore files name (not the sandbox's own) as one item for
+   * each directory of it, behind everything else.
+   *
+   * @generated from field: bool fold = 4;
+   */
+  fold: boolean;
 };
 
 /**

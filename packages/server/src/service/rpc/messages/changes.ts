@@ -17,6 +17,7 @@ export function changeMessage(change: SandboxChange): MessageInitShape<typeof Ch
     oldPath: change.oldPath,
     type: CHANGE_TYPES[change.type],
     size: BigInt(Math.trunc(change.size)),
+    ...(change.folded && { folded: change.folded }),
   };
 }
 

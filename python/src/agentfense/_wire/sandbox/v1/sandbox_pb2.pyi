@@ -1033,12 +1033,17 @@ class Change(_message.Message):
     OLD_PATH_FIELD_NUMBER: _builtins.int
     TYPE_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
+    FOLDED_FIELD_NUMBER: _builtins.int
     kind: _codebase_pb2.ChangeKind.ValueType
     path: _builtins.str
     old_path: _builtins.str
     """Where it was, when it was renamed."""
     type: _codebase_pb2.EntryKind.ValueType
     size: _builtins.int
+    @_builtins.property
+    def folded(self) -> Global___ChangeCounts:
+        """It stands for all changes in this directory that the codebase's .gitignore files name. Only in a folded list."""
+
     def __init__(
         self,
         *,
@@ -1047,14 +1052,43 @@ class Change(_message.Message):
         old_path: _builtins.str = ...,
         type: _codebase_pb2.EntryKind.ValueType = ...,
         size: _builtins.int = ...,
+        folded: Global___ChangeCounts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["folded", b"folded"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "old_path", b"old_path", "path", b"path", "size", b"size", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["folded", b"folded", "kind", b"kind", "old_path", b"old_path", "path", b"path", "size", b"size", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Change: _TypeAlias = Change  # noqa: Y015
+
+@_typing.final
+class ChangeCounts(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    MODIFIED_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    RENAMED_FIELD_NUMBER: _builtins.int
+    added: _builtins.int
+    modified: _builtins.int
+    deleted: _builtins.int
+    renamed: _builtins.int
+    def __init__(
+        self,
+        *,
+        added: _builtins.int = ...,
+        modified: _builtins.int = ...,
+        deleted: _builtins.int = ...,
+        renamed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "deleted", b"deleted", "modified", b"modified", "renamed", b"renamed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeCounts: _TypeAlias = ChangeCounts  # noqa: Y015
 
 @_typing.final
 class ListChangesRequest(_message.Message):
@@ -1063,20 +1097,26 @@ class ListChangesRequest(_message.Message):
     SANDBOX_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FOLD_FIELD_NUMBER: _builtins.int
     sandbox_id: _builtins.str
     page_size: _builtins.int
     """0: all of them."""
     page_token: _builtins.str
+    fold: _builtins.bool
+    """For people: directory by directory, and what the codebase's .gitignore files name (not the sandbox's own) as one item for
+    each directory of it, behind everything else.
+    """
     def __init__(
         self,
         *,
         sandbox_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        fold: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fold", b"fold", "page_size", b"page_size", "page_token", b"page_token", "sandbox_id", b"sandbox_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
