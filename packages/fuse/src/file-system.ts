@@ -10,6 +10,9 @@ export type Result = number;
  */
 export const PENDING = -1;
 
+/** Thrown by a handler, from however deep in it, that has suspended its request: the same as answering PENDING. */
+export class RequestSuspended extends Error {}
+
 /** What a request's bytes are needed for beyond the call: running the whole request again, later. */
 export interface SuspendedRequest {
   /** Runs the request from the start; its answer goes to the kernel as if it had just arrived. */
@@ -19,6 +22,7 @@ export interface SuspendedRequest {
 }
 
 export interface RequestControl {
+  /** Only while a request is handled. */
   suspend(): SuspendedRequest;
 }
 

@@ -11,6 +11,7 @@ export {
   type FileSystem,
   PENDING,
   type RequestControl,
+  RequestSuspended,
   type Result,
   type SuspendedRequest,
 } from "./file-system.ts";

@@ -19,14 +19,21 @@ export class ServeLoop {
   readonly #jobs: BackgroundJob[] = [];
   readonly #onClosed: (session: Session) => void;
   readonly #onDoorbell: () => void;
+  readonly #onTurn: () => void;
   readonly #doorbellValue = new Uint8Array(8);
   #stopped = false;
 
-  constructor(options: { onDoorbell: () => void; onClosed: (session: Session) => void }) {
+  constructor(options: {
+    onDoorbell: () => void;
+    onClosed: (session: Session) => void;
+    /** After each request, each message and each slice of background work: others are served now. */
+    onTurn?: () => void;
+  }) {
     this.#epoll = check("epoll_create1", sys.epollCreate());
     this.doorbell = check("eventfd", sys.eventfd());
     this.#onDoorbell = options.onDoorbell;
     this.#onClosed = options.onClosed;
+    this.#onTurn = options.onTurn ?? (() => {});
     check("epoll_ctl", sys.epollControl(this.#epoll, sys.EpollControl.ADD, this.doorbell));
   }
 
@@ -48,6 +55,7 @@ export class ServeLoop {
   catchUp(session: Session): void {
     for (let i = 0; i < CATCH_UP && this.#sessions.has(session.fd); i++) {
       const turn = session.turn();
+      this.#onTurn();
       if (turn === Turn.CLOSED) this.#close(session);
       if (turn === Turn.IDLE) return;
     }
@@ -71,6 +79,7 @@ export class ServeLoop {
         if (fd === this.doorbell) {
           sys.read(this.doorbell, this.#doorbellValue, 8);
           this.#onDoorbell();
+          this.#onTurn();
         } else this.#serve(fd);
       }
       this.#work();
@@ -89,6 +98,7 @@ export class ServeLoop {
     if (session === undefined) return;
     for (let i = 0; i < 16; i++) {
       const turn = session.turn();
+      this.#onTurn();
       if (turn === Turn.CLOSED) {
         this.#close(session);
         return;
@@ -104,7 +114,9 @@ export class ServeLoop {
 
   #work(): void {
     const job = this.#jobs.shift();
-    if (job !== undefined && !job()) this.#jobs.push(job);
+    if (job === undefined) return;
+    if (!job()) this.#jobs.push(job);
+    this.#onTurn();
   }
 }
 

@@ -12,7 +12,7 @@ import {
 } from "./abi.ts";
 import { Errno, errnoName } from "./errno.ts";
 import type { ConnectionInfo, FileSystem, RequestControl, SuspendedRequest } from "./file-system.ts";
-import { PENDING } from "./file-system.ts";
+import { PENDING, RequestSuspended } from "./file-system.ts";
 import * as sys from "./native/syscalls.ts";
 import { OPERATIONS } from "./operations.ts";
 import { Reply } from "./reply.ts";
@@ -78,7 +78,7 @@ export class Session implements RequestControl {
   readonly #reply: Reply;
   readonly #options: SessionOptions;
   readonly #counts: Float64Array;
-  #current: Request;
+  #current: Request | undefined;
   #connection: ConnectionInfo | undefined;
   #closed = false;
   /** Suspended requests by the text of their unique id, for INTERRUPT. */
@@ -91,7 +91,6 @@ export class Session implements RequestControl {
     this.#reply = options.buffers.reply;
     this.#options = options;
     this.#counts = options.requestCounts ?? new Float64Array(OPCODE_LIMIT);
-    this.#current = this.#request;
   }
 
   get connection(): ConnectionInfo | undefined {
@@ -161,6 +160,7 @@ export class Session implements RequestControl {
   /** Takes the request being handled out of the buffer, so that it can run again later. */
   suspend(): SuspendedRequest {
     const original = this.#current;
+    if (original === undefined) throw new Error("no request is being handled");
     const kept = new Request((original.length + 8) & ~7);
     original.bytes.copy(kept.bytes, 0, 0, original.length);
     kept.length = original.length;
@@ -196,9 +196,12 @@ export class Session implements RequestControl {
     try {
       return operation.run(this.#fs, request, reply);
     } catch (error) {
+      if (error instanceof RequestSuspended) return PENDING;
       // One request fails; the mount lives on.
       this.#log(`${operation.name} failed: ${describe(error)}`);
       return Errno.EIO;
+    } finally {
+      this.#current = undefined;
     }
   }
 

@@ -372,6 +372,11 @@ export function lseek(fd: number, offset: number, whence: number): number {
   return call(() => c.lseek(fd, offset, whence));
 }
 
+/** Goes on reading a directory where a `d_off` says, which can be any 64 bits. 0 or a negated errno. */
+export function seekDirectory(fd: number, position: bigint): number {
+  return call(() => (c.lseek(fd, position, Seek.SET) < 0 ? -1 : 0));
+}
+
 const copyOffsets = new BigInt64Array(2);
 
 export function copyFileRange(from: number, fromOffset: number, to: number, toOffset: number, length: number): number {

@@ -192,7 +192,7 @@ class HostIsolation implements Isolation {
   }
 
   counters(): EngineCounts {
-    return this.#host.mounts?.counts() ?? { fuseOperations: {}, denials: 0 };
+    return this.#host.mounts?.counts() ?? { fuseOperations: {}, denials: 0, longestTurn: 0 };
   }
 
   async create(spec: SandboxSpec, options: CreateOptions = {}): Promise<Sandbox> {

@@ -5,6 +5,8 @@ import { textOf } from "../filesystem/names.ts";
 import { namesIn } from "../filesystem/opaque.ts";
 import { copyState } from "../filesystem/origin.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
+import { LEVELS_LIMIT } from "../filesystem/path-bounds.ts";
+import { atOnce } from "../filesystem/walks.ts";
 import { OPAQUE_MARKER } from "../filesystem/whiteouts.ts";
 import type { Candidate, Pair } from "./candidate.ts";
 import { isBornLater, isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
@@ -15,7 +17,7 @@ import { isUnfinishedName } from "./installation.ts";
 import { emptyTree, type RemovalResult, removeTree } from "./removal.ts";
 import type { ChangeReport, Outcome } from "./report.ts";
 import { isSensitive } from "./sensitive.ts";
-import { DEPTH_LIMIT, pathText } from "./walk.ts";
+import { pathText } from "./walk.ts";
 
 const { FileType, Open } = syscalls;
 
@@ -45,7 +47,7 @@ export class Application {
     await new Promise((resolve) => setImmediate(resolve));
     this.#signal?.throwIfAborted();
     using _rights = ownRights(pair.delta);
-    const read = readDeltaDirectory(pair.delta);
+    const read = atOnce(readDeltaDirectory(pair.delta));
     if (typeof read === "number") return this.#failedDirectory(pair, -read);
     const mark = read.opaque ? statOf({ directory: pair.delta, name: OPAQUE_MARKER }) : undefined;
     const opaque = mark ?? pair.opaque;
@@ -163,8 +165,8 @@ export class Application {
   async #subdirectory(candidate: Candidate, pair: Pair): Promise<Departure | undefined> {
     const { names, scope, selection, now, old, source, target } = candidate;
     const merges = old?.type === FileType.DIRECTORY;
-    if (names.length > DEPTH_LIMIT) {
-      this.#report(candidate, "failed", `more than ${DEPTH_LIMIT} directories deep`);
+    if (names.length > LEVELS_LIMIT) {
+      this.#report(candidate, "failed", `more than ${LEVELS_LIMIT} directories deep`);
       return undefined;
     }
     if (!merges && !this.#makeDirectory(candidate)) return undefined;

@@ -2,6 +2,7 @@ import { syscalls } from "@agentfense/fuse";
 import type { Delta } from "../filesystem/delta.ts";
 import type { DeltaDirectory } from "../filesystem/delta-directory.ts";
 import { dissolveOpaque } from "../filesystem/opaque.ts";
+import { atOnce } from "../filesystem/walks.ts";
 import type { Candidate, Pair } from "./candidate.ts";
 import { MODE_BITS, type Place } from "./comparison.ts";
 import { type Departure, leaveDelta } from "./departure.ts";
@@ -114,7 +115,7 @@ export class CodebaseMover extends CodebaseWriter {
   override begin(pair: Pair, read: DeltaDirectory): number {
     const errno = super.begin(pair, read);
     if (errno !== 0 || !read.opaque) return errno;
-    return -dissolveOpaque(this.#delta, pair.delta, [pair.lower], read.names);
+    return -atOnce(dissolveOpaque(this.#delta, pair.delta, [pair.lower], read.names));
   }
 
   override settle(pair: Pair, departures: readonly Departure[]): number {

@@ -1,8 +1,9 @@
 import { Errno, errnoName, syscalls } from "@agentfense/fuse";
-import type { Delta } from "../filesystem/delta.ts";
+import { type Delta, openDirectoryAt } from "../filesystem/delta.ts";
 import { readDeltaDirectory } from "../filesystem/delta-directory.ts";
-import { readDirectory } from "../filesystem/directory-reader.ts";
+import { walkDirectory } from "../filesystem/directory-reader.ts";
 import { withOwnRights } from "../filesystem/own-rights.ts";
+import { atOnce, turn, type Walk } from "../filesystem/walks.ts";
 import { isReserved, OPAQUE_MARKER, whiteoutFor } from "../filesystem/whiteouts.ts";
 import { statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
@@ -30,7 +31,7 @@ export interface DiscardReport {
  */
 export async function discardChanges(spec: DiscardSpec): Promise<DiscardReport> {
   using locked = new LockedDelta(spec.delta);
-  return discardFrom(locked.delta, spec.paths);
+  return atOnce(discardFrom(locked.delta, spec.paths));
 }
 
 /** What a live workspace has to say about it. */
@@ -38,23 +39,26 @@ export interface DiscardWatch {
   /** Something at or below the path is open for writing. */
   isWritten(names: readonly string[]): boolean;
   /** The delta holds nothing of this path any more. */
-  onGone(names: readonly string[]): void;
+  onGone(names: readonly string[]): Walk<void>;
+  /** An entry, the same or one below it, takes no space there any more. */
+  onRemoved(stat: syscalls.Stat): void;
 }
 
-const NOBODY: DiscardWatch = { isWritten: () => false, onGone: () => {} };
+const NOBODY: DiscardWatch = { isWritten: () => false, *onGone() {}, onRemoved() {} };
 
-/** The same for a delta that is open, without waiting. What is open for writing stays, and is reported as failed. */
-export function discardFrom(
+/** The same for a delta that is open. What is open for writing stays, and is reported as failed. */
+export function* discardFrom(
   delta: Delta,
   paths: readonly string[] | undefined,
   watch: DiscardWatch = NOBODY,
-): DiscardReport {
+): Walk<DiscardReport> {
   const named = Selection.of(paths).namedPaths();
   const discarding = new Discarding(delta, watch);
-  if (paths === undefined || named.some(({ names }) => names.length === 0)) return discarding.all();
+  if (paths === undefined || named.some(({ names }) => names.length === 0)) return yield* discarding.all();
   for (const { given, names } of named) requireChange(delta.tree, given, names);
-  for (const { names } of named) discarding.path(names);
-  return discarding;
+  for (const { names } of named) yield* discarding.path(names);
+  const { discarded, failed } = discarding;
+  return { discarded, failed };
 }
 
 class Discarding implements DiscardReport {
@@ -68,44 +72,61 @@ class Discarding implements DiscardReport {
     this.#watch = watch;
   }
 
-  all(): DiscardReport {
-    this.#content([]);
+  *all(): Walk<DiscardReport> {
+    yield* this.#content([]);
     return { discarded: ["/"], failed: this.failed };
   }
 
-  path(names: readonly string[]): void {
+  *path(names: readonly string[]): Walk<void> {
     const before = this.failed.length;
-    this.#entry(names);
+    yield* this.#entry(names);
     if (this.failed.length === before) this.discarded.push(pathText(names));
   }
 
-  #entry(names: readonly string[]): void {
+  *#entry(names: readonly string[]): Walk<void> {
+    turn.entries += names.length;
+    yield;
     if (!this.#watch.isWritten(names)) {
-      const code = discardEntry(this.#delta, names);
-      if (code < 0) this.#fail(names, errnoName(-code));
-      else this.#watch.onGone(names);
-    } else if (isOpenDirectory(this.#delta.tree, names)) this.#content(names);
+      const { taken, was } = discardEntry(this.#delta, names);
+      if (typeof taken === "number" && taken < 0) {
+        this.#fail(names, errnoName(-taken));
+        return;
+      }
+      yield* this.#watch.onGone(names);
+      if (was !== undefined) this.#watch.onRemoved(was);
+      if (typeof taken === "string") yield* this.#delta.sweep(taken, this.#watch.onRemoved);
+    } else if (isOpenDirectory(this.#delta.tree, names)) yield* this.#content(names);
     else this.#fail(names, "open for writing");
   }
 
   /** Everything in a directory, but not the directory. */
-  #content(names: readonly string[]): void {
-    const code = inDirectory(this.#delta.tree, [...names, "."], (directory) => {
-      const read = readDeltaDirectory(directory);
-      if (typeof read === "number") return read;
-      for (const name of new Set([...read.names, ...read.whiteouts.keys()])) this.#entry([...names, name]);
-      // What was put aside, and marks that mean nothing.
-      const rest: string[] = [];
-      const listed = readDirectory(directory, (name) => {
-        if (isReserved(name)) rest.push(name);
-      });
-      for (const name of rest) {
-        const removed = removeEntry(this.#delta, directory, name);
-        if (removed < 0) this.#fail([...names, name], errnoName(-removed));
-      }
-      return listed;
+  *#content(names: readonly string[]): Walk<void> {
+    const directory = openDirectoryAt(this.#delta.tree, names);
+    try {
+      const code = directory < 0 ? directory : yield* this.#contentOf(directory, names);
+      if (code < 0) this.#fail(names, errnoName(-code));
+    } finally {
+      if (directory >= 0) syscalls.close(directory);
+    }
+  }
+
+  *#contentOf(directory: number, names: readonly string[]): Walk<number> {
+    const read = yield* readDeltaDirectory(directory);
+    if (typeof read === "number") return read;
+    for (const name of new Set([...read.names, ...read.whiteouts.keys()])) yield* this.#entry([...names, name]);
+    // What was put aside, and marks that mean nothing.
+    const rest: string[] = [];
+    const listed = yield* walkDirectory(directory, (name) => {
+      if (isReserved(name)) rest.push(name);
     });
-    if (code < 0) this.#fail(names, errnoName(-code));
+    for (const name of rest) {
+      turn.entries += 1;
+      yield;
+      const taken = removeEntry(this.#delta, directory, name);
+      if (typeof taken === "string") yield* this.#delta.sweep(taken, this.#watch.onRemoved);
+      else if (taken < 0) this.#fail([...names, name], errnoName(-taken));
+    }
+    return listed;
   }
 
   #fail(names: readonly string[], reason: string): void {
@@ -174,21 +195,32 @@ function partOf(given: string, whole: string): ChangesError {
   );
 }
 
-function discardEntry(delta: Delta, names: readonly string[]): number {
-  return inDirectory(delta.tree, names, (directory, name) => {
+/** Takes an entry out of the tree; what it was, and the result of removeEntry. */
+function discardEntry(
+  delta: Delta,
+  names: readonly string[],
+): { readonly taken: string | number; readonly was?: syscalls.Stat | undefined } {
+  const directory = openDirectoryAt(delta.tree, names.slice(0, -1));
+  if (directory < 0) return { taken: directory };
+  try {
+    const name = names.at(-1)!;
     // The whiteout first: it would delete the name the moment the entry goes.
     const code = removeEntry(delta, directory, whiteoutFor(name).name);
-    return code < 0 ? code : removeEntry(delta, directory, name);
-  });
+    if (typeof code === "number" && code < 0) return { taken: code };
+    const was = statOf({ directory, name });
+    return { taken: removeEntry(delta, directory, name), was };
+  } finally {
+    syscalls.close(directory);
+  }
 }
 
-/** Removes an entry with all below it, in one step. */
-function removeEntry(delta: Delta, directory: number, name: string): number {
+/** Removes an entry with all below it, in one step: 0, a negated errno, or the name in `work` of a directory to sweep. */
+function removeEntry(delta: Delta, directory: number, name: string): string | number {
   const stat = statOf({ directory, name });
   if (stat === undefined) return 0;
   const isDirectory = stat.type === FileType.DIRECTORY;
-  const remove = (): number =>
-    isDirectory ? delta.discardDirectory(directory, name) : syscalls.unlinkat(directory, name);
+  const remove = (): string | number =>
+    isDirectory ? delta.takeOut(directory, name) : syscalls.unlinkat(directory, name);
   const code = remove();
-  return -code === Errno.EACCES ? withOwnRights(directory, remove) : code;
+  return code === -Errno.EACCES ? withOwnRights(directory, remove) : code;
 }

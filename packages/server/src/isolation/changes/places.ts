@@ -1,5 +1,6 @@
 import { Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse";
 import { Delta } from "../filesystem/delta.ts";
+import { atOnce } from "../filesystem/walks.ts";
 import { ChangesError } from "./errors.ts";
 
 const { Open, Stat } = syscalls;
@@ -12,6 +13,7 @@ export class LockedDelta implements Disposable {
     requireDelta(path);
     try {
       this.delta = Delta.open(nameBytes(path), undefined);
+      atOnce(this.delta.recover());
     } catch (error) {
       if (error instanceof SystemError)
         throw new ChangesError("DELTA_UNUSABLE", `${path} cannot be used: ${error.message}`);

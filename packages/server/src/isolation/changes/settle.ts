@@ -8,6 +8,7 @@ import {
   openToCodebase,
   type SettlingPlace,
 } from "../filesystem/settlement.ts";
+import { atOnce, turn, type Walk } from "../filesystem/walks.ts";
 import type { SettledEntry } from "../sandbox/api.ts";
 import { LockedDelta, OpenLayers } from "./places.ts";
 
@@ -30,26 +31,33 @@ export async function settleChanges({ delta: path, lowers, entries }: SettleSpec
   const { delta } = locked;
   const stayed: string[] = [];
   const emptied = new Map<string, readonly string[]>();
-  for (const { path: entryPath, stamp } of deepestFirst(entries)) {
+  for (const { path: entryPath, stamp } of atOnce(deepestFirst(entries))) {
     await new Promise((resolve) => setImmediate(resolve));
     const names = namesOf(entryPath);
     if (names === undefined || names.length === 0) continue;
-    const outcome = within(delta, layers.lowers, names, (place) => letGo(place, stamp).outcome);
+    const outcome = within(delta, layers.lowers, names, (place) => atOnce(letGo(place, stamp)).outcome);
     if (outcome === "stays") stayed.push(entryPath);
     if (outcome === "left") emptied.set(names.slice(0, -1).join("/"), names.slice(0, -1));
   }
   for (const start of [...emptied.values()].sort((a, b) => b.length - a.length)) {
     for (let names = start; names.length > 0; names = names.slice(0, -1)) {
-      if (within(delta, layers.lowers, names, (place) => letGoDirectory(place).outcome) !== "left") break;
+      if (within(delta, layers.lowers, names, (place) => atOnce(letGoDirectory(place)).outcome) !== "left") break;
     }
   }
   return stayed;
 }
 
 /** What is in a directory leaves before the directory. */
-export function deepestFirst(entries: readonly SettledEntry[]): SettledEntry[] {
-  const depth = ({ path }: SettledEntry): number => path.split("/").length;
-  return [...entries].sort((a, b) => depth(b) - depth(a));
+export function* deepestFirst(entries: readonly SettledEntry[]): Walk<SettledEntry[]> {
+  const byDepth: SettledEntry[][] = [];
+  for (const entry of entries) {
+    turn.entries += 1;
+    yield;
+    const depth = entry.path.split("/").length;
+    while (byDepth.length <= depth) byDepth.push([]);
+    byDepth[depth]!.push(entry);
+  }
+  return byDepth.reverse().flat();
 }
 
 type Outcome = "left" | "stays" | "nothing";
@@ -70,7 +78,7 @@ function within(
       for (const fd of [directory, ...lowers]) syscalls.close(fd);
       [directory, lowers] = [next, below];
       if (directory < 0) return "nothing";
-      if (openToCodebase(delta, directory, lowers) < 0) return "stays";
+      if (atOnce(openToCodebase(delta, directory, lowers)) < 0) return "stays";
     }
     return run({ delta, directory, lowers, name: names.at(-1)! });
   } finally {

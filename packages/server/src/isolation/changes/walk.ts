@@ -5,6 +5,8 @@ import { textOf } from "../filesystem/names.ts";
 import { namesIn } from "../filesystem/opaque.ts";
 import { copyState } from "../filesystem/origin.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
+import { LEVELS_LIMIT } from "../filesystem/path-bounds.ts";
+import { atOnce } from "../filesystem/walks.ts";
 import { isBornLater, isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import { entering, IGNORE_FILE, type Ignoring, ignoringAt } from "./ignored.ts";
@@ -32,9 +34,6 @@ export interface FoundChange {
   /** The codebase ignores it: the directory in which it is folded. Told if the audience asks. */
   readonly ignoredIn?: string;
 }
-
-/** Directories above an entry; a path of so many has long been too long for the kernel, and an agent has all day. */
-export const DEPTH_LIMIT = 1000;
 
 interface Level {
   readonly delta: number;
@@ -82,7 +81,7 @@ export async function* walkChanges(
   { policy, tellsAll, ignores }: Audience = EVERYBODY,
 ): AsyncGenerator<FoundChange> {
   using _rights = ownRights(layers.tree);
-  const root = readDeltaDirectory(layers.tree);
+  const root = atOnce(readDeltaDirectory(layers.tree));
   if (typeof root === "number")
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
   const ignoring = ignores ? { files: [] } : undefined;
@@ -140,7 +139,7 @@ async function* removalsAt(level: Level, name: string, old: Side, isHeld = false
   // Nobody removes what he does not see: of a hidden entry that only stands in a removed directory nothing is told.
   const isTold = tellsAll ? isHeld || scope === undefined || scope.level > LEVEL.none : tells(level);
   const isDirectory = old.stat.type === FileType.DIRECTORY;
-  const tooDeep = isDirectory && names.length > DEPTH_LIMIT;
+  const tooDeep = isDirectory && names.length > LEVELS_LIMIT;
   if (isTold && selection.standing === "within") {
     yield { kind: "deleted", names, old, ...ignored(level), ...(tooDeep && { unread: true as const }) };
   }
@@ -197,8 +196,8 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
   );
   try {
     using _rights = ownRights(delta);
-    const tooDeep = level.names.length > DEPTH_LIMIT;
-    const directory = delta < 0 || tooDeep ? delta : readDeltaDirectory(delta);
+    const tooDeep = level.names.length > LEVELS_LIMIT;
+    const directory = delta < 0 || tooDeep ? delta : atOnce(readDeltaDirectory(delta));
     const unread = typeof directory === "number";
     const sameMode = merged && (old.stat.mode & MODE_BITS) === (now.stat.mode & MODE_BITS);
     if (within && (unread || !sameMode)) yield unread ? { ...change, unread } : change;

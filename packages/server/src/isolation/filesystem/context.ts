@@ -4,10 +4,12 @@ import type { CopyUp } from "./copy-up.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Delta } from "./delta.ts";
 import type { EventGate } from "./denials.ts";
+import type { Moves } from "./moves.ts";
 import type { Node } from "./node.ts";
 import type { Presentation } from "./presentation.ts";
 import type { Quota } from "./quota.ts";
 import type { Tree } from "./tree.ts";
+import type { Walks } from "./walks.ts";
 
 /** What makes writing possible; a workspace without a delta has none of it. */
 export interface Writing {
@@ -19,6 +21,8 @@ export interface Writing {
 /** What the operations of one workspace share. */
 export interface Context {
   readonly tree: Tree;
+  readonly walks: Walks;
+  readonly moves: Moves;
   readonly presentation: Presentation;
   readonly credentials: Credentials;
   readonly events: EventGate;

@@ -1,17 +1,12 @@
-import {
-  type BackgroundJob,
-  Errno,
-  PENDING,
-  type RequestControl,
-  type SuspendedRequest,
-  syscalls,
-} from "@agentfense/fuse";
+import assert from "node:assert";
+import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import { DELTA, type Node } from "./node.ts";
 import { markCopy } from "./origin.ts";
 import type { Presentation } from "./presentation.ts";
 import { type Quota, wholeBlocks } from "./quota.ts";
 import type { Tree } from "./tree.ts";
+import { turn, type Walk, type Walks } from "./walks.ts";
 import { isReserved } from "./whiteouts.ts";
 import { copyUserXattrs } from "./xattrs.ts";
 
@@ -25,20 +20,12 @@ const COPIES_AT_ONCE = 16;
 
 const FILE_LAYERS: readonly number[] = [DELTA];
 
-interface PendingCopy {
-  readonly waiting: SuspendedRequest[];
-  /** Set when the copy failed; the requests that waited for it answer with this. */
-  errno: number;
-  finished: boolean;
-}
-
 export interface CopyUpOptions {
   readonly tree: Tree;
   readonly delta: Delta;
   readonly presentation: Presentation;
   readonly quota: Quota | undefined;
-  readonly background: (job: BackgroundJob) => void;
-  readonly control: () => RequestControl;
+  readonly walks: Walks;
 }
 
 /**
@@ -51,9 +38,9 @@ export class CopyUp {
   readonly #delta: Delta;
   readonly #presentation: Presentation;
   readonly #quota: Quota | undefined;
-  readonly #background: (job: BackgroundJob) => void;
-  readonly #control: () => RequestControl;
-  readonly #pending = new Map<Node, PendingCopy>();
+  readonly #walks: Walks;
+  /** The walks of those that are under way. */
+  readonly #copies = new Set<string>();
   readonly #stat = new syscalls.Stat();
 
   constructor(options: CopyUpOptions) {
@@ -61,8 +48,7 @@ export class CopyUp {
     this.#delta = options.delta;
     this.#presentation = options.presentation;
     this.#quota = options.quota;
-    this.#background = options.background;
-    this.#control = options.control;
+    this.#walks = options.walks;
   }
 
   /** Makes sure that a directory exists in the delta. Its descriptor there, or a negated errno. */
@@ -81,28 +67,20 @@ export class CopyUp {
 
   /**
    * Makes sure that a file (or link, fifo, socket) is in the delta; `empty` leaves its content behind, for a truncating
-   * open. 0, a positive errno, or PENDING.
+   * open. 0 or a positive errno.
    */
   file(node: Node, options: { empty: boolean }): number {
     if (node.inDelta) return 0;
     if (node.parent === undefined) return Errno.ESTALE;
     // Its copy in the delta would be read as a whiteout.
     if (isReserved(node.name)) return Errno.EPERM;
-    const pending = this.#pending.get(node);
-    if (pending?.finished) return pending.errno;
-    if (pending !== undefined) {
-      pending.waiting.push(this.#control().suspend());
-      return PENDING;
-    }
-    const [first] = this.#pending.values();
-    if (first !== undefined && this.#pending.size >= COPIES_AT_ONCE) {
-      first.waiting.push(this.#control().suspend());
-      return PENDING;
-    }
+    const key = `copy ${node.id}`;
+    if (this.#walks.isWaitedFor(key)) return this.#walks.result(key, () => assert.fail());
+    if (this.#copies.size >= COPIES_AT_ONCE) for (const other of this.#copies) this.#walks.wait(other);
     const directory = this.directory(node.parent);
     if (directory < 0) return -directory;
     if (!node.isRegular) return -this.#special(node, directory);
-    return this.#regular(node, options.empty);
+    return this.#regular(node, key, options.empty);
   }
 
   #directory(node: Node): number {
@@ -181,7 +159,7 @@ export class CopyUp {
     return code < 0 ? code : this.#switchOver(node, directory);
   }
 
-  #regular(node: Node, empty: boolean): number {
+  #regular(node: Node, key: string, empty: boolean): number {
     const parent = this.#tree.descriptors.get(node.parent!, node.layer);
     if (parent < 0) return -parent;
     const source = syscalls.openat(parent, node.name, Open.RDONLY | Open.NONBLOCK);
@@ -204,7 +182,6 @@ export class CopyUp {
       this.#giveBack(size);
       return -copy;
     }
-    const transfer = new Transfer(source, copy, size);
     const finish = (errno: number): number => {
       const result = errno === 0 ? this.#complete(node, stat, source, copy, temporary, empty) : errno;
       syscalls.close(source);
@@ -219,28 +196,15 @@ export class CopyUp {
       }
       return result;
     };
-    if (size <= AT_ONCE || syscalls.cloneFile(source, copy) === 0) {
-      const done = size <= AT_ONCE ? transfer.step(AT_ONCE) : 0;
-      return finish(done === PENDING ? Errno.EIO : done);
-    }
-    return this.#copyInBackground(node, transfer, finish);
-  }
-
-  #copyInBackground(node: Node, transfer: Transfer, finish: (errno: number) => number): number {
-    const pending: PendingCopy = { waiting: [this.#control().suspend()], errno: 0, finished: false };
-    this.#pending.set(node, pending);
-    this.#background(() => {
-      const abandoned = pending.waiting.every((request) => request.interrupted);
-      const result = abandoned ? Errno.EINTR : transfer.step(SLICE);
-      if (result === PENDING) return false;
-      pending.errno = finish(result);
-      pending.finished = true;
-      // The requests run again and find the file in the delta, or the errno here.
-      for (const request of pending.waiting) request.resume();
-      this.#pending.delete(node);
-      return true;
-    });
-    return PENDING;
+    if (size > AT_ONCE && syscalls.cloneFile(source, copy) === 0) return finish(0);
+    const transfer = new Transfer(source, copy, size);
+    this.#copies.add(key);
+    return this.#walks.result(key, () =>
+      copying(transfer, (errno) => {
+        this.#copies.delete(key);
+        return finish(errno);
+      }),
+    );
   }
 
   #complete(node: Node, stat: syscalls.Stat, source: number, copy: number, temporary: string, empty: boolean): number {
@@ -314,6 +278,26 @@ export class CopyUp {
   }
 }
 
+// Nobody waits for the copy any more when it ends before it is done.
+function* copying(transfer: Transfer, finish: (errno: number) => number): Walk<number> {
+  let errno: number = Errno.EINTR;
+  let result = errno;
+  try {
+    let done = transfer.step(AT_ONCE);
+    for (; done === MORE; done = transfer.step(SLICE)) {
+      turn.isOver();
+      yield;
+    }
+    errno = done;
+  } finally {
+    result = finish(errno);
+  }
+  return result;
+}
+
+/** There is more to copy. */
+const MORE = -1;
+
 /** Copies a file's data, holes as holes, some of it at a time. */
 class Transfer {
   readonly #from: number;
@@ -329,11 +313,11 @@ class Transfer {
     this.#size = size;
   }
 
-  /** Copies up to `budget` bytes: 0 when all is done, PENDING when there is more, or an errno. */
+  /** Copies up to `budget` bytes: 0 when all is done, MORE when there is more, or an errno. */
   step(budget: number): number {
     let left = budget;
     while (this.#offset < this.#size) {
-      if (left <= 0) return PENDING;
+      if (left <= 0) return MORE;
       if (this.#offset >= this.#dataEnd && !this.#findData()) break;
       const length = Math.min(left, this.#dataEnd - this.#offset);
       const copied = this.#copy(length);

@@ -12,7 +12,7 @@ const { FileType, Open } = syscalls;
 /** Bits of a mode the sandbox may set: never setuid or setgid. */
 const ALLOWED_MODE = 0o1777;
 
-/** Making entries. Results are the new node or a negated errno; link() answers with an errno or PENDING. */
+/** Making entries. Results are the new node or a negated errno; link() answers with an errno. */
 export class Creation {
   readonly #context: Context;
   readonly #entries: EntryChanges;
@@ -138,6 +138,8 @@ export class Creation {
     const existing = tree.resolve(parent, name);
     if (existing === 0) return -Errno.EEXIST;
     if (-existing !== Errno.ENOENT) return existing;
+    if (!tree.hasRoomFor(parent, name)) return -Errno.ENAMETOOLONG;
+    this.#context.moves.wait(parent);
     const directory = writing.copyUp.directory(parent);
     if (directory < 0) return -this.#entries.failed(directory, parent, name, operation, caller);
     if (writing.quota && !writing.quota.takeFiles(1)) {

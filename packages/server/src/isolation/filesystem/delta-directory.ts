@@ -1,5 +1,6 @@
 import { syscalls } from "@agentfense/fuse";
-import { readDirectory } from "./directory-reader.ts";
+import { walkDirectory } from "./directory-reader.ts";
+import { turn, type Walk } from "./walks.ts";
 import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
 
 const { FileType, Open } = syscalls;
@@ -19,10 +20,10 @@ export interface DeltaDirectory {
 export const KEPT_PREFIX = ".wh..wh.kept.";
 
 /** Reads a directory of the delta, or returns a negated errno. */
-export function readDeltaDirectory(directory: number): DeltaDirectory | number {
+export function* readDeltaDirectory(directory: number): Walk<DeltaDirectory | number> {
   const names = new Set<string>();
   const reserved: string[] = [];
-  const code = readDirectory(directory, (name) => {
+  const code = yield* walkDirectory(directory, (name) => {
     if (isReserved(name)) reserved.push(name);
     else names.add(name);
   });
@@ -30,6 +31,8 @@ export function readDeltaDirectory(directory: number): DeltaDirectory | number {
   const whiteouts = new Map<string, string>();
   const meaningless: string[] = [];
   for (const file of reserved) {
+    turn.entries += 1;
+    yield;
     if (file === OPAQUE_MARKER || file.startsWith(KEPT_PREFIX)) continue;
     const name = deletedName(directory, file);
     if (name === undefined) meaningless.push(file);

@@ -1,9 +1,13 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
-import { readDirectory } from "./directory-reader.ts";
+import { readDirectory, walkDirectory } from "./directory-reader.ts";
 import { withOwnRights } from "./own-rights.ts";
+import { turn, type Walk } from "./walks.ts";
 import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
 
 const { Open, AT_REMOVEDIR } = syscalls;
+
+/** Receives what stat said about an entry before it went. */
+export type OnRemoved = (stat: syscalls.Stat) => void;
 
 /**
  * The delta on disk.
@@ -19,6 +23,7 @@ export class Delta {
   readonly work: number;
   /** Held for as long as the delta is open: two writers would clear away each other's work. */
   readonly lock: number;
+  readonly #stat = new syscalls.Stat();
   #sequence = 0;
 
   private constructor(tree: number, work: number, lock: number) {
@@ -28,8 +33,8 @@ export class Delta {
   }
 
   /**
-   * Opens the delta in a directory, makes it if need be, and finishes what a killed process had begun. A new tree takes
-   * over owner, mode and times of the codebase's root, as if that had been copied up.
+   * Opens the delta in a directory and makes it if need be; recover() must follow. A new tree takes over owner, mode and times
+   * of the codebase's root, as if that had been copied up.
    */
   static open(path: string, codebase: number | undefined): Delta {
     const root = check(`open the delta ${path}`, syscalls.open(path, Open.PATH | Open.DIRECTORY));
@@ -43,9 +48,7 @@ export class Delta {
         throw new Error(`the delta ${path} is in use by another mount`);
       }
       if (isNew && codebase !== undefined) takeOver(codebase, tree);
-      const delta = new Delta(tree, work, lock);
-      delta.#recover();
-      return delta;
+      return new Delta(tree, work, lock);
     } finally {
       syscalls.close(root);
     }
@@ -53,6 +56,16 @@ export class Delta {
 
   close(): void {
     for (const fd of [this.tree, this.work, this.lock]) syscalls.close(fd);
+  }
+
+  /** Nothing is in the tree. */
+  isEmpty(): boolean {
+    let found = false;
+    readDirectory(this.tree, () => {
+      found = true;
+      return true;
+    });
+    return !found;
   }
 
   /** A name in `work` that nobody uses. */
@@ -98,13 +111,11 @@ export class Delta {
     return 0;
   }
 
-  /** Reads the whiteouts of a directory of the delta. */
-  readWhiteouts(directory: number): Set<string> {
-    const names = new Set<string>();
-    readDirectory(directory, (fileName) => {
-      if (isReserved(fileName)) this.collectWhiteout(directory, fileName, names);
-    });
-    return names;
+  /** A name of the layers below is deleted in a directory of the delta. */
+  hasWhiteout(directory: number, name: string): boolean {
+    const file = whiteoutFor(name);
+    if (syscalls.statat(directory, file.name, this.#stat) < 0) return false;
+    return file.content === "" || readSmallFile(directory, file.name) === name;
   }
 
   collectWhiteout(directory: number, fileName: string, into: Set<string>): void {
@@ -128,16 +139,14 @@ export class Delta {
     return code;
   }
 
-  /** Takes a directory out of the tree in one step and then removes it with the whiteouts that are left in it. */
-  discardDirectory(parent: number, name: string): number {
+  /** Takes a directory out of the tree in one step. Returns its name in `work`, for sweep(), or a negated errno. */
+  takeOut(parent: number, name: string): string | number {
     const temporary = this.temporaryName();
     let code = syscalls.renameat2(parent, name, this.work, temporary);
     if (-code === Errno.EACCES && syscalls.chmodat(parent, name, 0o700) === 0) {
       code = syscalls.renameat2(parent, name, this.work, temporary);
     }
-    if (code < 0) return code;
-    this.#removeFromWork(temporary);
-    return 0;
+    return code < 0 ? code : temporary;
   }
 
   /**
@@ -158,34 +167,52 @@ export class Delta {
     syscalls.unlinkat(this.work, record);
   }
 
-  // Subdirectories are moved up into `work` before they are emptied, so the depth of a tree costs neither stack nor
-  // descriptors.
-  #removeFromWork(name: string): void {
+  /**
+   * Removes something from `work` with all in it. Subdirectories are moved up into `work` before they are emptied, so the depth
+   * of a tree costs neither stack nor descriptors. `onRemoved` gets what each entry in it was, but for bookkeeping.
+   */
+  *sweep(name: string, onRemoved?: OnRemoved): Walk<void> {
     const queue = [name];
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+      turn.entries += 1;
+      yield;
       const code = syscalls.unlinkat(this.work, next);
       if (code === 0 || -code === Errno.ENOENT) continue;
       if (syscalls.unlinkat(this.work, next, AT_REMOVEDIR) === 0) continue;
       const directory = syscalls.openat(this.work, next, Open.PATH | Open.DIRECTORY);
       if (directory < 0) continue;
-      const children: string[] = [];
-      if (readDirectory(directory, (child) => children.push(child)) < 0) {
-        // Shut by its owner, who is us.
-        syscalls.chmodat(this.work, next, 0o700);
-        readDirectory(directory, (child) => children.push(child));
+      try {
+        yield* this.#empty(directory, next, queue, onRemoved);
+      } finally {
+        syscalls.close(directory);
       }
-      for (const child of children) {
-        const temporary = this.temporaryName();
-        if (this.#takeOut(directory, next, child, temporary)) queue.push(temporary);
-      }
-      syscalls.close(directory);
       syscalls.unlinkat(this.work, next, AT_REMOVEDIR);
+    }
+  }
+
+  /** Removes the files of a directory in `work`, and moves its directories up, onto the queue. */
+  *#empty(directory: number, name: string, queue: string[], onRemoved: OnRemoved | undefined): Walk<void> {
+    const children: string[] = [];
+    const list = (): Walk<number> => walkDirectory(directory, (child) => void children.push(child));
+    if ((yield* list()) < 0) {
+      // Shut by its owner, who is us.
+      syscalls.chmodat(this.work, name, 0o700);
+      yield* list();
+    }
+    for (const child of children) {
+      turn.entries += 1;
+      yield;
+      const isTold = onRemoved !== undefined && !isReserved(child);
+      const isKnown = isTold && syscalls.statat(directory, child, this.#stat) === 0;
+      const temporary = this.temporaryName();
+      if (this.#moveUp(directory, name, child, temporary)) queue.push(temporary);
+      if (isKnown) onRemoved(this.#stat);
     }
   }
 
   // Removes a file, or moves a directory up into `work`, which is then true. Modes stand in the way only of an ordinary user,
   // and are changed only then: somebody may still look at a removed directory through a descriptor.
-  #takeOut(directory: number, name: string, child: string, temporary: string): boolean {
+  #moveUp(directory: number, name: string, child: string, temporary: string): boolean {
     for (const makeWay of [false, true]) {
       if (makeWay) {
         syscalls.chmodat(this.work, name, 0o700);
@@ -197,28 +224,40 @@ export class Delta {
     return false;
   }
 
-  #recover(): void {
+  /** Finishes what a killed process had begun. */
+  *recover(): Walk<void> {
     const leftovers: string[] = [];
-    readDirectory(this.work, (name) => leftovers.push(name));
-    for (const name of leftovers) if (name.startsWith("undo-")) this.#carryOut(name);
-    for (const name of leftovers) this.#removeFromWork(name);
+    yield* walkDirectory(this.work, (name) => void leftovers.push(name));
+    for (const name of leftovers) if (name.startsWith("undo-")) yield* this.#carryOut(name);
+    for (const name of leftovers) yield* this.sweep(name);
   }
 
-  #carryOut(record: string): void {
+  *#carryOut(record: string): Walk<void> {
     const content = readSmallFile(this.work, record);
     const newline = content?.indexOf("\n") ?? -1;
     if (content === undefined || newline < 0) return;
     const inode = Number(content.slice(0, newline));
-    const path = content.slice(newline + 1);
-    const slash = path.lastIndexOf("/");
-    const name = path.slice(slash + 1);
-    const parent =
-      slash < 0 ? syscalls.dup(this.tree) : syscalls.openBeneath(this.tree, path.slice(0, slash), Open.PATH);
+    const names = content.slice(newline + 1).split("/");
+    const name = names.pop()!;
+    const parent = openDirectoryAt(this.tree, names);
     if (parent < 0) return;
-    const stat = new syscalls.Stat();
-    if (syscalls.statat(parent, name, stat) === 0 && stat.ino === inode) this.discardDirectory(parent, name);
+    const isIt = syscalls.statat(parent, name, this.#stat) === 0 && this.#stat.ino === inode;
+    const taken = isIt ? this.takeOut(parent, name) : -1;
     syscalls.close(parent);
+    if (typeof taken === "string") yield* this.sweep(taken);
   }
+}
+
+/** A descriptor of the directory at the end of these names, one step at a time: paths can be longer than the kernel takes. */
+export function openDirectoryAt(root: number, names: readonly string[]): number {
+  let directory = syscalls.dup(root);
+  for (const name of names) {
+    const next = syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
+    syscalls.close(directory);
+    if (next < 0) return next;
+    directory = next;
+  }
+  return directory;
 }
 
 function takeOver(codebase: number, tree: number): void {
@@ -238,7 +277,7 @@ function openOrCreate(root: number, name: string, mode: number): number {
 function readSmallFile(directory: number, name: string): string | undefined {
   const fd = syscalls.openat(directory, name, Open.RDONLY | Open.NONBLOCK);
   if (fd < 0) return undefined;
-  const content = Buffer.alloc(8192);
+  const content = Buffer.alloc(16_384); // an inode number and the longest path; see path-bounds.ts
   const length = syscalls.pread(fd, content, content.length, 0);
   syscalls.close(fd);
   return length < 0 ? undefined : content.toString("latin1", 0, length);

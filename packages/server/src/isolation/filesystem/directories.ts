@@ -6,6 +6,7 @@ import { DirentType } from "./directory-reader.ts";
 import { Listing } from "./listing.ts";
 import { textOf } from "./names.ts";
 import { DELTA, type Node } from "./node.ts";
+import type { Walk } from "./walks.ts";
 
 /** Readdir offsets: 1 is behind ".", 2 behind "..", and an entry at position i of the listing is followed by i + 3. */
 const FIRST_POSITION = 2;
@@ -30,6 +31,8 @@ export class Directories {
   readonly #recent: Node[] = [];
   /** By caller: the directory it listed last, or true once it has been seen to look at the entries. */
   readonly #readers = new Map<number, number | true>();
+  /** Listings that are being made, with what changed meanwhile. */
+  readonly #building = new Map<Node, { changed: boolean; readonly doubted: Set<string> }>();
 
   constructor(context: Context, validity: Validity) {
     this.#context = context;
@@ -49,9 +52,15 @@ export class Directories {
     if (typeof listing === "number") return listing;
     const detailed = plus && this.#looksAtEntries(caller.pid, node.id);
     if (!this.#dots(node, offset, size, plus, reply)) return 0;
-    for (let i = Math.max(0, offset - FIRST_POSITION); i < listing.names.length; i++) {
+    const first = Math.max(0, offset - FIRST_POSITION);
+    for (let i = first; i < listing.names.length; i++) {
       const name = listing.names[i]!;
       if (name === "") continue;
+      if (listing.isDoubtful(name)) {
+        // Finding out may take longer than a turn, and what is in the reply already was granted.
+        if (i > first) break;
+        if (!this.#stillShows(node, listing, name)) continue;
+      }
       if (!this.#emit(node, listing, i, size, plus, detailed, reply)) break;
     }
     return 0;
@@ -68,10 +77,32 @@ export class Directories {
   /** A name has come to a directory. */
   added(directory: Node, name: string, node: Node): void {
     directory.listing?.add(name, node.type >> 12, node.ino);
+    this.#changed(directory);
   }
 
   removed(directory: Node, name: string): void {
     directory.listing?.remove(name);
+    this.#changed(directory);
+  }
+
+  /** A directory that only leads to something may lead to nothing any more. */
+  doubted(directory: Node, name: string): void {
+    directory.listing?.doubt(name);
+    this.#building.get(directory)?.doubted.add(name);
+  }
+
+  #changed(directory: Node): void {
+    const building = this.#building.size === 0 ? undefined : this.#building.get(directory);
+    if (building !== undefined) building.changed = true;
+  }
+
+  #stillShows(directory: Node, listing: Listing, name: string): boolean {
+    const { tree } = this.#context;
+    const shown = tree.visible(directory, name);
+    listing.believe(name);
+    if (typeof shown === "number") listing.remove(name);
+    else tree.release(shown);
+    return typeof shown !== "number";
   }
 
   #looksAtEntries(pid: number, directory: number): boolean {
@@ -139,22 +170,41 @@ export class Directories {
   }
 
   #listing(node: Node, offset: number): Listing | number {
-    const known = node.listing;
+    const { tree, walks } = this.#context;
+    const known = node.listing?.edition === tree.edition ? node.listing : undefined;
     const mostlyHoles = known !== undefined && known.holes > 1000 && known.holes > known.names.length / 2;
     if (known !== undefined && !(offset === 0 && mostlyHoles)) return known;
-    const listing = this.#build(node);
+    const listing = walks.result(`listing ${node.id} ${tree.edition}`, () => this.#build(node));
     if (typeof listing === "number") return listing;
     node.listing = listing;
     this.#keep(node);
     return listing;
   }
 
-  #build(node: Node): Listing | number {
+  *#build(node: Node): Walk<Listing | number> {
+    const building = { changed: false, doubted: new Set<string>() };
+    this.#building.set(node, building);
+    node.pins += 1;
+    try {
+      for (;;) {
+        building.changed = false;
+        building.doubted.clear();
+        const listing = yield* this.#list(node);
+        if (typeof listing !== "number") for (const name of building.doubted) listing.doubt(name);
+        if (!building.changed) return listing;
+      }
+    } finally {
+      this.#building.delete(node);
+      node.pins -= 1;
+    }
+  }
+
+  *#list(node: Node): Walk<Listing | number> {
     const { tree } = this.#context;
     const scope = tree.scopeOf(node);
-    const listing = new Listing();
+    const listing = new Listing(tree.edition);
     const ways: string[] = [];
-    const code = tree.readNames(node, (name, type, layer, inode) => {
+    const code = yield* tree.walkNames(node, (name, type, layer, inode) => {
       if (type === DirentType.CHARACTER || type === DirentType.BLOCK) return;
       const child = scope.uniform ? scope : scope.child(textOf(name));
       if (child.level > LEVEL.none) {
@@ -165,7 +215,7 @@ export class Directories {
     });
     if (code < 0) return -code;
     for (const name of ways) {
-      const child = tree.visible(node, name);
+      const child = yield* tree.walkVisible(node, name);
       if (typeof child === "number") continue;
       listing.add(name, DirentType.DIRECTORY, child.ino);
       tree.release(child);

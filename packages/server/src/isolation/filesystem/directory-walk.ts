@@ -1,5 +1,7 @@
 import { Errno, syscalls } from "@agentfense/fuse";
+import { openDirectoryAt } from "./delta.ts";
 import { ownRights } from "./own-rights.ts";
+import type { Walk } from "./walks.ts";
 
 const { Open } = syscalls;
 
@@ -7,6 +9,7 @@ const { Open } = syscalls;
 export type Subdirectory<T> = readonly [name: string, value: T];
 
 interface Level<T> {
+  readonly name: string;
   readonly inode: number;
   readonly rest: Subdirectory<T>[];
 }
@@ -14,47 +17,70 @@ interface Level<T> {
 /**
  * Visits a directory and those below that the visits name. An agent may have made any number of them at any depth, so the
  * way back up goes through "..", and never more than two of them are open. Mode bits are no obstacle: the server owns what
- * is in a delta. A directory that is moved meanwhile, which only happens in the delta of a live workspace that another
- * thread looks at, ends the walk.
+ * is in a delta. What is moved away in a pause is left out from there on.
  */
-export function walkDirectories<T>(
+export function* walkDirectories<T>(
   top: number,
   value: T,
-  visit: (directory: number, value: T) => Subdirectory<T>[],
-): void {
+  visit: (directory: number, value: T) => Walk<Subdirectory<T>[]>,
+): Walk<void> {
   const above: Level<T>[] = [];
   let directory = syscalls.dup(top);
+  let name = "";
   try {
-    let rest = withRights(directory, () => visit(directory, value));
+    let rest = yield* visitWithRights(directory, value, visit);
     for (;;) {
+      yield;
       const next = rest.pop();
-      const into = next === undefined ? ".." : next[0];
-      if (next === undefined && above.length === 0) return;
-      const entered = withRights(directory, () => syscalls.openat(directory, into, Open.PATH | Open.DIRECTORY));
-      if (entered < 0) {
-        if (next !== undefined && (-entered === Errno.ENOENT || -entered === Errno.ENOTDIR)) continue;
-        throw new Error(`a directory of a delta cannot be opened: errno ${-entered}`);
+      if (next === undefined) {
+        const up = goUp(top, directory, above);
+        if (up === undefined) return;
+        syscalls.close(directory);
+        ({ directory, name, rest } = up);
+        continue;
       }
-      const left = inodeOf(directory);
+      const entered = openWithRights(directory, next[0]);
+      if (-entered === Errno.ENOENT || -entered === Errno.ENOTDIR) continue;
+      if (entered < 0) throw new Error(`a directory of a delta cannot be opened: errno ${-entered}`);
+      above.push({ name, inode: inodeOf(directory), rest });
       syscalls.close(directory);
-      directory = entered;
-      if (next !== undefined) {
-        above.push({ inode: left, rest });
-        rest = withRights(directory, () => visit(directory, next[1]));
-      } else {
-        const level = above.pop()!;
-        if (inodeOf(directory) !== level.inode) return;
-        rest = level.rest;
-      }
+      [directory, name] = [entered, next[0]];
+      rest = yield* visitWithRights(directory, next[1], visit);
     }
   } finally {
-    if (directory >= 0) syscalls.close(directory);
+    syscalls.close(directory);
   }
 }
 
-function withRights<R>(directory: number, run: () => R): R {
+/** The nearest directory on the way back that is where it was; undefined when all is done. */
+function goUp<T>(
+  top: number,
+  from: number,
+  above: Level<T>[],
+): { readonly directory: number; readonly name: string; readonly rest: Subdirectory<T>[] } | undefined {
+  let directory = above.length === 0 ? -1 : openWithRights(from, "..");
+  for (let level = above.pop(); level !== undefined; level = above.pop()) {
+    if (directory >= 0 && inodeOf(directory) === level.inode) return { directory, ...level };
+    if (directory >= 0) syscalls.close(directory);
+    const names = above.slice(1).map((each) => each.name);
+    directory = above.length === 0 ? -1 : openDirectoryAt(top, names);
+  }
+  if (directory >= 0) syscalls.close(directory);
+  return undefined;
+}
+
+function* visitWithRights<T>(
+  directory: number,
+  value: T,
+  visit: (directory: number, value: T) => Walk<Subdirectory<T>[]>,
+): Walk<Subdirectory<T>[]> {
   using _rights = ownRights(directory);
-  return run();
+  return yield* visit(directory, value);
+}
+
+function openWithRights(directory: number, name: string): number {
+  using _rights = ownRights(directory);
+  return syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
 }
 
 function inodeOf(directory: number): number {

@@ -6,6 +6,7 @@ import { KEPT_PREFIX } from "./delta-directory.ts";
 import type { Directories } from "./directories.ts";
 import { textOf } from "./names.ts";
 import { DELTA, type Node } from "./node.ts";
+import type { Walk } from "./walks.ts";
 
 const { AT_REMOVEDIR, Open } = syscalls;
 
@@ -81,46 +82,49 @@ export class EntryChanges {
     this.afterRemoval(parent);
   }
 
-  // With its last visible entry a directory that was only a way there ceases to exist, and so on upwards. The kernel looks
-  // such directories up every time, but their names stand in listings that it keeps.
+  // With its last visible entry a directory that was only a way there ceases to exist, and so on upwards. Whether it was the
+  // last is found out when somebody asks: the kernel looks such directories up every time, and lists them anew.
   afterRemoval(directory: Node): void {
     const { tree } = this.#context;
-    tree.somethingRemoved();
-    let each = directory;
-    while (each.parent !== undefined && tree.levelOf(each) === LEVEL.none && !tree.isPassage(each)) {
-      this.#directories.removed(each.parent, each.name);
+    for (let each = directory; each.parent !== undefined && tree.levelOf(each) === LEVEL.none; each = each.parent) {
+      each.doubtPassage();
+      this.#directories.doubted(each.parent, each.name);
       this.#context.staleListing(each.parent.id);
-      each = each.parent;
     }
   }
 
   /** What a directory holds: nothing, only what is hidden, or something that shows. Negated errno on failure. */
   contentOf(directory: Node): number {
+    const { tree, walks } = this.#context;
+    return walks.result(`content ${directory.id} ${tree.edition}`, () => this.#walkContent(directory));
+  }
+
+  *#walkContent(directory: Node): Walk<number> {
     const { tree } = this.#context;
     const scope = tree.scopeOf(directory);
     let content: number = Content.NOTHING;
     const ways: string[] = [];
-    const code = tree.readNames(directory, (name, _type, layer) => {
-      if (content === Content.VISIBLE) return;
+    const code = yield* tree.walkNames(directory, (name, _type, layer) => {
       const child = scope.child(textOf(name));
-      if (child.level > LEVEL.none) content = Content.VISIBLE;
-      else {
-        if (layer === DELTA) content = Content.HIDDEN_IN_DELTA;
-        if (child.mayShowBelow) ways.push(name);
+      if (child.level > LEVEL.none) {
+        content = Content.VISIBLE;
+        return true;
       }
+      if (layer === DELTA) content = Content.HIDDEN_IN_DELTA;
+      if (child.mayShowBelow) ways.push(name);
+      return false;
     });
     // Its owner has shut the directory against reading, and an unprivileged server cannot look either.
     if (-code === Errno.EACCES) return directory.hasLower ? Content.VISIBLE : Content.UNKNOWN;
     if (code < 0) return code;
-    const leads =
-      content !== Content.VISIBLE &&
-      ways.some((name) => {
-        const child = tree.visible(directory, name);
-        if (typeof child === "number") return false;
-        tree.release(child);
-        return true;
-      });
-    return leads ? Content.VISIBLE : content;
+    if (content === Content.VISIBLE) return content;
+    for (const name of ways) {
+      const child = yield* tree.walkVisible(directory, name);
+      if (typeof child === "number") continue;
+      tree.release(child);
+      return Content.VISIBLE;
+    }
+    return content;
   }
 
   /** Removes a directory of the delta that shows as empty. What the rules hide in it is put aside, not deleted. */
@@ -129,9 +133,12 @@ export class EntryChanges {
       return syscalls.renameat2(parent, name, parent, `${KEPT_PREFIX}${writing.delta.temporaryName()}`);
     }
     const code = syscalls.unlinkat(parent, name, AT_REMOVEDIR);
-    return -code === Errno.ENOTEMPTY && content === Content.NOTHING
-      ? writing.delta.discardDirectory(parent, name)
-      : code;
+    if (-code !== Errno.ENOTEMPTY || content !== Content.NOTHING) return code;
+    // Only whiteouts are left in it, but there can be many.
+    const taken = writing.delta.takeOut(parent, name);
+    if (typeof taken === "number") return taken;
+    this.#context.walks.add(writing.delta.sweep(taken));
+    return 0;
   }
 
   /** Gives an entry of the delta that the rules hide a name that is never shown; nobody can tell by its directory. Or an errno. */

@@ -100,6 +100,7 @@ export class Files {
     node.openCount += 1;
     if (writes) {
       node.writers += 1;
+      this.#context.tree.written.add(node);
       if (node.ioMode === "passthrough") node.bypassed = true;
     }
     reply.opened(node.id, writes ? Handle.WRITE : Handle.READ, openFlags, node.backingId);
@@ -110,6 +111,7 @@ export class Files {
     if (node.openCount === 0) return;
     node.openCount -= 1;
     if ((handle & HANDLE_WRITES) !== 0) node.writers -= 1;
+    if (node.writers === 0) this.#context.tree.written.delete(node);
     if (node.openCount > 0) return;
     node.ioMode = "none";
     if (node.backingId !== 0) syscalls.backingClose(this.#passthroughFd, node.backingId);

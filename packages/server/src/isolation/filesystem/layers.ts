@@ -1,14 +1,15 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
-import { readDirectory } from "./directory-reader.ts";
+import { walkDirectory } from "./directory-reader.ts";
 import { DELTA, type Node } from "./node.ts";
+import { turn, type Walk } from "./walks.ts";
 import { isReserved, OPAQUE_MARKER } from "./whiteouts.ts";
 
 const { FileType, Open } = syscalls;
 
-/** Receives each name of a merged directory: its d_type, the layer it shows from, and its inode there. */
-type EachName = (name: string, type: number, layer: number, inode: number) => void;
+/** Receives each name of a merged directory: its d_type, the layer it shows from, its inode there. True: that is enough. */
+type EachName = (name: string, type: number, layer: number, inode: number) => unknown;
 
 export const DELTA_ONLY: readonly number[] = [DELTA];
 
@@ -42,7 +43,7 @@ export class Layers {
       const code = syscalls.statat(directory, name, this.stat);
       if (code === 0) return this.#found(parent, name, i);
       if (-code !== Errno.ENOENT) return code;
-      if (layer === DELTA && i + 1 < layers.length && this.whiteoutsOf(parent).has(name)) return -Errno.ENOENT;
+      if (layer === DELTA && i + 1 < layers.length && this.#isDeleted(parent, directory, name)) return -Errno.ENOENT;
     }
     return -Errno.ENOENT;
   }
@@ -56,50 +57,40 @@ export class Layers {
     });
   }
 
-  whiteoutsOf(directory: Node): Set<string> {
-    if (directory.whiteouts === undefined) {
-      const fd = directory.inDelta ? this.descriptors.get(directory, DELTA) : -1;
-      directory.whiteouts = fd >= 0 && this.delta ? this.delta.readWhiteouts(fd) : new Set();
-    }
-    return directory.whiteouts;
+  // The whiteouts are known of directories that were listed or made here; of others each is looked for, for there can be many.
+  #isDeleted(parent: Node, directory: number, name: string): boolean {
+    return parent.whiteouts?.has(name) ?? this.delta?.hasWhiteout(directory, name) ?? false;
   }
 
-  /** Every name of a directory, rules aside, each once. The callback must not read directories itself. */
-  readNames(directory: Node, each: EachName): number {
+  /** Every name of a directory, rules aside, each once, until `each` returns true. The callback must not read directories itself. */
+  *walkNames(directory: Node, each: EachName): Walk<number> {
+    const began = turn.number;
     const { layers } = directory;
     const seen = layers.length > 1 ? new Set<string>() : undefined;
+    const whiteouts = new Set<string>();
+    let enough = false;
     for (const layer of layers) {
       const fd = this.descriptors.get(directory, layer);
       if (fd < 0) return fd;
-      const code =
-        layer === DELTA ? this.#readDelta(directory, fd, seen, each) : this.#readLower(fd, layer, seen, each);
+      const code = yield* walkDirectory(fd, (name, type, inode) => {
+        if (layer === DELTA && isReserved(name)) {
+          const own = this.descriptors.get(directory, DELTA);
+          if (own >= 0) this.delta?.collectWhiteout(own, name, whiteouts);
+          return false;
+        }
+        if (seen?.has(name)) return false;
+        seen?.add(name);
+        enough = each(name, type, layer, inode) === true;
+        return enough;
+      });
       if (code < 0) return code;
-      if (layer === DELTA && directory.whiteouts !== undefined && seen !== undefined) {
-        for (const name of directory.whiteouts) seen.add(name);
-      }
+      if (enough) return 0;
+      if (layer !== DELTA) continue;
+      // After a pause others may have been laid or lifted.
+      if (turn.number === began) directory.whiteouts = whiteouts;
+      for (const name of whiteouts) seen?.add(name);
     }
     return 0;
-  }
-
-  #readDelta(directory: Node, fd: number, seen: Set<string> | undefined, each: EachName): number {
-    const whiteouts = new Set<string>();
-    const code = readDirectory(fd, (name, type, inode) => {
-      if (isReserved(name)) this.delta?.collectWhiteout(fd, name, whiteouts);
-      else {
-        seen?.add(name);
-        each(name, type, DELTA, inode);
-      }
-    });
-    directory.whiteouts = whiteouts;
-    return code;
-  }
-
-  #readLower(fd: number, layer: number, seen: Set<string> | undefined, each: EachName): number {
-    return readDirectory(fd, (name, type, inode) => {
-      if (seen?.has(name)) return;
-      seen?.add(name);
-      each(name, type, layer, inode);
-    });
   }
 
   #found(parent: Node, name: string, index: number): number {

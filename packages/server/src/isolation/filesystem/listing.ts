@@ -4,17 +4,25 @@
  * neither misses nor repeats a name. Only visible names are ever in it, hence offsets tell nothing about hidden ones.
  */
 export class Listing {
+  /** The rules under which it was made; see Tree.edition. */
+  readonly edition: number;
   /** "" marks a hole. */
   readonly names: string[] = [];
   /** Type as in d_type. */
   readonly types: number[] = [];
   /** Inode number of the entry; 0 when it has to be looked up. */
   readonly inodes: number[] = [];
-  #positions: Map<string, number> | undefined;
+  readonly #positions = new Map<string, number>();
+  /** Names of directories that the rules hide, and that may no longer lead to anything. */
+  readonly #doubtful = new Set<string>();
   holes = 0;
 
+  constructor(edition: number) {
+    this.edition = edition;
+  }
+
   add(name: string, type: number, ino: number): void {
-    this.#positions?.set(name, this.names.length);
+    this.#positions.set(name, this.names.length);
     this.names.push(name);
     this.types.push(type);
     this.inodes.push(ino);
@@ -22,15 +30,26 @@ export class Listing {
 
   /** Where a name stands; undefined when it is not listed. */
   positionOf(name: string): number | undefined {
-    this.#positions ??= new Map(this.names.map((each, position) => [each, position]));
-    return name === "" ? undefined : this.#positions.get(name);
+    return this.#positions.get(name);
   }
 
   remove(name: string): void {
     const position = this.positionOf(name);
     if (position === undefined) return;
-    this.#positions?.delete(name);
+    this.#positions.delete(name);
     this.names[position] = "";
     this.holes += 1;
+  }
+
+  doubt(name: string): void {
+    if (this.#positions.has(name)) this.#doubtful.add(name);
+  }
+
+  isDoubtful(name: string): boolean {
+    return this.#doubtful.size > 0 && this.#doubtful.has(name);
+  }
+
+  believe(name: string): void {
+    this.#doubtful.delete(name);
   }
 }

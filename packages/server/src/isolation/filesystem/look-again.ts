@@ -1,7 +1,9 @@
 import { syscalls } from "@agentfense/fuse";
-import { readDirectory } from "./directory-reader.ts";
+import { walkDirectory } from "./directory-reader.ts";
 import { DELTA, type Node } from "./node.ts";
+import type { Refresh } from "./refresh.ts";
 import type { Tree } from "./tree.ts";
+import { turn, type Walk } from "./walks.ts";
 
 const { Stat } = syscalls;
 
@@ -14,8 +16,6 @@ const SLACK_MS = 1_000;
  * looked at, at the price of a stat each.
  */
 export class LookAgain {
-  /** All that may have changed; those that are gone meanwhile included. */
-  readonly nodes: readonly Node[];
   readonly #tree: Tree;
   readonly #sinceMs: number;
   readonly #stat = new Stat();
@@ -23,34 +23,45 @@ export class LookAgain {
   constructor(tree: Tree, sinceMs: number) {
     this.#tree = tree;
     this.#sinceMs = sinceMs - SLACK_MS;
-    this.nodes = [...tree.nodes()].filter((node) => node.hasLower);
   }
 
-  /** The paths that must be refreshed because of this node; undefined: it is as it was. */
-  changedAt(node: Node): readonly (readonly string[])[] | undefined {
-    const layer = node.layers.find((each) => each !== DELTA);
-    if (node.removed || layer === undefined) return undefined;
-    this.#tree.descriptors.trim();
-    return node.isDirectory ? this.#directory(node, layer) : this.#file(node, layer);
+  /** Refreshes all that may have changed. */
+  *walk(refresh: Refresh): Walk<void> {
+    for (const node of this.#tree.presentNodes()) {
+      turn.entries += 1;
+      yield;
+      const layer = node.layers.find((each) => each !== DELTA);
+      if (node.removed || layer === undefined) continue;
+      this.#tree.descriptors.trim();
+      node.pins += 1;
+      try {
+        if (node.isDirectory) yield* this.#directory(node, layer, refresh);
+        else if (this.#isChanged(node, layer)) yield* refresh.path(pathOf(node), "replaced");
+      } finally {
+        node.pins -= 1;
+        this.#tree.release(node);
+      }
+    }
   }
 
-  #file(node: Node, layer: number): readonly (readonly string[])[] | undefined {
-    const directory = node.parent === undefined ? -1 : this.#tree.descriptors.get(node.parent, layer);
-    const found = directory >= 0 && syscalls.statat(directory, node.name, this.#stat) === 0;
-    return found && !this.#isRecent() ? undefined : [pathOf(node)];
+  #isChanged(file: Node, layer: number): boolean {
+    const directory = file.parent === undefined ? -1 : this.#tree.descriptors.get(file.parent, layer);
+    const found = directory >= 0 && syscalls.statat(directory, file.name, this.#stat) === 0;
+    return !found || this.#isRecent();
   }
 
-  #directory(node: Node, layer: number): readonly (readonly string[])[] | undefined {
+  *#directory(node: Node, layer: number, refresh: Refresh): Walk<void> {
     const path = pathOf(node);
-    const itself = path.length === 0 ? [] : [path];
     const fd = this.#tree.descriptors.get(node, layer);
-    if (fd < 0 || syscalls.fstat(fd, this.#stat) < 0) return itself;
-    if (!this.#isRecent()) return undefined;
+    const isThere = fd >= 0 && syscalls.fstat(fd, this.#stat) === 0;
+    if (isThere && !this.#isRecent()) return;
     // Names that are new may have been asked for before they were there, those that are gone may have been listed.
-    const names = new Set([...(node.children?.keys() ?? []), ...(node.listing?.names ?? [])]);
+    const names = new Set(isThere ? [...(node.children?.keys() ?? []), ...(node.listing?.names ?? [])] : []);
     names.delete(""); // a hole in the listing
-    readDirectory(fd, (name) => names.add(name));
-    return [...itself, ...[...names].map((name) => [...path, name])];
+    if (isThere) yield* walkDirectory(fd, (name) => void names.add(name));
+    if (path.length > 0) yield* refresh.path(path, "replaced");
+    for (const name of names) yield* refresh.path([...path, name], "replaced");
+    refresh.listing(node);
   }
 
   #isRecent(): boolean {

@@ -42,6 +42,9 @@ export class Node {
   /** The rules for this path, and the epoch of rules and directory moves they were worked out in. */
   scope: Scope | undefined;
   scopeEpoch = -1;
+  /** Of a directory, as of the same epoch: how deep it is, and the length of its path in bytes. The root is at 0 and 0. */
+  levels = 0;
+  pathBytes = 0;
 
   // Directories
   children: Map<string, Node> | undefined;
@@ -51,9 +54,11 @@ export class Node {
   /** O_PATH descriptors by layer, owned by the DescriptorCache. */
   descriptors: number[] | undefined;
   recentlyUsed = false;
-  /** For a directory that the rules hide: whether something below shows, and as of how many removals. */
+  /** For a directory that the rules hide: whether something below shows, and in which scope that was found out. */
   passage = false;
-  passageAsOf = -1;
+  passageIn: Scope | undefined;
+  /** How often something below may have ceased to show. */
+  doubts = 0;
 
   // Files
   openCount = 0;
@@ -123,6 +128,12 @@ export class Node {
   /** Part of it comes from the codebase. */
   get hasLower(): boolean {
     return this.layers.length > 1 || this.layers[0] !== DELTA;
+  }
+
+  /** Something below may have gone, so that it is no longer a way to anything. */
+  doubtPassage(): void {
+    this.passageIn = undefined;
+    this.doubts += 1;
   }
 
   hasName(parent: Node, name: string): boolean {

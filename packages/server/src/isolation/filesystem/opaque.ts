@@ -1,7 +1,8 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
-import { readDirectory } from "./directory-reader.ts";
+import { readDirectory, walkDirectory } from "./directory-reader.ts";
 import { withOwnRights } from "./own-rights.ts";
+import { turn, type Walk } from "./walks.ts";
 import { OPAQUE_MARKER } from "./whiteouts.ts";
 
 const { FileType, Open, Stat } = syscalls;
@@ -25,13 +26,17 @@ export function namesIn(directories: readonly number[]): string[] {
  * whiteout for each name of the codebase that the delta lacks, and the mark on each directory below that would begin to
  * merge. All of that has no effect until the mark is lifted. 0 or a negated errno.
  */
-export function dissolveOpaque(
+export function* dissolveOpaque(
   delta: Delta,
   directory: number,
   lowers: readonly number[],
   names: ReadonlySet<string>,
-): number {
-  for (const name of new Set(namesIn(lowers))) {
+): Walk<number> {
+  const below = new Set<string>();
+  for (const lower of lowers) yield* walkDirectory(lower, (name) => void below.add(name));
+  for (const name of below) {
+    turn.entries += 1;
+    yield;
     const code = names.has(name) ? shut(delta, directory, lowers, name) : delta.layWhiteout(directory, name);
     if (code < 0) return code;
   }

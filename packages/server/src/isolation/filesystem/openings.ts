@@ -142,15 +142,6 @@ export class Openings {
     }
   }
 
-  /** After the delta was measured: what is open of it, but not in its tree. */
-  chargeAgain(node: Node): void {
-    const quota = this.#quota;
-    if (quota === undefined || node.openCount === 0) return;
-    quota.usedBytes += node.owed;
-    if (node.countedNameless) quota.usedFiles += 1;
-    if (this.#isNameless(node, node.fd)) quota.charge(node, this.#stat);
-  }
-
   /** Nobody knows the node any more. */
   drop(node: Node): void {
     if (!this.#orphans.delete(node)) return;

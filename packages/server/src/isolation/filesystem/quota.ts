@@ -1,8 +1,9 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { KEPT_PREFIX } from "./delta-directory.ts";
-import { readDirectory } from "./directory-reader.ts";
+import { walkDirectory } from "./directory-reader.ts";
 import { type Subdirectory, walkDirectories } from "./directory-walk.ts";
 import type { Node } from "./node.ts";
+import type { Walk } from "./walks.ts";
 import { isReserved } from "./whiteouts.ts";
 
 const { FileType } = syscalls;
@@ -110,27 +111,33 @@ export class Quota {
     return Math.max(SMALLEST_STEP, wholeBlocks((this.limits.bytes ?? 0) / STEPS));
   }
 
-  /** Counts what a delta holds, and nothing else. */
-  measure(tree: number): void {
-    this.usedBytes = 0;
-    this.usedFiles = 0;
-    this.#beyondSize.clear();
+  /** Counts what a delta holds that nobody uses yet. */
+  *measure(tree: number): Walk<void> {
     const stat = new syscalls.Stat();
     const linked = new Set<number>();
-    walkDirectories(tree, undefined, (directory) => {
+    const take = (directory: number, name: string): boolean => {
+      const isKept = name.startsWith(KEPT_PREFIX);
+      if ((isReserved(name) && !isKept) || syscalls.statat(directory, name, stat) < 0) return false;
+      if (!isKept) this.usedFiles += 1;
+      if (stat.type === FileType.REGULAR && !linked.has(stat.ino)) {
+        if (stat.nlink > 1) linked.add(stat.ino);
+        this.charge({ deltaInode: stat.ino, size: 0 }, stat);
+      }
+      return stat.type === FileType.DIRECTORY;
+    };
+    yield* walkDirectories(tree, undefined, function* (directory) {
       const subdirectories: Subdirectory<undefined>[] = [];
-      const code = readDirectory(directory, (name) => {
-        const isKept = name.startsWith(KEPT_PREFIX);
-        if ((isReserved(name) && !isKept) || syscalls.statat(directory, name, stat) < 0) return;
-        if (!isKept) this.usedFiles += 1;
-        if (stat.type === FileType.DIRECTORY) subdirectories.push([name, undefined]);
-        else if (stat.type === FileType.REGULAR && !linked.has(stat.ino)) {
-          if (stat.nlink > 1) linked.add(stat.ino);
-          this.charge({ deltaInode: stat.ino, size: 0 }, stat);
-        }
+      const code = yield* walkDirectory(directory, (name) => {
+        if (take(directory, name)) subdirectories.push([name, undefined]);
       });
       if (code < 0 && -code !== Errno.ENOENT) throw new Error(`a directory of a delta cannot be read: errno ${-code}`);
       return subdirectories;
     });
+  }
+
+  /** A name of a file that nobody has open is gone, with the file when it was the last. */
+  forget(stat: syscalls.Stat): void {
+    this.takeFiles(-1);
+    if (stat.type === FileType.REGULAR && stat.nlink === 1) this.free({ deltaInode: stat.ino, size: stat.size });
   }
 }

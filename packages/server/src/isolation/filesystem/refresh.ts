@@ -1,6 +1,7 @@
 import { LEVEL } from "@agentfense/permission";
 import type { Context } from "./context.ts";
 import { DELTA, type Node } from "./node.ts";
+import { turn, type Walk } from "./walks.ts";
 
 /** A name the kernel must not be sure of any more. */
 export interface StaleEntry {
@@ -33,6 +34,8 @@ export type Cause = "replaced" | "settled";
  * the serving thread; names are reported, for that can block.
  */
 export class Refresh {
+  /** Files of the delta that were found to be gone from it, by their inode there. */
+  readonly lost = new Map<number, Node>();
   readonly #context: Context;
   readonly #inodes = new Set<number>();
   readonly #entries = new Map<string, StaleEntry>();
@@ -45,24 +48,44 @@ export class Refresh {
 
   constructor(context: Context) {
     this.#context = context;
-    context.tree.somethingRemoved();
   }
 
-  path(names: readonly string[], cause: Cause): void {
+  *path(names: readonly string[], cause: Cause): Walk<void> {
+    const { tree } = this.#context;
+    const pinned: Node[] = [];
+    try {
+      yield* this.#path(names, cause, pinned);
+    } finally {
+      for (const node of pinned.reverse()) {
+        node.pins -= 1;
+        tree.release(node);
+      }
+    }
+  }
+
+  *#path(names: readonly string[], cause: Cause, pinned: Node[]): Walk<void> {
     const { tree } = this.#context;
     let directory = tree.root;
     for (const [index, name] of names.entries()) {
+      turn.entries += 1;
+      // Whether a directory that the rules hide exists depends on what is below it.
+      directory.doubtPassage();
       const scope = tree.childScope(directory, name);
       const isHidden = scope.level === LEVEL.none;
       if (isHidden && !scope.mayShowBelow && directory.children?.get(name) === undefined) break;
       const isTarget = index === names.length - 1;
-      const entry = isTarget ? this.#entry(directory, name, cause) : this.#passing(directory, name);
-      // Whether a directory that the rules hide exists depends on what is below it.
-      if (isHidden) this.#nameChanged(directory, name);
+      const entry = yield* isTarget ? this.#entry(directory, name, cause) : this.#passing(directory, name);
+      if (isHidden) {
+        entry?.doubtPassage();
+        yield* this.#nameChanged(directory, name);
+      }
       if (entry === undefined || !entry.isDirectory) break;
       directory = entry;
+      directory.pins += 1;
+      pinned.push(directory);
     }
-    this.#contentOfPending();
+    yield* this.#contentOfPending();
+    yield;
   }
 
   /** Names came to a directory, or left it. */
@@ -71,40 +94,48 @@ export class Refresh {
   }
 
   /** Drops the kernel's attributes and listings; what is left to drop is in the answer. */
-  finish(): StaleReport {
-    for (const id of this.#listings) this.#context.staleListing(id);
-    for (const id of this.#attributes) if (!this.#listings.has(id)) this.#context.staleAttributes(id);
+  *finish(): Walk<StaleReport> {
+    for (const id of this.#listings) {
+      this.#context.staleListing(id);
+      turn.entries += 1;
+      yield;
+    }
+    for (const id of this.#attributes) {
+      if (!this.#listings.has(id)) this.#context.staleAttributes(id);
+      turn.entries += 1;
+      yield;
+    }
     return { inodes: [...this.#inodes], entries: [...this.#entries.values()] };
   }
 
-  #passing(directory: Node, name: string): Node | undefined {
+  *#passing(directory: Node, name: string): Walk<Node | undefined> {
     const key = keyOf(directory, name);
     if (this.#passed.has(key)) return directory.children?.get(name);
     this.#passed.add(key);
-    return this.#entry(directory, name, undefined);
+    return yield* this.#entry(directory, name, undefined);
   }
 
   /** The node of a name, if there still is one. Without a cause only a directory on the way is of interest. */
-  #entry(parent: Node, name: string, cause: Cause | undefined): Node | undefined {
+  *#entry(parent: Node, name: string, cause: Cause | undefined): Walk<Node | undefined> {
     const { tree } = this.#context;
     const known = parent.children?.get(name);
     const exists = tree.resolve(parent, name) === 0;
     if (!exists) tree.inodes.forgetPath(parent.ino, name);
     if (known === undefined) {
-      this.#nameChanged(parent, name);
+      yield* this.#nameChanged(parent, name);
       return undefined;
     }
     if (!exists || tree.stat.type !== known.type) {
-      this.#lose(known, parent, name, { superseded: exists });
-      this.#nameChanged(parent, name);
+      yield* this.#lose(known, parent, name, { superseded: exists });
+      yield* this.#nameChanged(parent, name);
       return undefined;
     }
     if (known.isDirectory) this.#directory(known, parent, name, cause);
-    else if (cause !== undefined) this.#file(known, parent, name, cause);
+    else if (cause !== undefined) yield* this.#file(known, parent, name, cause);
     return known;
   }
 
-  #file(known: Node, parent: Node, name: string, cause: Cause): void {
+  *#file(known: Node, parent: Node, name: string, cause: Cause): Walk<void> {
     const { tree } = this.#context;
     const inDelta = tree.foundLayers[0] === DELTA;
     if (inDelta && known.inDelta && known.deltaInode === tree.stat.ino) return; // shadows whatever happened
@@ -112,11 +143,12 @@ export class Refresh {
     const keeps = cause === "settled" && known.inDelta && !inDelta;
     // It may have been written to where it is; whoever has it open has the right one.
     const isSame = !known.inDelta && !inDelta && known.lowerInode === tree.foundLower && known.openCount > 0;
+    if (known.inDelta && known.openCount > 0) this.lost.set(known.deltaInode, known);
     if (keeps) tree.handOver(known);
     else if (isSame) tree.remember(known);
     else if (inDelta || tree.replaceContent(known, parent, name) === undefined) {
-      if (inDelta) this.#lose(known, parent, name, { superseded: true });
-      this.#nameChanged(parent, name);
+      if (inDelta) yield* this.#lose(known, parent, name, { superseded: true });
+      yield* this.#nameChanged(parent, name);
       return;
     }
     this.#attributes.add(known.id);
@@ -144,39 +176,74 @@ export class Refresh {
     // The names are the same as before, and somebody may be in the middle of them.
     if (cause === "settled" && !isOther) known.listing = listing;
     else this.#listings.add(known.id);
-    if (isOther) this.#pending.push(known);
+    if (!isOther) return;
+    known.pins += 1;
+    this.#pending.push(known);
   }
 
-  #contentOfPending(): void {
+  *#contentOfPending(): Walk<void> {
     for (let next = this.#pending.pop(); next !== undefined; next = this.#pending.pop()) {
-      for (const name of [...(next.children?.keys() ?? [])]) this.#entry(next, name, "replaced");
+      try {
+        // Names that come meanwhile come from what is there now.
+        const end = next.children?.size ?? 0;
+        let done = 0;
+        for (const name of next.children?.keys() ?? []) {
+          if (done++ >= end) break;
+          turn.entries += 1;
+          yield* this.#entry(next, name, "replaced");
+          yield;
+        }
+      } finally {
+        next.pins -= 1;
+        this.#context.tree.release(next);
+      }
     }
   }
 
-  /** A node without a name any more, and with it all nodes below. */
-  #lose(node: Node, parent: Node, name: string, options: { superseded: boolean }): void {
+  /** A node without a name any more, and with it all nodes below. From below, so that nobody looks for a directory that is cut
+   * off already.
+   */
+  *#lose(top: Node, parent: Node, name: string, { superseded }: { superseded: boolean }): Walk<void> {
     const { tree } = this.#context;
-    if (node.isDirectory) this.#drop(parent, name);
-    const lost = [{ node, parent, name }];
-    for (const { node: each } of lost) {
-      for (const [childName, child] of each.children ?? []) lost.push({ node: child, parent: each, name: childName });
-    }
-    // From below, so that nobody looks for a directory that is cut off already.
-    for (const each of lost.reverse()) {
-      const isTop = each.node === node;
-      tree.cutOff(each.node, each.parent, each.name, { superseded: isTop && options.superseded });
+    if (top.isDirectory) this.#drop(parent, name);
+    const path = [lostAt(top, parent, name)];
+    try {
+      for (let last = path.at(-1); last !== undefined; last = path.at(-1)) {
+        turn.entries += 1;
+        yield;
+        const next = last.children?.next();
+        if (next !== undefined && !next.done) {
+          path.push(lostAt(next.value[1], last.node, next.value[0]));
+          continue;
+        }
+        path.pop();
+        last.node.pins -= 1;
+        if (last.node.inDelta && last.node.isRegular) this.lost.set(last.node.deltaInode, last.node);
+        const isBound = last.parent.children?.get(last.name) === last.node;
+        if (isBound) tree.cutOff(last.node, last.parent, last.name, { superseded: last.node === top && superseded });
+        else tree.release(last.node);
+      }
+    } finally {
+      for (const { node } of path) {
+        node.pins -= 1;
+        tree.release(node);
+      }
     }
   }
 
-  #nameChanged(parent: Node, name: string): void {
+  *#nameChanged(parent: Node, name: string): Walk<void> {
     this.#expire(parent, name);
     this.#listings.add(parent.id);
     if (parent.listing === undefined) return;
     const { tree } = this.#context;
-    const shown = tree.visible(parent, name);
-    const { listing } = parent;
-    const position = listing.positionOf(name);
+    const shown = yield* tree.walkVisible(parent, name);
     const node = typeof shown === "number" ? undefined : shown;
+    const { listing } = parent;
+    if (listing === undefined) {
+      if (node !== undefined) tree.release(node);
+      return;
+    }
+    const position = listing.positionOf(name);
     const isRight =
       position === undefined || node === undefined
         ? position === node
@@ -197,6 +264,19 @@ export class Refresh {
     const key = keyOf(parent, name);
     if (!this.#entries.has(key)) this.#entries.set(key, { parent: parent.id, name, expireOnly: true });
   }
+}
+
+interface Lost {
+  readonly node: Node;
+  readonly parent: Node;
+  readonly name: string;
+  readonly children: IterableIterator<[string, Node]> | undefined;
+}
+
+/** Keeps the node until it is dealt with. */
+function lostAt(node: Node, parent: Node, name: string): Lost {
+  node.pins += 1;
+  return { node, parent, name, children: node.children?.entries() };
 }
 
 function keyOf(parent: Node, name: string): string {

@@ -4,13 +4,14 @@ import { type Context, refuse, type Writing } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
 import { Content, type EntryChanges } from "./entry-changes.ts";
-import { textOf } from "./names.ts";
+import type { Move } from "./moves.ts";
 import { DELTA, type Node } from "./node.ts";
+import { exceedsBounds, type PathExtent } from "./path-bounds.ts";
 import { isReserved } from "./whiteouts.ts";
 
-const { FileType, Rename } = syscalls;
+const { Rename } = syscalls;
 
-/** Renaming entries. Results are errnos or PENDING. */
+/** Renaming entries. Results are errnos. */
 export class Renaming {
   readonly #context: Context;
   readonly #entries: EntryChanges;
@@ -44,31 +45,34 @@ export class Renaming {
     const errno = this.#mayRename(source, parent, replaced, newParent, flags, caller);
     if (errno !== 0) return errno;
     if (source === replaced) return 0;
-    const conflict = exchange ? 0 : this.#conflict(source, replaced);
-    if (conflict !== 0) return conflict;
-    const moves: [Node, Scope, Scope][] = [[source, sourceScope, targetScope]];
-    if (exchange && replaced) moves.push([replaced, targetScope, sourceScope]);
-    for (const [node, from, to] of moves) {
-      const refused = node.isDirectory
-        ? this.#mayMoveTree(node, from, to, () => 0)
-        : this.#entries.copyUp(writing, node, "rename", caller);
+    const [here, there] = [this.#at(parent, name, sourceScope), this.#at(newParent, newName, targetScope)];
+    if (exceedsBounds(there.extent)) return Errno.ENAMETOOLONG;
+    const content = exchange ? Content.VISIBLE : this.#conflict(source, replaced);
+    if (content < 0) return -content;
+    const moves = [{ node: source, from: here, to: there }];
+    if (exchange && replaced) moves.push({ node: replaced, from: there, to: here });
+    for (const { node } of moves) {
+      const refused = node.isDirectory ? 0 : this.#entries.copyUp(writing, node, "rename", caller);
       if (refused !== 0) return refused;
     }
+    this.#context.moves.wait(newParent);
     const from = writing.copyUp.directory(parent);
     if (from < 0) return this.#entries.failed(from, parent, name, "rename", caller);
     const to = writing.copyUp.directory(newParent);
     if (to < 0) return this.#entries.failed(to, newParent, newName, "rename", caller);
-    // Only now, when nothing that the sandbox could know of refuses the move any more.
-    for (const [node, before, after] of moves) {
-      const code = node.isDirectory
-        ? this.#mayMoveTree(node, before, after, (directory, hidden) =>
-            this.#entries.putAside(writing, directory, hidden),
-          )
-        : 0;
-      if (code !== 0) return code;
-    }
+    const directories = moves.filter(({ node }) => node.isDirectory);
+    const refused = this.#context.moves.prepare(
+      directories.map(({ node, from, to }): Move => ({ directory: node, from, to })),
+      (directory, hidden) => this.#entries.putAside(writing, directory, hidden),
+    );
+    if (refused !== 0) return refused;
+    tree.noteExtent(there.extent);
     if (exchange && replaced) return this.#exchange(source, parent, name, from, replaced, newParent, newName, to);
-    return this.#move(writing, source, parent, name, from, replaced, newParent, newName, to);
+    return this.#move(writing, source, parent, name, from, replaced, content, newParent, newName, to);
+  }
+
+  #at(parent: Node, name: string, scope: Scope): { scope: Scope; extent: PathExtent } {
+    return { scope, extent: this.#context.tree.extentOf(parent, name) };
   }
 
   #mayRename(
@@ -93,54 +97,14 @@ export class Renaming {
     return 0;
   }
 
+  /** What is in the directory that would be replaced, or a negated errno. */
   #conflict(source: Node, target: Node | undefined): number {
-    if (target === undefined) return 0;
-    if (source.isDirectory && !target.isDirectory) return Errno.ENOTDIR;
-    if (!source.isDirectory && target.isDirectory) return Errno.EISDIR;
-    if (!target.isDirectory) return 0;
+    if (target === undefined) return Content.NOTHING;
+    if (source.isDirectory && !target.isDirectory) return -Errno.ENOTDIR;
+    if (!source.isDirectory && target.isDirectory) return -Errno.EISDIR;
+    if (!target.isDirectory) return Content.NOTHING;
     const content = this.#entries.contentOf(target);
-    if (content < 0) return -content;
-    return content === Content.VISIBLE ? Errno.ENOTEMPTY : 0;
-  }
-
-  /**
-   * Every entry that moves along must be the sandbox's to write, where it is and where it comes to. What is hidden has no say:
-   * the answer is the same without it. `expose` is told what is hidden here and would not be there, and may refuse.
-   */
-  #mayMoveTree(directory: Node, from: Scope, to: Scope, expose: (directory: Node, name: string) => number): number {
-    if (from.uniform && to.uniform) return 0;
-    const { tree } = this.#context;
-    const names: string[] = [];
-    const code = tree.readNames(directory, (name) => names.push(name));
-    if (code < 0) return -code;
-    for (const name of names) {
-      const text = textOf(name);
-      const childFrom = from.child(text);
-      const childTo = to.child(text);
-      if (childFrom.level === LEVEL.none && !this.#isPassage(directory, name)) {
-        const isExposed = childTo.level > LEVEL.none || childTo.mayShowBelow;
-        const errno = isExposed ? expose(directory, name) : 0;
-        if (errno !== 0) return errno;
-        continue;
-      }
-      if (childFrom.level < LEVEL.write) return Errno.EXDEV;
-      if (childTo.level < LEVEL.write) return Errno.EACCES;
-      if (childFrom.uniform && childTo.uniform) continue;
-      if (tree.resolve(directory, name) !== 0 || tree.stat.type !== FileType.DIRECTORY) continue;
-      const child = tree.bind(directory, name);
-      const errno = this.#mayMoveTree(child, childFrom, childTo, expose);
-      tree.release(child);
-      if (errno !== 0) return errno;
-    }
-    return 0;
-  }
-
-  #isPassage(directory: Node, name: string): boolean {
-    const { tree } = this.#context;
-    const found = tree.visible(directory, name);
-    if (typeof found === "number") return false;
-    tree.release(found);
-    return true;
+    return content === Content.VISIBLE ? -Errno.ENOTEMPTY : content;
   }
 
   #move(
@@ -150,6 +114,7 @@ export class Renaming {
     name: string,
     from: number,
     replaced: Node | undefined,
+    content: number,
     newParent: Node,
     newName: string,
     to: number,
@@ -170,7 +135,7 @@ export class Renaming {
     const isLast = replaced?.inDelta && !replaced.isDirectory && this.#entries.isLastName(to, newName);
     const code =
       replaced?.isDirectory && replaced.inDelta
-        ? this.#replaceDirectory(writing, replaced, parent, name, from, newName, to)
+        ? this.#replaceDirectory(writing, replaced, content, parent, name, from, newName, to)
         : syscalls.renameat2(from, name, to, newName);
     if (code < 0) return -code;
     if (replaced?.inDelta) {
@@ -188,6 +153,7 @@ export class Renaming {
   #replaceDirectory(
     writing: Writing,
     replaced: Node,
+    content: number,
     parent: Node,
     name: string,
     from: number,
@@ -199,7 +165,7 @@ export class Renaming {
     const record = writing.delta.recordRemoval(tree.deltaPath(parent, name), replaced.deltaInode);
     if (typeof record === "number") return record;
     const code = syscalls.renameat2(from, name, to, newName, Rename.EXCHANGE);
-    if (code === 0) this.#entries.removeDirectory(writing, from, name, this.#entries.contentOf(replaced));
+    if (code === 0) this.#entries.removeDirectory(writing, from, name, content);
     writing.delta.forgetRecord(record);
     return code;
   }

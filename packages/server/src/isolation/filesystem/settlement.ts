@@ -2,6 +2,7 @@ import { syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import { readDeltaDirectory } from "./delta-directory.ts";
 import { dissolveOpaque, removeName } from "./opaque.ts";
+import type { Walk } from "./walks.ts";
 import { OPAQUE_MARKER, whiteoutFor } from "./whiteouts.ts";
 
 const { AT_REMOVEDIR, FileType, Open, Stat } = syscalls;
@@ -46,7 +47,7 @@ const STAYS: Settled = { outcome: "stays" };
  * Takes an entry out of the delta so that the codebase shows through; without a stamp, a whiteout. The times of the
  * directory stay what they were: to the sandbox nothing happens.
  */
-export function letGo(place: SettlingPlace, stamp: DeltaStamp | undefined): Settled {
+export function* letGo(place: SettlingPlace, stamp: DeltaStamp | undefined): Walk<Settled> {
   const { directory, name } = place;
   const entry = statIn([directory], name);
   const whiteout = statIn([directory], whiteoutFor(name).name);
@@ -55,7 +56,7 @@ export function letGo(place: SettlingPlace, stamp: DeltaStamp | undefined): Sett
   if ((entry === undefined) !== (stamp === undefined)) return STAYS;
   const lower = statIn(place.lowers, name);
   if (entry === undefined) return liftWhiteout(place, whiteout, lower);
-  if (entry.type === FileType.DIRECTORY) return stamp?.inode === entry.ino ? letGoDirectory(place) : STAYS;
+  if (entry.type === FileType.DIRECTORY) return stamp?.inode === entry.ino ? yield* letGoDirectory(place) : STAYS;
   const now = stampOf(entry);
   const isSame = now.inode === stamp?.inode && now.size === stamp.size && now.changedAtNs === stamp.changedAtNs;
   if (!isSame || entry.nlink > 1) return STAYS;
@@ -65,13 +66,13 @@ export function letGo(place: SettlingPlace, stamp: DeltaStamp | undefined): Sett
 }
 
 /** A directory that holds nothing and says nothing that the codebase's does not. */
-export function letGoDirectory(place: SettlingPlace): Settled {
+export function* letGoDirectory(place: SettlingPlace): Walk<Settled> {
   const { directory, name } = place;
   const entry = statIn([directory], name);
   const lower = statIn(place.lowers, name);
   if (entry?.type !== FileType.DIRECTORY || lower?.type !== FileType.DIRECTORY) return STAYS;
   if (!isSameMode(entry.mode, lower.mode)) return STAYS;
-  if (!isBare(place)) return { outcome: "nothing" }; // of its own it has nothing to say
+  if (!(yield* isBare(place))) return { outcome: "nothing" }; // of its own it has nothing to say
   const code = unnoticed(
     directory,
     () => removeName(directory, whiteoutFor(name).name) || removeName(directory, name, AT_REMOVEDIR),
@@ -80,11 +81,15 @@ export function letGoDirectory(place: SettlingPlace): Settled {
 }
 
 /** Names can leave a directory one by one only when it is not shut against the codebase as a whole. 0 or a negated errno. */
-export function openToCodebase(delta: Delta, directory: number, lowers: readonly number[]): number {
+export function* openToCodebase(delta: Delta, directory: number, lowers: readonly number[]): Walk<number> {
   if (statIn([directory], OPAQUE_MARKER) === undefined) return 0;
-  const read = readDeltaDirectory(directory);
+  const read = yield* readDeltaDirectory(directory);
   if (typeof read === "number") return read;
-  return unnoticed(directory, () => dissolveOpaque(delta, directory, lowers, read.names));
+  const before = new Stat();
+  const known = syscalls.fstat(directory, before) === 0;
+  const code = yield* dissolveOpaque(delta, directory, lowers, read.names);
+  if (known) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
+  return code;
 }
 
 /** Opens a directory of this name in each of some directories that has one, until something else has the name. */
@@ -132,13 +137,13 @@ function isSameMode(mode: number, lower: number): boolean {
   return (wanted & MODE_BITS) === (lower & MODE_BITS);
 }
 
-function isBare({ delta, directory, lowers, name }: SettlingPlace): boolean {
+function* isBare({ delta, directory, lowers, name }: SettlingPlace): Walk<boolean> {
   const fd = syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
   if (fd < 0) return false;
   const below = openDirectories(lowers, name);
   try {
-    if (openToCodebase(delta, fd, below) < 0) return false;
-    const read = readDeltaDirectory(fd);
+    if ((yield* openToCodebase(delta, fd, below)) < 0) return false;
+    const read = yield* readDeltaDirectory(fd);
     return typeof read !== "number" && read.names.size === 0 && read.whiteouts.size === 0;
   } finally {
     for (const each of [fd, ...below]) syscalls.close(each);

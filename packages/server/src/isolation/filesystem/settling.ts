@@ -11,6 +11,7 @@ import {
   type Settled,
   type SettlingPlace,
 } from "./settlement.ts";
+import { turn, type Walk } from "./walks.ts";
 
 const { FileType } = syscalls;
 
@@ -27,43 +28,61 @@ export class Settling {
   }
 
   /** False if the entry stays: it is another one by now, or in use for writing. */
-  entry(names: readonly string[], stamp: DeltaStamp | undefined): boolean {
+  *entry(names: readonly string[], stamp: DeltaStamp | undefined): Walk<boolean> {
     const { writing } = this.#context;
     if (writing === undefined || names.length === 0) return true;
-    return this.#within(writing, names, (place, parent) => {
-      const known = parent.children?.get(place.name);
-      if (known !== undefined && known.writers > 0) return false;
-      const settled = letGo(place, stamp);
-      if (settled.outcome === "left") this.#hasLeft(writing, names, parent, settled);
-      return settled.outcome !== "stays";
-    });
+    return yield* this.#within(writing, names, (place, parent) => this.#letGo(writing, names, place, parent, stamp));
+  }
+
+  *#letGo(
+    writing: Writing,
+    names: readonly string[],
+    place: SettlingPlace,
+    parent: Node,
+    stamp: DeltaStamp | undefined,
+  ): Walk<boolean> {
+    const known = parent.children?.get(place.name);
+    if (known !== undefined && known.writers > 0) return false;
+    using _hold = known?.isDirectory ? this.#context.moves.hold(known) : undefined;
+    const settled = yield* letGo(place, stamp);
+    if (settled.outcome === "left") yield* this.#hasLeft(writing, names, parent, settled);
+    return settled.outcome !== "stays";
   }
 
   /** Directories of the delta that nothing is left in, and that were never listed. */
-  emptyDirectories(): void {
+  *emptyDirectories(): Walk<void> {
     const { writing } = this.#context;
     if (writing === undefined) return;
     const deepestFirst = [...this.#left.values()].sort((a, b) => b.length - a.length);
     for (const start of deepestFirst) {
       for (let names = start; names.length > 0; names = names.slice(0, -1)) {
-        const gone = this.#within(writing, names, (place, parent) => {
-          const settled = letGoDirectory(place);
-          if (settled.outcome === "left") this.#hasLeft(writing, names, parent, settled);
-          return settled.outcome === "left";
-        });
-        if (!gone) break;
+        if (!(yield* this.#within(writing, names, (place, parent) => this.#letGoEmpty(writing, names, place, parent))))
+          break;
       }
     }
   }
 
+  *#letGoEmpty(writing: Writing, names: readonly string[], place: SettlingPlace, parent: Node): Walk<boolean> {
+    const known = parent.children?.get(place.name);
+    using _hold = known === undefined ? undefined : this.#context.moves.hold(known);
+    const settled = yield* letGoDirectory(place);
+    if (settled.outcome === "left") yield* this.#hasLeft(writing, names, parent, settled);
+    return settled.outcome === "left";
+  }
+
   /** Runs with the place of a path's last name; what the delta does not reach has nothing to settle. */
-  #within(writing: Writing, names: readonly string[], run: (place: SettlingPlace, parent: Node) => boolean): boolean {
+  *#within(
+    writing: Writing,
+    names: readonly string[],
+    run: (place: SettlingPlace, parent: Node) => Walk<boolean>,
+  ): Walk<boolean> {
     const { tree } = this.#context;
     const bound: Node[] = [];
+    turn.entries += names.length;
     try {
       let parent = tree.root;
       for (const [index, name] of names.slice(0, -1).entries()) {
-        if (!this.#open(writing, parent, names.slice(0, index))) return false;
+        if (!(yield* this.#open(writing, parent, names, index))) return false;
         if (!parent.inDelta || tree.resolve(parent, name) !== 0) return true;
         parent = tree.bind(parent, name);
         parent.pins += 1;
@@ -71,10 +90,17 @@ export class Settling {
         if (!parent.isDirectory) return true;
       }
       if (!parent.inDelta) return true;
-      if (!this.#open(writing, parent, names.slice(0, -1))) return false;
-      const directory = tree.descriptors.get(parent, DELTA);
-      if (directory < 0) return false;
-      return run({ delta: writing.delta, directory, lowers: this.#lowersOf(parent), name: names.at(-1)! }, parent);
+      if (!(yield* this.#open(writing, parent, names, names.length - 1))) return false;
+      yield;
+      const held = tree.descriptors.get(parent, DELTA);
+      if (held < 0) return false;
+      const directory = syscalls.dup(held);
+      const lowers = this.#lowersOf(parent);
+      try {
+        return yield* run({ delta: writing.delta, directory, lowers, name: names.at(-1)! }, parent);
+      } finally {
+        for (const fd of [directory, ...lowers]) syscalls.close(fd);
+      }
     } finally {
       for (const node of bound.reverse()) {
         node.pins -= 1;
@@ -83,40 +109,45 @@ export class Settling {
     }
   }
 
+  // The caller's own, for those of the tree may be closed in a pause.
   #lowersOf(directory: Node): number[] {
     const { descriptors } = this.#context.tree;
     return directory.layers
       .filter((layer) => layer !== DELTA)
       .map((layer) => descriptors.get(directory, layer))
-      .filter((fd) => fd >= 0);
+      .filter((fd) => fd >= 0)
+      .map((fd) => syscalls.dup(fd));
   }
 
   // A directory that is shut against the codebase has no layer of it; its parent has.
-  #open(writing: Writing, directory: Node, names: readonly string[]): boolean {
+  *#open(writing: Writing, directory: Node, names: readonly string[], levels: number): Walk<boolean> {
     const { tree } = this.#context;
     const { parent } = directory;
     if (!directory.inDelta || directory.layers.length > 1 || parent === undefined) return true;
-    const fd = tree.descriptors.get(directory, DELTA);
-    if (fd < 0) return false;
-    const lowers: number[] = [];
-    for (const lower of this.#lowersOf(parent)) {
-      const below = syscalls.openat(lower, directory.name, syscalls.Open.RDONLY | syscalls.Open.DIRECTORY);
-      if (below < 0) continue;
-      lowers.push(below);
+    const held = tree.descriptors.get(directory, DELTA);
+    if (held < 0) return false;
+    const fd = syscalls.dup(held);
+    const above = this.#lowersOf(parent);
+    const lowers = above
+      .map((lower) => syscalls.openat(lower, directory.name, syscalls.Open.RDONLY | syscalls.Open.DIRECTORY))
+      .filter((lower) => lower >= 0);
+    using _hold = this.#context.moves.hold(directory);
+    try {
+      const code = yield* openToCodebase(writing.delta, fd, lowers);
+      directory.whiteouts = undefined;
+      yield* this.#refresh.path(names.slice(0, levels), "settled");
+      return code === 0;
+    } finally {
+      for (const each of [fd, ...above, ...lowers]) syscalls.close(each);
     }
-    const code = openToCodebase(writing.delta, fd, lowers);
-    for (const lower of lowers) syscalls.close(lower);
-    directory.whiteouts = undefined;
-    this.#refresh.path(names, "settled");
-    return code === 0;
   }
 
-  #hasLeft(
+  *#hasLeft(
     writing: Writing,
     names: readonly string[],
     parent: Node,
     { entry, lower }: Extract<Settled, { outcome: "left" }>,
-  ): void {
+  ): Walk<void> {
     const { tree } = this.#context;
     const name = names.at(-1)!;
     parent.whiteouts?.delete(name);
@@ -127,7 +158,7 @@ export class Settling {
       else tree.inodes.handOver(entry.ino, parent.ino, name);
     }
     if (entry !== undefined || lower !== undefined) {
-      this.#refresh.path(names, isSameContent(entry, lower) ? "settled" : "replaced");
+      yield* this.#refresh.path(names, isSameContent(entry, lower) ? "settled" : "replaced");
     }
     if (entry?.type === FileType.REGULAR && writing.quota) letGoOfSpace(writing.quota, entry, known);
     const above = names.slice(0, -1);

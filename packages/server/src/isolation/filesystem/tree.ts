@@ -4,12 +4,14 @@ import { LEVEL, type LevelValue, type Policy, type Scope } from "@agentfense/per
 import type { Delta } from "./delta.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { DirentType } from "./directory-reader.ts";
-import { countHiddenLinks } from "./hidden-links.ts";
+import type { HiddenLinks } from "./hidden-links.ts";
 import { InodeNumbers } from "./inode-numbers.ts";
 import { DELTA_ONLY, Layers } from "./layers.ts";
 import { textOf } from "./names.ts";
 import { DELTA, Node } from "./node.ts";
 import type { Openings } from "./openings.ts";
+import { exceedsBounds, LEVELS_LIMIT, PATH_LIMIT, type PathExtent } from "./path-bounds.ts";
+import type { Walk, Walks } from "./walks.ts";
 
 const { FileType } = syscalls;
 
@@ -30,6 +32,8 @@ export interface TreeOptions {
   readonly descriptors: DescriptorCache;
   readonly openings: Openings;
   readonly policy: Policy;
+  readonly hiddenLinks: HiddenLinks;
+  readonly walks: Walks;
 }
 
 /**
@@ -40,23 +44,35 @@ export class Tree extends Layers {
   readonly root: Node;
   readonly inodes = new InodeNumbers();
   readonly openings: Openings;
+  /** Files that are open for writing. */
+  readonly written = new Set<Node>();
   policy: Policy;
+  /** Counts the rules that were in force: what was found out under other rules counts for nothing. */
+  edition = 0;
+  /**
+   * Everything that is in the delta was made under these rules by the sandbox: so all that is only there can be written, and no
+   * path in it exceeds `#extent`.
+   */
+  isOwnWork: boolean;
+  hiddenLinks: HiddenLinks;
 
+  readonly #walks: Walks;
   readonly #nodes = new Map<number, Node>();
   /** Nodes of delta files with several names, by their inode there. */
   readonly #linked = new Map<number, Node>();
-  #hiddenLinks = new Map<number, number>();
   readonly #random = new Uint32Array(RANDOM_AT_ONCE);
   #randomLeft = 0;
   /** Counts changes of rules and moves of directories: what nodes remember of the rules is good for one epoch. */
   #epoch = 0;
-  /** Counts removals: what nodes remember of visible content below is good until the next. */
-  #removals = 0;
+  /** How far paths in the delta reach, or less. */
+  #extent: PathExtent = { levels: 0, bytes: 0 };
 
   constructor(options: TreeOptions) {
     super(options.delta, options.descriptors, options.lowers.length);
     this.policy = options.policy;
     this.openings = options.openings;
+    this.#walks = options.walks;
+    this.isOwnWork = options.delta?.isEmpty() ?? true;
     const layers = [...(options.delta ? [DELTA] : []), ...options.lowers.map((_, index) => index + 1)];
     this.root = new Node(ROOT_ID, ROOT_ID, FileType.DIRECTORY, undefined, "", layers);
     this.root.lookups = 1;
@@ -66,7 +82,7 @@ export class Tree extends Layers {
     options.lowers.forEach((fd, index) => {
       options.descriptors.put(this.root, index + 1, syscalls.dup(fd));
     });
-    if (options.delta) this.#hiddenLinks = countHiddenLinks(options.delta.tree, options.policy);
+    this.hiddenLinks = options.hiddenLinks;
     if (syscalls.fstat(this.descriptors.get(this.root, this.root.layer), this.stat) === 0) this.remember(this.root);
   }
 
@@ -76,8 +92,13 @@ export class Tree extends Layers {
     return this.#nodes.get(id);
   }
 
-  nodes(): IterableIterator<Node> {
-    return this.#nodes.values();
+  /** Every node there is now, for a walk that may pause: those that come meanwhile are left out, or it might never end. */
+  *presentNodes(): Generator<Node, void> {
+    let left = this.#nodes.size;
+    for (const node of this.#nodes.values()) {
+      if (left-- === 0) return;
+      yield node;
+    }
   }
 
   /** Forgets the node when nobody needs it: not the kernel, no open handle, no child. */
@@ -114,28 +135,67 @@ export class Tree extends Layers {
 
   setPolicy(policy: Policy): void {
     this.policy = policy;
+    this.edition += 1;
     this.#epoch += 1;
-    this.#removals += 1;
-    if (this.delta) this.#hiddenLinks = countHiddenLinks(this.delta.tree, policy);
-    for (const node of this.#nodes.values()) node.listing = undefined;
+    this.isOwnWork = this.delta === undefined;
   }
 
   /** A directory has moved: the paths of everything below are others now. */
   directoryMoved(): void {
     this.#epoch += 1;
-    this.#removals += 1;
-  }
-
-  somethingRemoved(): void {
-    this.#removals += 1;
   }
 
   scopeOf(node: Node): Scope {
     if (node.scopeEpoch === this.#epoch && node.scope !== undefined) return node.scope;
+    // From above, without recursion: a codebase can be deep.
+    const outdated: Node[] = [];
+    for (const { parent } of node.names()) {
+      for (
+        let each: Node | undefined = parent;
+        each !== undefined && each.scopeEpoch !== this.#epoch;
+        each = each.parent
+      )
+        outdated.push(each);
+    }
+    for (let at = outdated.length - 1; at >= 0; at--) this.#workOut(outdated[at]!);
+    return this.#workOut(node);
+  }
+
+  // What the parents are is known.
+  #workOut(node: Node): Scope {
     const scope = node === this.root ? this.policy.root : this.#strictestScope(node);
+    if (node.isDirectory && node.parent !== undefined) {
+      node.levels = node.parent.levels + 1;
+      node.pathBytes = node.parent.pathBytes + node.name.length + 1;
+    }
     node.scope = scope;
     node.scopeEpoch = this.#epoch;
     return scope;
+  }
+
+  /** How far the path of an entry reaches. */
+  extentOf(parent: Node, name: string): PathExtent {
+    this.scopeOf(parent);
+    return { levels: parent.levels + 1, bytes: parent.pathBytes + name.length + 1 };
+  }
+
+  /** The sandbox makes an entry; false when that would be too deep. What is only looked at may be anywhere. */
+  hasRoomFor(parent: Node, name: string): boolean {
+    const extent = this.extentOf(parent, name);
+    if (exceedsBounds(extent)) return false;
+    this.noteExtent(extent);
+    return true;
+  }
+
+  noteExtent({ levels, bytes }: PathExtent): void {
+    if (levels <= this.#extent.levels && bytes <= this.#extent.bytes) return;
+    this.#extent = { levels: Math.max(levels, this.#extent.levels), bytes: Math.max(bytes, this.#extent.bytes) };
+  }
+
+  /** How far the paths of a directory of the delta can reach below it, going by the longest there are. */
+  mostBelow(at: PathExtent): PathExtent {
+    const { levels, bytes } = this.isOwnWork ? this.#extent : { levels: LEVELS_LIMIT, bytes: PATH_LIMIT };
+    return { levels: Math.max(0, levels - at.levels), bytes: Math.max(0, bytes - at.bytes) };
   }
 
   childScope(parent: Node, name: string): Scope {
@@ -153,17 +213,73 @@ export class Tree extends Layers {
     return node.isDirectory && !node.removed && this.isPassage(node);
   }
 
-  /** A directory that the rules hide but that leads to something visible. */
+  /** A directory that the rules hide but that leads to something visible. Asked by requests, which may have to wait for it. */
   isPassage(directory: Node): boolean {
+    const known = this.#knownPassage(directory);
+    return known ?? this.#walks.result(`passage ${directory.id} ${this.edition}`, () => this.walkPassage(directory));
+  }
+
+  #knownPassage(directory: Node): boolean | undefined {
     const scope = this.scopeOf(directory);
     if (!scope.mayShowBelow) return false;
-    if (directory.passageAsOf !== this.#removals) {
-      directory.pins += 1;
-      directory.passage = this.#leadsSomewhere(directory, scope);
-      directory.pins -= 1;
-      directory.passageAsOf = this.#removals;
+    return directory.passageIn === scope ? directory.passage : undefined;
+  }
+
+  /** The same for what is no request. The directory itself is left as it was: whoever asks decides whether to keep it. */
+  *walkPassage(top: Node): Walk<boolean> {
+    const known = this.#knownPassage(top);
+    if (known !== undefined) return known;
+    const path: PassageSearch[] = [];
+    try {
+      let next: Node | boolean = top;
+      while (typeof next !== "boolean") {
+        const search = new PassageSearch(next, this.scopeOf(next));
+        path.push(search);
+        const found = yield* this.#findVisible(search);
+        yield;
+        next = found || this.#nextWay(path, top);
+      }
+      for (const search of path) search.conclude(next);
+      return next;
+    } finally {
+      for (const search of path.reverse()) this.#leave(search, top);
     }
-    return directory.passage;
+  }
+
+  *#findVisible({ directory, scope, ways }: PassageSearch): Walk<boolean> {
+    let found = false;
+    yield* this.walkNames(directory, (name, type) => {
+      if (type === DirentType.CHARACTER || type === DirentType.BLOCK) return false;
+      const child = scope.child(textOf(name));
+      if (child.level > LEVEL.none) found = true;
+      else if (child.mayShowBelow && (type === DirentType.DIRECTORY || type === DirentType.UNKNOWN)) ways.push(name);
+      return found;
+    });
+    return found;
+  }
+
+  // The next hidden directory to look into; true: one is known to lead somewhere; false: there is none left.
+  #nextWay(path: PassageSearch[], top: Node): Node | boolean {
+    for (let last = path.at(-1); last !== undefined; last = path.at(-1)) {
+      const name = last.ways.pop();
+      if (name === undefined) {
+        last.conclude(false);
+        this.#leave(last, top);
+        path.pop();
+      } else if (this.resolve(last.directory, name) === 0) {
+        const child = this.bind(last.directory, name);
+        const known = child.isDirectory ? this.#knownPassage(child) : false;
+        if (known === undefined) return child;
+        this.release(child);
+        if (known) return true;
+      }
+    }
+    return false;
+  }
+
+  #leave({ directory }: PassageSearch, top: Node): void {
+    directory.pins -= 1;
+    if (directory !== top) this.release(directory);
   }
 
   // An open comes without a name: of the names it can have come through, the strictest decides. A hidden one leads nowhere.
@@ -183,26 +299,7 @@ export class Tree extends Layers {
 
   /** How many names of a file in the delta are hidden. */
   hiddenNames(node: Node): number {
-    return this.#hiddenLinks.get(node.deltaInode) ?? 0;
-  }
-
-  #leadsSomewhere(directory: Node, scope: Scope): boolean {
-    const ways: string[] = [];
-    let found = false;
-    this.readNames(directory, (name, type) => {
-      if (found || type === DirentType.CHARACTER || type === DirentType.BLOCK) return;
-      const child = scope.child(textOf(name));
-      if (child.level > LEVEL.none) found = true;
-      else if (child.mayShowBelow && (type === DirentType.DIRECTORY || type === DirentType.UNKNOWN)) ways.push(name);
-    });
-    if (found) return true;
-    return ways.some((name) => {
-      if (this.resolve(directory, name) !== 0) return false;
-      const child = this.bind(directory, name);
-      const leads = child.isDirectory && this.isPassage(child);
-      this.release(child);
-      return leads;
-    });
+    return this.hiddenLinks.get(node.deltaInode) ?? 0;
   }
 
   // --- names ---------------------------------------------------------------------------------------------------------
@@ -367,6 +464,20 @@ export class Tree extends Layers {
     return again < 0 ? again : node;
   }
 
+  /** The same for what is no request. */
+  *walkVisible(parent: Node, name: string): Walk<Node | number> {
+    const scope = this.childScope(parent, name);
+    if (scope.level > LEVEL.none || !scope.mayShowBelow) return this.visible(parent, name);
+    if (this.resolve(parent, name) !== 0 || this.stat.type !== FileType.DIRECTORY) return -Errno.ENOENT;
+    const node = this.bind(parent, name);
+    node.pins += 1;
+    const leads = yield* this.walkPassage(node);
+    node.pins -= 1;
+    if (leads && this.resolve(parent, name) === 0) return node;
+    this.release(node);
+    return -Errno.ENOENT;
+  }
+
   /** Where the node is on disk now: a descriptor and a name in it, or the descriptor of the thing itself. */
   locate(node: Node): Location | number {
     if (node.orphan >= 0) return { fd: node.orphan, name: "" };
@@ -412,5 +523,28 @@ export class Tree extends Layers {
     if (node.type !== this.stat.type || node.layers.length !== layers.length) return false;
     if (node.layers.some((layer, index) => layer !== layers[index])) return false;
     return !node.inDelta || node.deltaInode === this.stat.ino;
+  }
+}
+
+/** A directory that is searched for something visible. */
+class PassageSearch {
+  readonly directory: Node;
+  readonly scope: Scope;
+  /** Hidden directories in it that are still to be looked into. */
+  readonly ways: string[] = [];
+  readonly #doubts: number;
+
+  constructor(directory: Node, scope: Scope) {
+    this.directory = directory;
+    this.scope = scope;
+    this.#doubts = directory.doubts;
+    directory.pins += 1;
+  }
+
+  /** Remembered unless something went meanwhile. */
+  conclude(leads: boolean): void {
+    if (this.directory.doubts !== this.#doubts) return;
+    this.directory.passage = leads;
+    this.directory.passageIn = this.scope;
   }
 }

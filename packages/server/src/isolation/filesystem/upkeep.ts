@@ -1,18 +1,20 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Context } from "./context.ts";
-import type { Delta } from "./delta.ts";
+import { type Delta, openDirectoryAt } from "./delta.ts";
 import { LookAgain } from "./look-again.ts";
 import type { Node } from "./node.ts";
 import { Refresh } from "./refresh.ts";
 import { Settling } from "./settling.ts";
+import { turn } from "./walks.ts";
 import { whiteoutFor } from "./whiteouts.ts";
 
-const { FileType, Open, Stat } = syscalls;
+const { FileType, Stat } = syscalls;
 
 /** Changes of a live workspace that do not come through its mount: the codebase's, and those of the delta by its owner. */
 export class Upkeep {
   readonly #context: Context;
   #lookedAtMs = Date.now();
+  #leading: { readonly turn: number; readonly nodes: ReadonlySet<Node> } = { turn: -1, nodes: new Set() };
 
   constructor(context: Context) {
     this.#context = context;
@@ -43,8 +45,7 @@ export class Upkeep {
   shadows(names: readonly string[]): boolean {
     const name = names.at(-1);
     if (this.delta === undefined || name === undefined) return false;
-    const parent = names.length === 1 ? "." : names.slice(0, -1).join("/");
-    const directory = syscalls.openBeneath(this.delta.tree, parent, Open.PATH | Open.DIRECTORY);
+    const directory = openDirectoryAt(this.delta.tree, names.slice(0, -1));
     if (directory < 0) return false;
     try {
       const stat = new Stat();
@@ -57,10 +58,23 @@ export class Upkeep {
 
   /** Something at or below the path is open for writing. */
   isWritten(names: readonly string[]): boolean {
-    const top = this.#known(names);
-    const nodes = top === undefined ? [] : [top];
-    for (const node of nodes) nodes.push(...(node.children?.values() ?? []));
-    return nodes.some((node) => node.writers > 0);
+    const node = this.#known(names);
+    return node !== undefined && this.#leadingToWriters().has(node);
+  }
+
+  // Worked out once for all that is asked in a turn.
+  #leadingToWriters(): ReadonlySet<Node> {
+    if (this.#leading.turn === turn.number) return this.#leading.nodes;
+    const nodes = new Set<Node>();
+    for (const written of this.#context.tree.written) {
+      nodes.add(written);
+      for (const { parent } of written.names()) {
+        for (let each: Node | undefined = parent; each !== undefined && !nodes.has(each); each = each.parent)
+          nodes.add(each);
+      }
+    }
+    this.#leading = { turn: turn.number, nodes };
+    return nodes;
   }
 
   /** Whiteouts of a directory were lifted. */
@@ -69,12 +83,17 @@ export class Upkeep {
     if (directory !== undefined) directory.whiteouts = undefined;
   }
 
-  /** Counts anew what the delta holds, after somebody took much out of it. */
-  measureDelta(): void {
+  /** An entry that the refresh found to be gone takes no space in the delta any more, unless somebody has it open. */
+  removedFromDelta(stat: syscalls.Stat, refresh: Refresh): void {
     const { writing, tree } = this.#context;
-    if (writing?.quota === undefined) return;
-    writing.quota.measure(writing.delta.tree);
-    for (const node of tree.nodes()) tree.openings.chargeAgain(node);
+    const isLast = stat.nlink === 1 && stat.type !== FileType.DIRECTORY;
+    const node = isLast ? refresh.lost.get(stat.ino) : undefined;
+    if (isLast) tree.inodes.release(stat.ino);
+    if (node === undefined) writing?.quota?.forget(stat);
+    else {
+      writing?.quota?.takeFiles(-1);
+      tree.openings.unlinked(node);
+    }
   }
 
   #known(names: readonly string[]): Node | undefined {

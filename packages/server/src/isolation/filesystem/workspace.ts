@@ -29,6 +29,8 @@ import { Directories } from "./directories.ts";
 import { EntryChanges } from "./entry-changes.ts";
 import { ExtendedAttributes } from "./extended-attributes.ts";
 import { Files } from "./files.ts";
+import { countHiddenLinks, type HiddenLinks } from "./hidden-links.ts";
+import { Moves } from "./moves.ts";
 import type { Node } from "./node.ts";
 import { type DescriptorBudget, Openings } from "./openings.ts";
 import { type Owner, Presentation } from "./presentation.ts";
@@ -38,6 +40,7 @@ import { Removal } from "./removal.ts";
 import { Renaming } from "./renaming.ts";
 import { Tree } from "./tree.ts";
 import { Upkeep } from "./upkeep.ts";
+import { turn, type Walk, Walks } from "./walks.ts";
 
 const { FileType } = syscalls;
 
@@ -96,28 +99,41 @@ export class Workspace implements FileSystem {
   readonly setxattr?: NonNullable<FileSystem["setxattr"]>;
   readonly removexattr?: NonNullable<FileSystem["removexattr"]>;
 
-  constructor(options: WorkspaceOptions) {
+  /** Opens the layers, and finishes in the delta what a killed process had begun. Takes the descriptors of the layers over. */
+  static *open(options: WorkspaceOptions): Walk<Workspace> {
+    let delta: Delta | undefined;
+    let workspace: Workspace | undefined;
+    try {
+      delta = options.deltaPath === undefined ? undefined : Delta.open(options.deltaPath, options.lowers[0]);
+      const limits = options.quota;
+      const isLimited = limits?.bytes !== undefined || limits?.files !== undefined;
+      const quota = limits && isLimited ? new Quota(limits) : undefined;
+      if (delta) yield* delta.recover();
+      if (delta) yield* quota?.measure(delta.tree) ?? [];
+      const hiddenLinks = delta && (yield* countHiddenLinks(delta.tree, options.policy));
+      workspace = new Workspace(options, delta, quota, hiddenLinks ?? new Map());
+      return workspace;
+    } finally {
+      for (const fd of options.lowers) syscalls.close(fd);
+      if (workspace === undefined) delta?.close();
+    }
+  }
+
+  private constructor(
+    options: WorkspaceOptions,
+    delta: Delta | undefined,
+    quota: Quota | undefined,
+    hiddenLinks: HiddenLinks,
+  ) {
     const { policy, descriptors } = options;
     this.#descriptors = descriptors;
     this.#revocable = options.revocable;
-    this.#delta = options.deltaPath === undefined ? undefined : Delta.open(options.deltaPath, options.lowers[0]);
-    const limits = options.quota;
-    const isLimited = limits?.bytes !== undefined || limits?.files !== undefined;
-    const quota = limits && isLimited ? new Quota(limits) : undefined;
+    this.#delta = delta;
+    const walks = new Walks({ background: options.background, control: () => this.#context.control! });
     const openings = new Openings(options.budget, quota);
-    try {
-      if (this.#delta) quota?.measure(this.#delta.tree);
-      this.#tree = new Tree({ lowers: options.lowers, delta: this.#delta, descriptors, openings, policy });
-    } catch (error) {
-      this.#delta?.close();
-      throw error;
-    } finally {
-      for (const fd of options.lowers) syscalls.close(fd);
-    }
+    this.#tree = new Tree({ lowers: options.lowers, delta, descriptors, openings, policy, hiddenLinks, walks });
     const tree = this.#tree;
     this.#presentation = new Presentation({ tree, owner: options.owner, mountedAtMs: Date.now() });
-    const delta = this.#delta;
-    const control = (): RequestControl => this.#context.control!;
     const writing = delta && {
       delta,
       quota,
@@ -126,12 +142,13 @@ export class Workspace implements FileSystem {
         delta,
         presentation: this.#presentation,
         quota,
-        background: options.background,
-        control,
+        walks,
       }),
     };
     this.#context = {
       tree,
+      walks,
+      moves: new Moves(tree, walks),
       presentation: this.#presentation,
       credentials: new Credentials({
         ownerOfAll: options.owner?.uid,
@@ -180,6 +197,7 @@ export class Workspace implements FileSystem {
   }
 
   destroy(): void {
+    this.#context.walks.close();
     this.#tree.close();
     this.#delta?.close();
   }
@@ -189,18 +207,26 @@ export class Workspace implements FileSystem {
     return this.#delta?.lock ?? -1;
   }
 
-  /** Puts other rules in force, for every path operation and open from now on. */
-  replaceRules(policy: Policy): StaleReport {
+  /** Puts other rules in force, for every path operation and open from now on; the rest is what the kernel has to forget. */
+  *replaceRules(policy: Policy): Walk<StaleReport> {
     const tree = this.#tree;
     tree.setPolicy(policy);
+    this.#forgetNames();
+    if (this.#delta) {
+      // The sandbox makes no hidden name from now on; nor must it move those there are while they are counted.
+      using _hold = this.#context.moves.holdAll();
+      tree.hiddenLinks = yield* countHiddenLinks(this.#delta.tree, policy);
+    }
     const atOnce = (this.#connection?.minor ?? 0) >= EPOCH_MINOR && incrementEpoch(this.#connection!.fd) >= 0;
     const inodes: number[] = [];
     // Names to drop one by one, for kernels that cannot drop all at once.
     const entries: { parent: number; name: string }[] = [];
-    for (const node of tree.nodes()) {
+    for (const node of tree.presentNodes()) {
       // Directories for their cached listing, open files so that no cached page outlives a revoked permission.
       if (node.isDirectory || (this.#revocable && node.openCount > 0)) inodes.push(node.id);
       if (!atOnce) for (const { parent, name } of node.names()) entries.push({ parent: parent.id, name });
+      turn.entries += 1;
+      yield;
     }
     return { inodes, entries };
   }
@@ -439,7 +465,7 @@ export class Workspace implements FileSystem {
     return 0;
   }
 
-  // Names below a directory that has just been closed to somebody. Older kernels remember them for their time.
+  // All names, at once. Older kernels remember them for their time.
   #forgetNames(): void {
     const connection = this.#connection;
     if (connection !== undefined && connection.minor >= EPOCH_MINOR) incrementEpoch(connection.fd);

@@ -6,6 +6,7 @@ import { type Change, type ListSpec, listChanges as list } from "../changes/list
 import { type WriteSpec, type WrittenChanges, writeChanges as write } from "../changes/write.ts";
 import { Quota } from "../filesystem/quota.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
+import { atOnce } from "../filesystem/walks.ts";
 
 /** As in jobs.ts, which this file cannot import. */
 interface Cancellable {
@@ -69,7 +70,7 @@ export function measureDelta({ delta }: { readonly delta: string }): number {
   if (tree < 0) throw new Error("the delta cannot be measured");
   try {
     const quota = new Quota({});
-    quota.measure(tree);
+    atOnce(quota.measure(tree));
     return quota.usedBytes;
   } finally {
     syscalls.close(tree);

@@ -3,12 +3,10 @@ import { compileRules } from "@agentfense/permission";
 import { discardFrom } from "../changes/discard.ts";
 import { deepestFirst } from "../changes/settle.ts";
 import { namesOf } from "../filesystem/names.ts";
+import { turn, type Walk, walkInBackground } from "../filesystem/walks.ts";
 import type { Workspace } from "../filesystem/workspace.ts";
 import type { SettledEntry } from "../sandbox/api.ts";
 import type { EngineAnswer, EngineRequest } from "./messages.ts";
-
-/** Paths that are dealt with before other mounts get their turn. */
-const SLICE = 128;
 
 const NOTHING_STALE = { inodes: [], entries: [] };
 
@@ -17,125 +15,110 @@ interface Reply {
   refuse(error: unknown): void;
 }
 
-/** Requests of the host about a mounted workspace. Long lists are dealt with in slices between the kernel's requests. */
+/** What the host asks about one mounted workspace: one thing after the other, and each in turns with the kernel's requests. */
 export class EngineCalls {
   readonly #background: (job: BackgroundJob) => void;
+  readonly #queue: { readonly walk: Walk<EngineAnswer>; readonly reply: Reply }[] = [];
 
   constructor(background: (job: BackgroundJob) => void) {
     this.#background = background;
   }
 
-  /** `workspace` throws when it is no longer mounted. */
-  run(request: EngineRequest, workspace: () => Workspace, reply: Reply): void {
-    const guarded = (step: () => EngineAnswer | undefined): boolean => {
-      try {
-        const answer = step();
-        if (answer !== undefined) reply.answer(answer);
-        return answer !== undefined;
-      } catch (error) {
-        reply.refuse(error);
-        return true;
-      }
-    };
-    let step: (() => EngineAnswer | undefined) | undefined;
-    const next = (): EngineAnswer | undefined => {
-      step ??= this.#begin(request, workspace());
-      workspace();
-      return step();
-    };
-    if (!guarded(next)) this.#background(() => guarded(next));
+  run(request: EngineRequest, workspace: Workspace, reply: Reply): void {
+    this.#queue.push({ walk: carryOut(request, workspace), reply });
+    if (this.#queue.length === 1) this.#next();
   }
 
-  /** A function that does some of the work each time and gives the answer when all is done. */
-  #begin(request: EngineRequest, workspace: Workspace): () => EngineAnswer | undefined {
-    switch (request.kind) {
-      case "rules":
-        return () => ({ stale: workspace.replaceRules(compileRules(request.rules)) });
-      case "codebase":
-        return codebaseChanged(workspace, request.paths);
-      case "lookAgain":
-        return lookAgain(workspace);
-      case "settle":
-        return settle(workspace, request.entries);
-      case "discard":
-        return () => discard(workspace, request.paths);
+  /** The workspace is gone. */
+  close(): void {
+    for (const { walk, reply } of this.#queue.splice(0)) {
+      walk.return(undefined as never);
+      reply.refuse(new Error("the workspace is not mounted"));
     }
   }
+
+  // The first turn is taken at once: most of what is asked is over then.
+  #next(): void {
+    const first = this.#queue[0];
+    if (first === undefined) return;
+    const job = walkInBackground(
+      first.walk,
+      (answer) => this.#done(() => first.reply.answer(answer)),
+      (error) => this.#done(() => first.reply.refuse(error)),
+    );
+    const isGone = (): boolean => this.#queue[0] !== first;
+    if (!job()) this.#background(() => isGone() || job());
+  }
+
+  #done(reply: () => void): void {
+    this.#queue.shift();
+    reply();
+    this.#next();
+  }
 }
 
-function codebaseChanged({ upkeep }: Workspace, paths: readonly string[]): () => EngineAnswer | undefined {
+function carryOut(request: EngineRequest, workspace: Workspace): Walk<EngineAnswer> {
+  switch (request.kind) {
+    case "rules":
+      return replaceRules(workspace, request);
+    case "codebase":
+      return codebaseChanged(workspace, request.paths);
+    case "lookAgain":
+      return lookAgain(workspace);
+    case "settle":
+      return settle(workspace, request.entries);
+    case "discard":
+      return discard(workspace, request.paths);
+  }
+}
+
+function* replaceRules(workspace: Workspace, { rules }: Extract<EngineRequest, { kind: "rules" }>): Walk<EngineAnswer> {
+  return { stale: yield* workspace.replaceRules(compileRules(rules)) };
+}
+
+function* codebaseChanged({ upkeep }: Workspace, paths: readonly string[]): Walk<EngineAnswer> {
   const refresh = upkeep.refresh();
   const shadowed: string[] = [];
-  return inSlices(
-    paths,
-    (path) => {
-      const names = namesOf(path);
-      if (names === undefined || names.length === 0) return;
-      refresh.path(names, "replaced");
-      if (upkeep.shadows(names)) shadowed.push(path);
-    },
-    () => ({ stale: refresh.finish(), shadowed }),
-  );
+  for (const path of paths) {
+    const names = namesOf(path);
+    if (names === undefined || names.length === 0) continue;
+    yield* refresh.path(names, "replaced");
+    if (upkeep.shadows(names)) shadowed.push(path);
+  }
+  return { stale: yield* refresh.finish(), shadowed };
 }
 
-function lookAgain({ upkeep }: Workspace): () => EngineAnswer | undefined {
-  const look = upkeep.lookAgain();
-  let refresh: ReturnType<typeof upkeep.refresh> | undefined;
-  return inSlices(
-    look.nodes,
-    (node) => {
-      const paths = look.changedAt(node);
-      if (paths === undefined) return;
-      refresh ??= upkeep.refresh();
-      for (const names of paths) refresh.path(names, "replaced");
-      if (node.isDirectory) refresh.listing(node);
-    },
-    () => ({ stale: refresh?.finish() ?? NOTHING_STALE }),
-  );
+function* lookAgain({ upkeep }: Workspace): Walk<EngineAnswer> {
+  const refresh = upkeep.refresh();
+  yield* upkeep.lookAgain().walk(refresh);
+  return { stale: yield* refresh.finish() };
 }
 
-function settle({ upkeep }: Workspace, entries: readonly SettledEntry[]): () => EngineAnswer | undefined {
+function* settle({ upkeep }: Workspace, entries: readonly SettledEntry[]): Walk<EngineAnswer> {
   const refresh = upkeep.refresh();
   const settling = upkeep.settling(refresh);
   const stayed: string[] = [];
-  return inSlices(
-    deepestFirst(entries),
-    ({ path, stamp }) => {
-      const names = namesOf(path);
-      if (names === undefined || !settling.entry(names, stamp)) stayed.push(path);
-    },
-    () => {
-      settling.emptyDirectories();
-      return { stale: refresh.finish(), stayed };
-    },
-  );
-}
-
-function discard({ upkeep }: Workspace, paths: readonly string[] | undefined): EngineAnswer {
-  if (upkeep.delta === undefined) return { stale: NOTHING_STALE, discarded: { discarded: [], failed: [] } };
-  const gone: (readonly string[])[] = [];
-  const discarded = discardFrom(upkeep.delta, paths, {
-    isWritten: (names) => upkeep.isWritten(names),
-    onGone: (names) => gone.push(names),
-  });
-  const refresh = upkeep.refresh();
-  for (const names of gone) {
-    upkeep.forgetWhiteouts(names.slice(0, -1));
-    refresh.path(names, "replaced");
+  for (const { path, stamp } of yield* deepestFirst(entries)) {
+    turn.entries += 1;
+    yield;
+    const names = namesOf(path);
+    if (names === undefined || !(yield* settling.entry(names, stamp))) stayed.push(path);
   }
-  upkeep.measureDelta();
-  return { stale: refresh.finish(), discarded };
+  yield* settling.emptyDirectories();
+  return { stale: yield* refresh.finish(), stayed };
 }
 
-function inSlices<T>(
-  items: readonly T[],
-  each: (item: T) => void,
-  finish: () => EngineAnswer,
-): () => EngineAnswer | undefined {
-  let done = 0;
-  return () => {
-    const end = Math.min(items.length, done + SLICE);
-    for (; done < end; done++) each(items[done]!);
-    return done < items.length ? undefined : finish();
-  };
+function* discard({ upkeep }: Workspace, paths: readonly string[] | undefined): Walk<EngineAnswer> {
+  const { delta } = upkeep;
+  if (delta === undefined) return { stale: NOTHING_STALE, discarded: { discarded: [], failed: [] } };
+  const refresh = upkeep.refresh();
+  const discarded = yield* discardFrom(delta, paths, {
+    isWritten: (names) => upkeep.isWritten(names),
+    *onGone(names) {
+      upkeep.forgetWhiteouts(names.slice(0, -1));
+      yield* refresh.path(names, "replaced");
+    },
+    onRemoved: (stat) => upkeep.removedFromDelta(stat, refresh),
+  });
+  return { stale: yield* refresh.finish(), discarded };
 }

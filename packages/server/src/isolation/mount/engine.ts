@@ -4,6 +4,7 @@ import { compileRules } from "@agentfense/permission";
 import { ChangesError } from "../changes/errors.ts";
 import { DescriptorCache } from "../filesystem/descriptor-cache.ts";
 import { DescriptorBudget } from "../filesystem/openings.ts";
+import { turn, type Walk, walkInBackground } from "../filesystem/walks.ts";
 import { Workspace } from "../filesystem/workspace.ts";
 import { EngineCalls } from "./calls.ts";
 import { EngineCounters } from "./counters.ts";
@@ -16,6 +17,7 @@ interface EngineMount {
   readonly id: number;
   readonly workspace: Workspace;
   readonly passthrough: boolean;
+  readonly calls: EngineCalls;
   session: Session | undefined;
 }
 
@@ -27,17 +29,18 @@ class Engine {
   readonly #budget: DescriptorBudget;
   readonly #loop: ServeLoop;
   readonly #counters: EngineCounters;
-  readonly #calls: EngineCalls;
+  /** Workspaces that are being opened. */
+  readonly #opening = new Map<number, Walk<Workspace>>();
 
   constructor({ port, counters, openDirectories, budget }: EngineData) {
     this.#port = port;
     this.#counters = new EngineCounters(counters);
     this.#descriptors = new DescriptorCache(openDirectories);
     this.#budget = DescriptorBudget.shared(budget);
-    this.#calls = new EngineCalls((job) => this.#loop.background(job));
     this.#loop = new ServeLoop({
       onDoorbell: () => this.#fetchMessages(),
       onClosed: (session) => this.#closed(session),
+      onTurn: () => this.#counters.tookTurn(turn.next()),
     });
   }
 
@@ -76,6 +79,8 @@ class Engine {
       case "drop": {
         const mount = this.#mounts.get(message.mount);
         if (mount !== undefined) this.#drop(mount);
+        this.#opening.get(message.mount)?.return(undefined as never);
+        this.#opening.delete(message.mount);
         this.#send({ kind: "closed", mount: message.mount });
         break;
       }
@@ -86,12 +91,16 @@ class Engine {
   }
 
   #prepare(id: number, spec: EngineMountSpec): void {
+    const failed = (error: unknown): void => {
+      this.#opening.delete(id);
+      this.#send({ kind: "failed", mount: id, error: toError(error) });
+    };
     try {
       const lowers = spec.lowers.map((path) => openLower(path, spec.privileged));
       // Passthrough reopens the backing file with the client's flags: a layer that could be written through it must not
       // take part.
       const passthrough = spec.passthrough && lowers.every((lower) => lower.readOnly);
-      const workspace = new Workspace({
+      const opening = Workspace.open({
         lowers: lowers.map((lower) => lower.fd),
         deltaPath: spec.delta === undefined ? undefined : pathBytes(spec.delta),
         policy: compileRules(spec.rules),
@@ -108,10 +117,17 @@ class Engine {
         onDenied: () => this.#counters.denied(),
         stalePages: (node) => this.#send({ kind: "stale", mount: id, stale: { inodes: [node], entries: [] } }),
       });
-      this.#mounts.set(id, { id, workspace, passthrough, session: undefined });
-      this.#send({ kind: "prepared", mount: id, lock: workspace.deltaLock });
+      this.#opening.set(id, opening);
+      const opened = (workspace: Workspace): void => {
+        const calls = new EngineCalls((job) => this.#loop.background(job));
+        this.#opening.delete(id);
+        this.#mounts.set(id, { id, workspace, passthrough, calls, session: undefined });
+        this.#send({ kind: "prepared", mount: id, lock: workspace.deltaLock });
+      };
+      const job = walkInBackground(opening, opened, failed);
+      if (!job()) this.#loop.background(() => !this.#opening.has(id) || job());
     } catch (error) {
-      this.#send({ kind: "failed", mount: id, error: toError(error) });
+      failed(error);
     }
   }
 
@@ -132,20 +148,20 @@ class Engine {
   }
 
   #call(id: number, call: number, request: EngineRequest): void {
-    const workspace = (): Workspace => {
-      const mount = this.#mounts.get(id);
-      if (mount === undefined) throw new Error("the workspace is not mounted");
-      return mount.workspace;
+    const mount = this.#mounts.get(id);
+    const refuse = (error: unknown): void => {
+      const code = error instanceof ChangesError ? { code: error.code } : {};
+      this.#send({ kind: "refusal", mount: id, call, error: toError(error), ...code });
     };
+    if (mount === undefined) {
+      refuse(new Error("the workspace is not mounted"));
+      return;
+    }
     // A file that was closed before the call is closed: the kernel tells later, and does not wait for an answer.
-    const session = this.#mounts.get(id)?.session;
-    if (session !== undefined) this.#loop.catchUp(session);
-    this.#calls.run(request, workspace, {
+    if (mount.session !== undefined) this.#loop.catchUp(mount.session);
+    mount.calls.run(request, mount.workspace, {
       answer: (answer) => this.#send({ kind: "answer", mount: id, call, answer }),
-      refuse: (error) => {
-        const code = error instanceof ChangesError ? { code: error.code } : {};
-        this.#send({ kind: "refusal", mount: id, call, error: toError(error), ...code });
-      },
+      refuse,
     });
   }
 
@@ -154,6 +170,7 @@ class Engine {
     for (const mount of this.#mounts.values()) {
       if (mount.session !== session) continue;
       this.#mounts.delete(mount.id);
+      mount.calls.close();
       this.#send({ kind: "closed", mount: mount.id });
     }
   }
@@ -161,6 +178,7 @@ class Engine {
   #drop(mount: EngineMount): void {
     this.#mounts.delete(mount.id);
     if (mount.session) this.#loop.remove(mount.session);
+    mount.calls.close();
     mount.workspace.destroy();
   }
 }

@@ -1,0 +1,18 @@
+// How deep a sandbox can make its tree, also by moving trees into trees. Relative paths get past the kernel's own bound, and
+// without one every path that is told of, looked through or removed later costs whatever the agent liked.
+
+/** Directories on the way to an entry, itself included. */
+export const LEVELS_LIMIT = 1000;
+
+/** Bytes of a path: twice what one call can name, so that the longest name still works in a directory with such a name. */
+export const PATH_LIMIT = 8192;
+
+/** How far down, and how long, paths can get. */
+export interface PathExtent {
+  readonly levels: number;
+  readonly bytes: number;
+}
+
+export function exceedsBounds({ levels, bytes }: PathExtent): boolean {
+  return levels > LEVELS_LIMIT || bytes > PATH_LIMIT;
+}
