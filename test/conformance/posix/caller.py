@@ -124,11 +124,18 @@ def list_entries(path, size):
 
 
 def resolve(directory, path, flags, how, mode=0):
-    """openat2 relative to a directory; what it opens is closed at once."""
+    """openat2 relative to a directory; what it opens is closed at once. EAGAIN is its answer also when somebody on this
+    machine mounted or renamed anything meanwhile: only where it stays is it about the path."""
+    given = struct.pack("<QQQ", mask(flags, flag), mode, mask(how, RESOLVE.__getitem__))
     base = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     try:
-        given = struct.pack("<QQQ", mask(flags, flag), mode, mask(how, RESOLVE.__getitem__))
-        os.close(checked(libc.syscall(SYS_OPENAT2, base, os.fsencode(path), given, len(given))))
+        for left in reversed(range(20)):
+            try:
+                os.close(checked(libc.syscall(SYS_OPENAT2, base, os.fsencode(path), given, len(given))))
+                return
+            except BlockingIOError:
+                if left == 0:
+                    raise
     finally:
         os.close(base)
 
