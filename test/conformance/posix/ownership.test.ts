@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { getPreset } from "@agentfense/permission";
+import { protectPolicyFile } from "@agentfense/sdk/project";
 import { describe, expect, test } from "vitest";
 import { file } from "../../support/tree.ts";
 import { openWorkspace } from "../../support/workspace.ts";
@@ -9,7 +10,10 @@ import { append, describeMounted, EVERYTHING_WRITABLE, read, write } from "./mou
 
 const [ANNA, BEN, TEAM] = [5001, 5002, 6000];
 
-describeMounted("a mount with the preset full-access", { rules: getPreset("full-access") }, (m) => {
+/** As the command line mounts it. */
+const FULL_ACCESS = protectPolicyFile(getPreset("full-access"));
+
+describeMounted("a mount with the preset full-access", { rules: FULL_ACCESS }, (m) => {
   test("opening a FIFO needs the bits that apply to the caller, although the kernel tells nobody that it is opened", async () => {
     const { fs } = m;
     await fs.mkdir("common");
@@ -49,7 +53,7 @@ describeMounted(
       readable: { file: "content" },
     },
     // Where the rules let everything be written, the kernel looks at them too.
-    rules: [...EVERYTHING_WRITABLE, { pattern: "/hidden", permission: "none" }],
+    rules: [...EVERYTHING_WRITABLE, { pattern: "/hidden/**", permission: "none" }],
   },
   (m) => {
     let users: Promise<{ anna: Caller; ben: Caller }> | undefined;

@@ -437,12 +437,13 @@ class ServedMount implements WorkspaceMount {
 }
 
 /**
- * Everything may be written as far as the rules go, so that mode bits alone decide and the kernel may check them: without
- * that nobody is asked when a FIFO is opened. It then also answers access(2), which knows no rules.
+ * The rules let everything be written but single files, so that mode bits alone decide and the kernel may check them: without
+ * that nobody is asked when a FIFO is opened. It then also answers access(2), which knows no rules: of such a file it tells root
+ * that writing is allowed, and the engine refuses to open it.
  */
 function leavesAllToModes(rules: readonly Rule[]): boolean {
-  const coversAll = rules.some(({ pattern }) => EVERYTHING.includes(pattern));
-  return coversAll && rules.every(({ permission }) => permission === "write");
+  const coversAll = rules.some(({ pattern, permission }) => permission === "write" && EVERYTHING.includes(pattern));
+  return coversAll && rules.every(({ permission, type }) => permission === "write" || type === "file");
 }
 
 /** Patterns that every path below the workspace matches. */
