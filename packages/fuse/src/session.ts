@@ -20,6 +20,8 @@ import { Request } from "./request.ts";
 
 export const MAX_WRITE = 1 << 20;
 const MAX_PAGES = MAX_WRITE / 4096;
+/** Of a batch that the kernel forgets at once, which can have 65,000, so many before others get their turn. */
+const FORGOTTEN_A_TURN = 512;
 /** The kernel refuses to hand out a request to a buffer smaller than the largest one it may send. */
 const BUFFER_SIZE = MAX_WRITE + 8192;
 
@@ -35,6 +37,8 @@ export interface SessionOptions {
   readonly buffers: MessageBuffers;
   /** Ask for passthrough; what the kernel granted is in ConnectionInfo. */
   readonly passthrough?: boolean;
+  /** Where long work goes on between requests; without one it is done at once. */
+  readonly background?: (job: () => boolean) => void;
   readonly log?: (message: string) => void;
   /** Where requests are counted, by opcode; OPCODE_LIMIT long. */
   readonly requestCounts?: Float64Array;
@@ -257,10 +261,21 @@ export class Session implements RequestControl {
     if (request.length < IN_HEADER_SIZE + FIXED_SIZE.BatchForget) return;
     const room = Math.floor((request.length - IN_HEADER_SIZE - FIXED_SIZE.BatchForget) / 16);
     const count = Math.min(request.u32(0), room);
-    for (let i = 0; i < count; i++) {
+    const { background } = this.#options;
+    const atOnce = background === undefined ? count : Math.min(count, FORGOTTEN_A_TURN);
+    const item = (i: number): [node: number, lookups: number] => {
       const at = FIXED_SIZE.BatchForget + i * 16;
-      this.#forget(request.u64(at), request.u64(at + 8));
-    }
+      return [request.u64(at), request.u64(at + 8)];
+    };
+    for (let i = 0; i < atOnce; i++) this.#forget(...item(i));
+    if (atOnce === count) return;
+    // The buffer is needed for the next request. Until they are forgotten the nodes keep their ids, so later is as good.
+    const rest = Array.from({ length: count - atOnce }, (_, i) => item(atOnce + i)).reverse();
+    background?.(() => {
+      const left = this.#closed ? 0 : Math.max(0, rest.length - FORGOTTEN_A_TURN);
+      while (!this.#closed && rest.length > left) this.#forget(...rest.pop()!);
+      return left === 0;
+    });
   }
 
   // Only a suspended request can still be interrupted; the others are answered before the INTERRUPT is read.

@@ -108,6 +108,21 @@ describe("FORGET", () => {
     expect(calls.splice(0)).toEqual(all);
   });
 
+  test("a BATCH_FORGET of many is taken in turns", () => {
+    const { fileSystem, calls } = recorder();
+    const jobs: (() => boolean)[] = [];
+    const wire = new Wire(fileSystem, { background: (job) => jobs.push(job) });
+    const items = Array.from({ length: 1300 }, (_, i) => u64(i + 2, 1));
+    const body = Buffer.concat([u32(items.length, 0), ...items]);
+    wire.send(message({ opcode: Opcode.BatchForget, node: 0, body }));
+    const forgotten = [calls.length];
+    wire.buffers.request.bytes.fill(0);
+    for (let done = false; !done; forgotten.push(calls.length)) done = jobs[0]!();
+    expect(jobs).toHaveLength(1);
+    expect(forgotten).toEqual([512, 1024, 1300]);
+    expect(calls).toEqual(items.map((_, i) => ["forget", i + 2, 1]));
+  });
+
   test("each entry of a READDIRPLUS counts one lookup, the dots count none", () => {
     const wire = new Wire(new MemoryFileSystem());
     const node = mkdir(wire, "d");

@@ -65,6 +65,7 @@ export interface RawReply {
 
 interface WireOptions {
   readonly passthrough?: boolean;
+  readonly background?: (job: () => boolean) => void;
   /** Answer an INIT first; default true. */
   readonly initialise?: boolean;
 }
@@ -84,6 +85,7 @@ export class Wire {
       fileSystem,
       buffers: this.buffers,
       passthrough: options.passthrough ?? false,
+      ...(options.background && { background: options.background }),
       log: (line) => this.log.push(line),
       onReady: (connection) => {
         this.connection = connection;

@@ -323,10 +323,10 @@ describe.skipIf(reason !== undefined)(`trees have a bottom${reason ?? ""}`, () =
     });
   });
 
-  test("a delta of 20,000 levels that came from elsewhere is mounted, told of, moved and thrown away", async () => {
+  test("a delta that came from elsewhere, deeper than any stack, is mounted, told of and thrown away", async () => {
     const { spec, lower, tree, at } = place(HIDES_KEYS);
     mkdirSync(join(tree, "deep"));
-    expect(await dig(join(tree, "deep"), 20_000)).toBe("20000 done");
+    expect(await dig(join(tree, "deep"), 6000)).toBe("6000 done");
     const { changes } = await collectChanges({ delta: spec.delta!, lower, rules: HIDES_KEYS });
     expect(changes.length).toBeGreaterThan(900);
     await mounted({ ...spec, quota: { files: 100_000 } }, async (mount) => {

@@ -259,6 +259,7 @@ export class Workspace implements FileSystem {
   }
 
   forget(nodeId: number, count: number): void {
+    turn.entries += 1;
     const node = this.#tree.node(nodeId);
     if (node === undefined || node === this.#tree.root) return;
     node.lookups = Math.max(0, node.lookups - count);

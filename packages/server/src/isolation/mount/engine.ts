@@ -140,6 +140,7 @@ class Engine {
       buffers: this.#buffers,
       passthrough: mount.passthrough,
       requestCounts: this.#counters.requests,
+      background: (job) => this.#loop.background(job),
       log: (message) => this.#send({ kind: "log", mount: id, message }),
       onReady: (connection) => this.#send({ kind: "ready", mount: id, passthrough: connection.passthrough }),
     });
