@@ -1,10 +1,11 @@
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../test/support/eventually.ts";
 import { processesWith } from "../../../test/support/leftovers.ts";
 import { call, read, startMcp } from "./mcp-client.ts";
@@ -260,6 +261,21 @@ describe("agentfense mcp", () => {
     ]);
     expect(await readFile(join(cwd, "project/src/new.js"), "utf8")).toBe("1;\n");
     expect(await readFile(join(cwd, "all.patch"), "utf8")).toContain("+++ b/src/new.js\n@@ -0,0 +1 @@\n+1;\n");
+  });
+
+  test("what --apply cannot write back is kept as a diff, its place is told, and the exit code is 123", async () => {
+    const { surroundings, cwd } = await places("root");
+    const project = join(cwd, "project");
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", project]);
+    onTestFinished(() => void execFileSync("umount", [project]));
+    const { client, end } = await startMcp(["--preset", "full-access", "--apply", "project"], surroundings);
+    await call(client, "write_file", { path: "big", content: "work\n".repeat(50_000) });
+    await call(client, "write_file", { path: "small", content: "1" });
+    const { code, stderr } = await end();
+    expect(code).toBe(123);
+    const kept = /the diff is in (\S+)/.exec(stderr)?.[1] ?? "";
+    expect(await readFile(kept, "utf8")).toContain("+++ b/big\n@@ -0,0 +1,50000 @@\n+work\n");
+    expect(await readFile(join(project, "small"), "utf8")).toBe("1");
   });
 
   test("--write-through writes the changes back with each call, as far as the rules allow", async () => {

@@ -46,8 +46,8 @@ Changes:
                     Without any of these they are listed and thrown away.
   -h, --help        this text
 
-Exit codes: 0 when the client is gone or after a signal, 1 when it did not work, 125 when the sandbox cannot be had, 2 when
-this command was given wrongly.
+Exit codes: 0 when the client is gone or after a signal, 123 when not everything could be written back (the rest is kept as a
+diff, and its place is told), 1 when it did not work, 125 when the sandbox cannot be had, 2 when this command was given wrongly.
 `;
 
 /** Who agrees to risky calls; the words of the MCP server itself. */

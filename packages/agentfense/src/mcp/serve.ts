@@ -20,6 +20,7 @@ import { writeThrough } from "./write-through.ts";
 
 /** As for `run`. */
 const NOT_RUN = 125;
+const NOT_WRITTEN_BACK = 123;
 
 /** Serves until the client is gone or somebody wants an end. Then nothing is left running or mounted. */
 export async function serveMcp(request: McpRequest): Promise<number> {
@@ -34,8 +35,7 @@ export async function serveMcp(request: McpRequest): Promise<number> {
       signal: stop.signal,
     });
     await serve(request, sandbox, stop.signal);
-    await settle(request, sandbox, { inPeace: !stop.signal.aborted });
-    return 0;
+    return (await settle(request, sandbox, { inPeace: !stop.signal.aborted })) ? 0 : NOT_WRITTEN_BACK;
   } catch (error) {
     if (stop.signal.aborted && error === stop.signal.reason) return 0;
     throw explained(error);

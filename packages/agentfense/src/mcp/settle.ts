@@ -1,7 +1,10 @@
 import { createWriteStream } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { ApplyOutcome, Change } from "@agentfense/sdk";
+import { type ApplyOutcome, type Change, SandboxError } from "@agentfense/sdk";
 import { counted, countsText, shownPath, summaryLines } from "../changes/table.ts";
 import { CommandFailure } from "../command.ts";
 import { warn } from "../output.ts";
@@ -9,20 +12,22 @@ import type { Sandbox } from "../sandbox.ts";
 import { printable, printableSentence } from "../terminal.ts";
 import type { McpRequest } from "./request.ts";
 
+const KEPT_PREFIX = "agentfense-mcp-kept-";
+
 /** More than this nobody reads. */
 const SHOWN = 50;
 
-/** The end of the changes: they are listed, and written where that was asked for. */
+/** The end of the changes: they are listed, and written where that was asked for. Gives whether all that was asked for is. */
 export async function settle(
   request: McpRequest,
   sandbox: Sandbox,
   { inPeace }: { readonly inPeace: boolean },
-): Promise<void> {
+): Promise<boolean> {
   const changes: Change[] = [];
   for await (const change of sandbox.changes({ fold: !request.sandbox.listsAll })) changes.push(change);
   if (changes.length === 0) {
     warn("no changes");
-    return;
+    return true;
   }
   warn(
     `${counted(
@@ -35,10 +40,27 @@ export async function settle(
   const { patch, sandbox: asked, writesThrough } = request;
   if (patch !== undefined) await writePatch(sandbox, patch);
   if (writesThrough || asked.apply === "always" || (asked.apply === "success" && inPeace)) {
-    reportApplied(asked.directory, (await sandbox.apply()).outcomes);
-  } else if (asked.apply === "success") warn("not written back after a signal; --apply=always does it all the same");
+    return await writeBack(sandbox, asked.directory, patch);
+  }
+  if (asked.apply === "success") warn("not written back after a signal; --apply=always does it all the same");
   else if (patch === undefined)
     warn("they are thrown away; --apply or --write-through writes them back, --patch FILE keeps a diff");
+  return true;
+}
+
+/** What cannot be written back is kept as a diff: the sandbox, and its changes with it, goes when this ends. */
+async function writeBack(sandbox: Sandbox, directory: string, patch: string | undefined): Promise<boolean> {
+  try {
+    const { outcomes } = await sandbox.apply();
+    reportApplied(directory, outcomes);
+    if (outcomes.every(({ applied }) => applied)) return true;
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error;
+    warn(`not written back to ${printable(directory)}: ${printableSentence(error.message)}`);
+  }
+  if (patch === undefined)
+    await writePatch(sandbox, join(await mkdtemp(join(tmpdir(), KEPT_PREFIX)), "left-out.patch"));
+  return false;
 }
 
 function describe(change: Change): string {
