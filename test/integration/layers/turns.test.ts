@@ -301,7 +301,7 @@ describe.skipIf(reason !== undefined)(`trees have a bottom${reason ?? ""}`, () =
     });
   });
 
-  test("a path gets no longer than 8,192 bytes", async () => {
+  test("a path gets no longer than 16,384 bytes", async () => {
     const { spec, at } = place();
     await mounted(spec, () => {
       const name = "n".repeat(250);
@@ -319,7 +319,7 @@ describe.skipIf(reason !== undefined)(`trees have a bottom${reason ?? ""}`, () =
       } finally {
         for (const fd of opened) closeSync(fd);
       }
-      expect(levels).toBe(Math.floor(8192 / 251));
+      expect(levels).toBe(Math.floor(16_384 / 251));
     });
   });
 

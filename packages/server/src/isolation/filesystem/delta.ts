@@ -1,6 +1,7 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory, walkDirectory } from "./directory-reader.ts";
 import { withOwnRights } from "./own-rights.ts";
+import { PATH_LIMIT } from "./path-bounds.ts";
 import { turn, type Walk } from "./walks.ts";
 import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
 
@@ -277,7 +278,7 @@ function openOrCreate(root: number, name: string, mode: number): number {
 function readSmallFile(directory: number, name: string): string | undefined {
   const fd = syscalls.openat(directory, name, Open.RDONLY | Open.NONBLOCK);
   if (fd < 0) return undefined;
-  const content = Buffer.alloc(16_384); // an inode number and the longest path; see path-bounds.ts
+  const content = Buffer.alloc(2 * PATH_LIMIT); // an inode number and a path at most
   const length = syscalls.pread(fd, content, content.length, 0);
   syscalls.close(fd);
   return length < 0 ? undefined : content.toString("latin1", 0, length);

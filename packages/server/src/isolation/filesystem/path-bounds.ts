@@ -4,8 +4,8 @@
 /** Directories on the way to an entry, itself included. */
 export const LEVELS_LIMIT = 1000;
 
-/** Bytes of a path: twice what one call can name, so that the longest name still works in a directory with such a name. */
-export const PATH_LIMIT = 8192;
+/** Bytes of a path: four times what one call can name. Programs that build long paths on purpose stop well before. */
+export const PATH_LIMIT = 16_384;
 
 /** How far down, and how long, paths can get. */
 export interface PathExtent {
