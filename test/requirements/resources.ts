@@ -4,7 +4,7 @@ import { requirements } from "./requirement.ts";
 export const RESOURCES = requirements([
   ["RES-01", "A fork bomb ends at the limit on processes, threads included, and the sandbox recovers."],
   ["RES-02", "A memory hog is killed at the limit; the server and other sandboxes live."],
-  ["RES-03", "Memory in the shape of files is bounded and charged to the sandbox."],
+  ["RES-03", "Memory in the shape of files is bounded, and within the limit on memory all together."],
   ["RES-04", "Busy loops are held to the CPU quota."],
   ["RES-05", "The disk is filled to the quota and no further; freeing works."],
   ["RES-06", "Files and directories without content are counted."],
@@ -15,7 +15,7 @@ export const RESOURCES = requirements([
   ["RES-11", "A copy-up is counted against the quota before it is made."],
   ["RES-12", "A flood of output costs the server no memory; the cut is reported."],
   ["RES-13", "Gigabytes of input neither hang nor grow."],
-  ["RES-14", "A command that ignores every signal is dead within a second of its timeout."],
+  ["RES-14", "A command that ignores every signal dies of its timeout."],
   ["RES-15", "A daemon holds nothing up and ends with the sandbox."],
   ["RES-16", "Stopped processes and zombies do not hold up destroy."],
   ["RES-17", "A flood of file-system requests leaves others their turn."],

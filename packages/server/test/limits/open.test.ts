@@ -17,7 +17,7 @@ test("without control groups limits become rlimits, and what they cannot do is s
   const group = await host.createGroup("box", { memoryBytes: 64 * 1024 * 1024, pids: 20, cpuQuota: 50_000 });
   expect(group.entrances).toEqual([]);
   expect(group.rlimits).toEqual([
-    { resource: "data", value: 64 * 1024 * 1024 },
+    { resource: "data", value: 48 * 1024 * 1024 }, // the rest is for files
     { resource: "nproc", value: 20 },
   ]);
   expect([await group.oomKills(), await group.usage()]).toEqual([0, {}]);

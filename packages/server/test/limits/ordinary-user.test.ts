@@ -55,7 +55,7 @@ describe.skipIf(reason !== undefined)(`an ordinary user${reason ? ` (skipped: ${
       degradations: expect.arrayContaining([expect.stringContaining("systemd-run --user --scope -p Delegate=yes")]),
       entrances: [],
       rlimits: [
-        { resource: "data", value: 32 * 1024 * 1024 },
+        { resource: "data", value: 24 * 1024 * 1024 }, // the rest is for files
         { resource: "nproc", value: 20 },
       ],
     });

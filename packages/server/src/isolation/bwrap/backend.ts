@@ -5,6 +5,7 @@ import { SandboxError } from "../backend/errors.ts";
 import type { LimitHost } from "../limits/limits.ts";
 import type { LogLine } from "../mount/host.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
+import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
 import { BootClock } from "./boot-clock.ts";
 import { BwrapBox } from "./box.ts";
 import { memoryFile } from "./descriptors.ts";
@@ -43,6 +44,7 @@ export class BwrapBackend implements Backend {
   readonly #hostFiles: readonly number[];
   readonly #clock = new BootClock();
   readonly #seccomp: number;
+  readonly #seccompOfCountedMemory: number;
   readonly #keepsSpares: boolean;
   readonly #nests: NestNursery;
   readonly #network: PrivateNetworks;
@@ -63,6 +65,7 @@ export class BwrapBackend implements Backend {
     this.#hostFiles = contentsOf(found.system);
     this.degradations = [...options.limits.degradations, ...found.owners.degradations];
     this.#seccomp = memoryFile("seccomp", seccompFilter());
+    this.#seccompOfCountedMemory = memoryFile("seccomp", seccompFilter(undefined, POLICY_OF_COUNTED_MEMORY));
     this.#network = new PrivateNetworks({ setpriv: found.programs.setpriv, marker: this.#marker });
     this.#launcher = new Launcher({
       programs: found.programs,
@@ -120,13 +123,13 @@ export class BwrapBackend implements Backend {
       owner: this.#owners.take(),
       system,
       group,
-      maxProcesses: limits.pids,
       surroundings: {
         marker: this.#marker,
         isRoot: this.#owners.isRoot,
         masks: this.#masks,
         systemFiles: system === this.#hostSystem ? this.#hostFiles : ownFiles,
         seccomp: this.#seccomp,
+        seccompOfCountedMemory: this.#seccompOfCountedMemory,
         clock: this.#clock,
         network: this.#network,
         nests: this.#nests,
@@ -156,7 +159,7 @@ export class BwrapBackend implements Backend {
     const results = await Promise.allSettled([...this.#boxes.keys()].map((box) => box.destroy()));
     await this.#nests.close();
     await this.#launcher.close();
-    for (const fd of [this.#seccomp, ...this.#hostFiles]) syscalls.close(fd);
+    for (const fd of [this.#seccomp, this.#seccompOfCountedMemory, ...this.#hostFiles]) syscalls.close(fd);
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
   }

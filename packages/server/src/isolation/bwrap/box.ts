@@ -14,6 +14,7 @@ import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
+import { memoryForFiles } from "../limits/rlimits.ts";
 import type { BootClock } from "./boot-clock.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
@@ -21,7 +22,6 @@ import { Job, type JobRequest } from "./job.ts";
 import { JobDescriptor } from "./launcher.ts";
 import type { Nest, NestNursery } from "./nest.ts";
 import type { PrivateNetworks } from "./network.ts";
-import { SPARE_PROCESSES } from "./own-processes.ts";
 import { type BoxPlan, boxPlan, checkCommand, checkEnvironment, commandOptions } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";
 import { boxProcess } from "./process.ts";
@@ -59,6 +59,8 @@ export interface BoxSurroundings {
   /** Descriptors with the contents of the system's files, in the order of its `files`. */
   readonly systemFiles: readonly number[];
   readonly seccomp: number;
+  /** For a box whose memory limit is one of single processes. */
+  readonly seccompOfCountedMemory: number;
   readonly clock: BootClock;
   readonly network: PrivateNetworks;
   readonly nests: NestNursery;
@@ -76,7 +78,6 @@ export class BwrapBox implements Box {
   readonly #spec: BoxSpec;
   readonly #system: System;
   readonly #group: LimitGroup;
-  readonly #maxProcesses: number | undefined;
   readonly #around: BoxSurroundings;
   readonly #onDestroyed: (box: BwrapBox) => Promise<void>;
   readonly #jobs = new Set<Job>();
@@ -96,8 +97,6 @@ export class BwrapBox implements Box {
     owner: Owner;
     system: System;
     group: LimitGroup;
-    /** The group's limit, our own included. */
-    maxProcesses: number | undefined;
     surroundings: BoxSurroundings;
     onDestroyed: (box: BwrapBox) => Promise<void>;
   }) {
@@ -105,12 +104,12 @@ export class BwrapBox implements Box {
     this.#spec = options.spec;
     this.#system = options.system;
     this.#group = options.group;
-    this.#maxProcesses = options.maxProcesses;
     this.#around = options.surroundings;
     this.#onDestroyed = options.onDestroyed;
     this.#spares = new SpareKeeper({
       makeJob: (file, startOf) => this.#makeSpareJob(file, startOf),
-      hasRoom: () => this.#hasRoomForSpare(),
+      // Not beside a command: its processes would count as the command's.
+      isWanted: () => this.#jobs.size === 0 && this.#launching === 0,
     });
     this.#makeNest(); // it settles while the workspace is mounted
   }
@@ -201,6 +200,11 @@ export class BwrapBox implements Box {
     return this.#spec.network === "none" && this.#around.nests.hasNetwork;
   }
 
+  /** By a control group, with all that processes share; or there is no limit. */
+  get #isMemoryCounted(): boolean {
+    return !this.#group.rlimits.some(({ resource }) => resource === "data");
+  }
+
   #nestLost(nest: Nest): void {
     this.#nests.delete(nest);
     for (const job of this.#jobs) if (job.nest === nest) job.lost();
@@ -245,6 +249,7 @@ export class BwrapBox implements Box {
         masks: this.#around.masks,
         sharesNetwork: this.#spec.network === "host" || this.#hasNestNetwork,
         files: [...Object.keys(this.#system.files), ...ownFiles.map(([path]) => path)],
+        memoryForFiles: this.#isMemoryCounted ? undefined : memoryForFiles(this.#spec.limits.memoryBytes ?? 0),
       }),
       files: [...this.#around.systemFiles, ...ownDescriptors],
       ownFiles: ownDescriptors,
@@ -267,13 +272,8 @@ export class BwrapBox implements Box {
       return await this.#launchNow(command, streams, prefix, signal);
     } finally {
       this.#launching -= 1;
-      this.#refillSpares();
+      this.#spares.refill();
     }
-  }
-
-  /** Not while several commands are on their way: they need the processors more than the one that may come next. */
-  #refillSpares(): void {
-    if (this.#launching <= 1) this.#spares.refill();
   }
 
   async #launchNow(
@@ -289,6 +289,7 @@ export class BwrapBox implements Box {
       // A spare that died before the command ran in it is no failure of the command; a box of its own shall tell.
       if (signal?.aborted || this.#state !== "running" || !spare?.job.neverRan) throw error;
     }
+    this.#spares.discard();
     const { plan, files } = this.#runningPlan();
     const job = this.#makeJob({
       options: commandOptions(plan, command),
@@ -312,12 +313,15 @@ export class BwrapBox implements Box {
       ...request,
       owner: this.owner,
       becomes: this.#around.isRoot ? "owner" : "same-user",
-      seccomp: this.#around.seccomp,
+      seccomp: this.#isMemoryCounted ? this.#around.seccomp : this.#around.seccompOfCountedMemory,
       marker: this.#around.marker,
       attach: this.#spec.network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
     });
     this.#jobs.add(job);
-    void job.gone.then(() => this.#jobs.delete(job));
+    void job.gone.then(() => {
+      this.#jobs.delete(job);
+      this.#spares.refill();
+    });
     return job;
   }
 
@@ -356,20 +360,12 @@ export class BwrapBox implements Box {
   #giveToSpare(command: Omit<BoxCommand, "stdin">, streams: JobRequest["streams"]): Spare | undefined {
     if (streams.kind === "terminal" || command.argv[0] !== this.#system.shells[0]) return undefined;
     const argv = [...limitPrefix(this.#group.rlimits), ...command.argv];
-    const spare = this.#spares.give({ ...streams, argv, env: command.env, workdir: command.workdir });
-    if (spare !== undefined) setImmediate(() => this.#refillSpares());
-    return spare;
+    return this.#spares.give({ ...streams, argv, env: command.env, workdir: command.workdir });
   }
 
   #canHaveSpares({ plan }: Prepared): boolean {
     const isBash = this.#system.shells[0]?.endsWith("/bash") ?? false;
     return this.#around.keepsSpares && isBash && canBeSpareEnvironment(plan.env);
-  }
-
-  async #hasRoomForSpare(): Promise<boolean> {
-    if (this.#maxProcesses === undefined) return true;
-    const { pids = 0 } = await this.#group.usage();
-    return pids + SPARE_PROCESSES <= this.#maxProcesses;
   }
 
   #makeSpareJob(order: number, startOf: JobRequest["startOf"]): Job {

@@ -50,9 +50,11 @@ export function boxPlan(options: {
   readonly sharesNetwork: boolean;
   /** Files to write, in the order of their descriptors. */
   readonly files: readonly string[];
+  /** What all files in memory may take together, where no control group counts them. */
+  readonly memoryForFiles: number | undefined;
 }): BoxPlan {
-  const { spec, system, masks } = options;
-  const tmp = String(spec.tmpBytes);
+  const { spec, system, masks, memoryForFiles } = options;
+  const sizes = temporarySizes(spec.tmpBytes, memoryForFiles);
   return {
     options: [
       ...["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"],
@@ -68,16 +70,21 @@ export function boxPlan(options: {
       ...system.binds.flatMap(({ source, target }) => ["--ro-bind", source, target]),
       ...options.files.flatMap((path, i) => ["--perms", "0644", "--file", String(JobDescriptor.firstFile + i), path]),
 
-      ...["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
+      ...["--proc", "/proc"],
       ...[...masks.files, ...WRAPPER_MEMORY.files].flatMap((path) => ["--ro-bind", "/dev/null", path]),
       ...[...masks.directories, ...WRAPPER_MEMORY.directories].flatMap((path) =>
         privateDirectory(path, "0555", EMPTY_BYTES),
       ),
+      // /proc/sys, /proc/PID/mem, and /proc/PID/oom_score_adj, which an ordinary user's server cannot give a lower bound.
+      ...["--remount-ro", "/proc"],
 
-      ...["--dev", "/dev", ...privateDirectory("/dev/shm", "1777", tmp), "--remount-ro", "/dev"],
-      ...privateDirectory("/tmp", "1777", tmp),
-      ...privateDirectory("/run", "0755", RUN_BYTES),
-      ...privateDirectory(INSIDE.home, "0755", tmp),
+      ...["--dev", "/dev", ...privateDirectory("/dev/shm", "1777", sizes.shared)],
+      // A shared mapping of /dev/zero is memory that no limit counts. /dev/full has the same zeros and cannot be mapped.
+      ...(memoryForFiles === undefined ? [] : ["--dev-bind", "/dev/full", "/dev/zero"]),
+      ...["--remount-ro", "/dev"],
+      ...privateDirectory("/tmp", "1777", sizes.tmp),
+      ...privateDirectory("/run", "0755", sizes.run),
+      ...privateDirectory(INSIDE.home, "0755", sizes.home),
       ...variableDirectories(system),
 
       ...spec.readOnlyPaths.flatMap((path) => ["--ro-bind", path, path]),
@@ -95,6 +102,20 @@ export function commandOptions(
 ): string[] {
   const env = Object.entries({ ...plan.env, ...command.env });
   return [...plan.options, ...env.flatMap(([name, value]) => ["--setenv", name, value]), "--chdir", command.workdir];
+}
+
+function temporarySizes(
+  tmpBytes: number,
+  together: number | undefined,
+): Record<"tmp" | "shared" | "home" | "run", number> {
+  const part = (share: number, most: number): number =>
+    together === undefined ? most : Math.min(most, Math.floor(together * share));
+  return {
+    tmp: part(1 / 2, tmpBytes),
+    shared: part(1 / 4, tmpBytes),
+    home: part(1 / 8, tmpBytes),
+    run: part(1 / 8, RUN_BYTES),
+  };
 }
 
 function privateDirectory(path: string, mode: string, bytes: number | string): string[] {

@@ -4,13 +4,12 @@ import { type Order, orderFile } from "./spare-order.ts";
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** Keeps one spare for a box while it runs, and makes the next one when it is taken or dies. */
+/** Keeps one spare for a box while it runs and is idle, and makes the next one when it is idle again or the spare dies. */
 export class SpareKeeper {
   readonly #makeJob: MakeSpareJob;
-  readonly #hasRoom: () => Promise<boolean>;
+  readonly #isWanted: () => boolean;
   #spare: Spare | undefined;
   #isActive = false;
-  #isMaking = false;
   #timer: NodeJS.Timeout | undefined;
   #pauseMs = FIRST_PAUSE_MS;
   /** The last one was of no use: the next is made after a pause, however many commands come. */
@@ -18,11 +17,11 @@ export class SpareKeeper {
 
   constructor(options: {
     makeJob: MakeSpareJob;
-    /** Whether the limits of the box let the processes of a spare in now. */
-    hasRoom: () => Promise<boolean>;
+    /** Whether a spare may be there now; when that changes, `refill` is called. */
+    isWanted: () => boolean;
   }) {
     this.#makeJob = options.makeJob;
-    this.#hasRoom = options.hasRoom;
+    this.#isWanted = options.isWanted;
   }
 
   /** The one that waits, or is being made. */
@@ -34,7 +33,7 @@ export class SpareKeeper {
     this.#isActive = true;
     this.#isFailing = false;
     this.#pauseMs = FIRST_PAUSE_MS;
-    void this.#make();
+    this.#make();
   }
 
   /** Whoever stops the box kills its jobs, the spare's among them. */
@@ -55,21 +54,27 @@ export class SpareKeeper {
     return undefined;
   }
 
-  /** Makes the next one, now that one was taken or there may be room again. */
-  refill(): void {
-    if (!this.#isFailing) void this.#make();
+  /** Ends the spare: a command comes that cannot have it. */
+  discard(): void {
+    const spare = this.#spare;
+    this.#spare = undefined;
+    spare?.job.kill();
   }
 
-  async #make(): Promise<void> {
-    if (!this.#isActive || this.#isMaking || this.#spare !== undefined) return;
+  /** Makes the next one if it is wanted now. */
+  refill(): void {
+    if (!this.#isFailing) this.#make();
+  }
+
+  #make(): void {
+    if (!this.#isActive || this.#spare !== undefined || !this.#isWanted()) return;
     clearTimeout(this.#timer);
-    this.#isMaking = true;
-    const hasRoom = await this.#hasRoom().catch(() => false);
-    this.#isMaking = false;
-    if (!this.#isActive) return;
-    const spare = hasRoom ? this.#tryToMake() : undefined;
-    this.#isFailing = hasRoom && spare === undefined;
-    if (spare === undefined) return this.#makeLater();
+    const spare = this.#tryToMake();
+    this.#isFailing = spare === undefined;
+    if (spare === undefined) {
+      this.#makeLater();
+      return;
+    }
     this.#spare = spare;
     spare.job.started.then(
       () => this.#wasGood(),
@@ -92,14 +97,19 @@ export class SpareKeeper {
 
   /** It died while it waited, of the memory limit or by somebody's hand, or could not carry out its order. */
   #wasLost(spare: Spare): void {
-    if (this.#spare === spare) this.#spare = undefined;
-    this.#isFailing = true;
-    if (this.#isActive && this.#spare === undefined) this.#makeLater();
+    if (this.#spare === spare) {
+      this.#spare = undefined;
+      this.#isFailing = true;
+    }
+    if (this.#isActive && this.#spare === undefined && this.#isFailing) this.#makeLater();
   }
 
   #makeLater(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#make(), this.#pauseMs).unref();
+    this.#timer = setTimeout(() => {
+      this.#isFailing = false;
+      this.#make();
+    }, this.#pauseMs).unref();
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
   }
 }

@@ -9,8 +9,8 @@ const HOME = "/home/agent";
 const CPU_PERIOD_MICROS = 100_000;
 const RUN_BYTES = 16 * 1024 * 1024;
 const OPEN_FILES = 16_384;
-/** Ours in every box: process 1, what keeps it alive, the warden, and one command's docker-init. */
-const OWN_PIDS = 4;
+/** Ours in every box: process 1, what keeps it alive, the warden, and one command's docker-init and script. */
+const OWN_PIDS = 5;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What every box gets; what the image and the caller say comes over it. */
@@ -133,6 +133,8 @@ function limits(spec: BoxSpec): object {
     ...(cpuQuota === undefined ? {} : { CpuQuota: cpuQuota, CpuPeriod: CPU_PERIOD_MICROS }),
     ...(cpuShares === undefined ? {} : { CpuShares: cpuShares }),
     ...(pids === undefined ? {} : { PidsLimit: pids + OWN_PIDS }),
+    // When the host runs out of memory the boxes go first. It is their lower bound as well where the engine has CAP_SYS_RESOURCE.
+    OomScoreAdj: 500,
     Ulimits: [
       { Name: "core", Soft: 0, Hard: 0 },
       { Name: "nofile", Soft: OPEN_FILES, Hard: OPEN_FILES },

@@ -13,7 +13,7 @@ import { validateLimits, validateName } from "./validate.ts";
 export function standIns(missing: readonly Controller[], limits: ResourceLimits): LimitGroup["rlimits"] {
   return [
     ...(missing.includes("memory") && limits.memoryBytes !== undefined
-      ? [{ resource: "data" as const, value: limits.memoryBytes }]
+      ? [{ resource: "data" as const, value: limits.memoryBytes - memoryForFiles(limits.memoryBytes) }]
       : []),
     ...(missing.includes("pids") && limits.pids !== undefined
       ? [{ resource: "nproc" as const, value: limits.pids }]
@@ -21,10 +21,16 @@ export function standIns(missing: readonly Controller[], limits: ResourceLimits)
   ];
 }
 
+/** The part of a memory limit that files in memory may fill, where nobody counts them together with the processes. */
+export function memoryForFiles(memoryBytes: number): number {
+  return Math.floor(memoryBytes / 4);
+}
+
 const LOSSES: Partial<Record<Controller, string>> = {
   memory:
-    "Memory is limited for each process by itself, not for a sandbox as a whole; files in /tmp and /dev/shm are not " +
-    "counted, and running out of memory is not recognised as such.",
+    "Memory is limited for each process by itself, not for a sandbox as a whole, and running out of it is not recognised as such. " +
+    "A quarter of the limit is for files in /tmp, /dev/shm and the home directory of a command, the rest for each of its processes; memory " +
+    "that processes share without a file is refused. Programs that reserve memory ahead need a larger limit: node about 900 MiB, Java 700.",
   pids: "Processes are limited by RLIMIT_NPROC, which kernels before 5.14 count for the whole user.",
   cpu: "CPU quota and CPU shares are not enforced.",
 };

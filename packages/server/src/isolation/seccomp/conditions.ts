@@ -2,7 +2,7 @@ import { allBut, type Decision, Errno, only, type Question, WHOLE_WORD } from ".
 
 // The calls that are allowed for some of their arguments.
 
-const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT } = Errno;
+const { EPERM, ENOMEM, EAFNOSUPPORT, EPROTONOSUPPORT } = Errno;
 
 const CLONE_NEW = {
   TIME: 0x0000_0080, // shares its bit with the exit signal, where no real signal reaches it
@@ -67,6 +67,18 @@ const SOCKET: Question = {
   ],
   otherwise: EAFNOSUPPORT,
 };
+
+// Of all mappings RLIMIT_DATA counts those that are private: not what processes share without a file, and not a stack that is
+// mapped at full size. MAP_DROPPABLE is private, too.
+const MAP = { SHARED: 1, PRIVATE: 2, SHARED_VALIDATE: 3, DROPPABLE: 8, ANONYMOUS: 0x20, GROWSDOWN: 0x100 };
+const MAP_TYPE = 0x0f;
+
+export const COUNTED_MAPPINGS = only(
+  3,
+  MAP_TYPE | MAP.ANONYMOUS | MAP.GROWSDOWN,
+  [MAP.SHARED, MAP.SHARED_VALIDATE, MAP.PRIVATE, MAP.PRIVATE | MAP.ANONYMOUS, MAP.DROPPABLE | MAP.ANONYMOUS],
+  ENOMEM,
+);
 
 // Process 1 of a box is the wrapper: it has nothing to give but the memory of how the box was made.
 const WRAPPER = [1];

@@ -27,7 +27,7 @@ export type Decision = Verdict | Question;
 export const WHOLE_WORD = 0xffff_ffff;
 
 /** The same numbers on x86-64 and arm64. */
-export const Errno = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
+export const Errno = { EPERM: 1, ENOMEM: 12, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
 
 /** Allows the listed values of an argument and refuses all others. */
 export function only(argument: number, mask: number, values: readonly number[], refusal: number): Question {

@@ -1,7 +1,7 @@
 import { assemble, type Line } from "./assembler.ts";
 import { type Decision, type Verdict, WHOLE_WORD } from "./decision.ts";
 import { type Architecture, AUDIT_ARCH } from "./numbers.ts";
-import { decisionsByNumber, UNKNOWN } from "./policy.ts";
+import { decisionsByNumber, POLICY, type Policy, UNKNOWN } from "./policy.ts";
 
 // The policy compiled for the kernel: a search over ranges of numbers with the same decision, so that a call costs the
 // logarithm of their number. (Calls allowed whatever their arguments cost nothing: since 5.11 the kernel runs the filter
@@ -20,12 +20,15 @@ const lowHalfOfArgument = (index: number) => 16 + 8 * index;
 export const Action = { killProcess: 0x8000_0000, errno: 0x0005_0000, allow: 0x7fff_0000 } as const;
 
 /** The seccomp filter as `bwrap --seccomp FD` reads it: an array of struct sock_filter. */
-export function seccompFilter(architecture: Architecture = process.arch === "arm64" ? "arm64" : "x64"): Buffer {
+export function seccompFilter(
+  architecture: Architecture = process.arch === "arm64" ? "arm64" : "x64",
+  policy: Policy = POLICY,
+): Buffer {
   return assemble([
     { kind: "load", offset: ARCHITECTURE_OFFSET },
     { kind: "branch", test: "different", value: AUDIT_ARCH[architecture], to: "foreign" },
     { kind: "load", offset: NUMBER_OFFSET },
-    ...search(rangesOf(architecture)),
+    ...search(rangesOf(architecture, policy)),
     { kind: "label", name: "foreign" },
     { kind: "return", value: Action.killProcess },
   ]);
@@ -38,9 +41,9 @@ interface Range {
 }
 
 /** The policy as few ranges as possible, which together cover every number from 0 to 2³² − 1. */
-function rangesOf(architecture: Architecture): Range[] {
+function rangesOf(architecture: Architecture, policy: Policy): Range[] {
   const ranges: Range[] = [];
-  for (const [first, decision] of [...decisionsByNumber(architecture), UNKNOWN].entries()) {
+  for (const [first, decision] of [...decisionsByNumber(architecture, policy), UNKNOWN].entries()) {
     if (ranges.at(-1)?.decision !== decision) ranges.push({ first, decision });
   }
   return ranges;

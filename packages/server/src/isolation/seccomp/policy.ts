@@ -1,5 +1,5 @@
 import { strict as assert } from "node:assert";
-import { CONDITIONS } from "./conditions.ts";
+import { CONDITIONS, COUNTED_MAPPINGS } from "./conditions.ts";
 import { type Decision, Errno } from "./decision.ts";
 import { type Architecture, SYSCALL_NUMBERS } from "./numbers.ts";
 
@@ -81,7 +81,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
 };
 
 /** The decision by name; a call without a row is `NOT_GRANTED`. */
-export const POLICY: ReadonlyMap<string, Decision> = table([
+export type Policy = ReadonlyMap<string, Decision>;
+
+export const POLICY: Policy = table([
   ...ABSENT.map((name) => [name, Errno.ENOSYS] as const),
   ...Object.values(ALLOWED)
     .flatMap((names) => names.trim().split(/\s+/))
@@ -89,8 +91,19 @@ export const POLICY: ReadonlyMap<string, Decision> = table([
   ...Object.entries(CONDITIONS),
 ]);
 
+/**
+ * The same for a box whose memory is limited by RLIMIT_DATA alone, which counts private writable memory: what it does not
+ * count cannot be had. Programs take files in /dev/shm instead, whose size is limited.
+ */
+export const POLICY_OF_COUNTED_MEMORY: Policy = new Map([
+  ...POLICY,
+  ["memfd_create", Errno.ENOSYS],
+  ["shmget", Errno.ENOSYS],
+  ["mmap", COUNTED_MAPPINGS],
+]);
+
 /** A name in two places would quietly get the decision of the last. */
-function table(rows: readonly (readonly [name: string, decision: Decision])[]): ReadonlyMap<string, Decision> {
+function table(rows: readonly (readonly [name: string, decision: Decision])[]): Policy {
   const decisions = new Map(rows);
   assert(decisions.size === rows.length, "a call is listed twice in the seccomp policy");
   return decisions;
@@ -102,9 +115,9 @@ export const NOT_GRANTED = Errno.EPERM;
 export const UNKNOWN = Errno.ENOSYS;
 
 /** The decision for every number from 0 to the last one known; what lies above is `UNKNOWN`. */
-export function decisionsByNumber(architecture: Architecture): Decision[] {
+export function decisionsByNumber(architecture: Architecture, policy: Policy): Decision[] {
   const numbers = SYSCALL_NUMBERS[architecture];
   const decisions = new Array<Decision>(Math.max(...numbers.values()) + 1).fill(UNKNOWN);
-  for (const [name, number] of numbers) decisions[number] = POLICY.get(name) ?? NOT_GRANTED;
+  for (const [name, number] of numbers) decisions[number] = policy.get(name) ?? NOT_GRANTED;
   return decisions;
 }
