@@ -5,6 +5,8 @@ import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { ShellProcess } from "../../src/isolation/backend/backend.ts";
+import { TICK_MS } from "../../src/isolation/bwrap/host-processes.ts";
+import { hold, steal, swallow } from "../session/thieves.ts";
 import { shell, sleep, textOf } from "./place.ts";
 import type { Scenario } from "./scenarios.ts";
 import { codeOf } from "./scenarios.ts";
@@ -28,13 +30,13 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       const answers = lines(opened);
       opened.commands.write("sleep 101 & echo ready >&3\n");
       const ready = await answers.next();
-      await sleep(60);
+      await sleep(3 * TICK_MS); // processes are told apart by the tick they began in
       const since = performance.now();
-      opened.commands.write("sh -c 'sleep 102; true'; echo code $? >&3; jobs -r | wc -l >&3\n");
-      await sleep(300);
+      opened.commands.write("sh -c 'sleep 102 & echo asleep >&3; wait; true'; echo code $? >&3; jobs -r | wc -l >&3\n");
+      await answers.next();
       const signalled = await opened.signalForeground("SIGINT", since);
       const [code, jobs] = [await answers.next(), await answers.next()];
-      await sleep(50);
+      await sleep(3 * TICK_MS);
       const none = await opened.signalForeground("SIGTERM", performance.now());
       await opened.signalShell(9);
       return [ready, signalled, code, jobs, none, (await opened.exit).exitCode];
@@ -50,12 +52,30 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       const owed = await opened.pendingOutput();
       opened.stdout.resume();
       opened.stderr.resume();
-      await sleep(50);
-      const later = await opened.pendingOutput();
+      let later = await opened.pendingOutput();
+      while (later.stdout + later.stderr > 0) {
+        await sleep(5);
+        later = await opened.pendingOutput();
+      }
       opened.kill();
       return [owed, later, (await opened.exit).exitCode];
     },
     expected: [{ stdout: 5000, stderr: 3 }, { stdout: 0, stderr: 0 }, 137],
+  },
+  "a subshell that reads the next command in its shell's place ends the session": {
+    run: ({ box, directory }) => steal({ box, workspace: directory, shell: "bash" }, swallow),
+    expected: ["taken", "SESSION_CLOSED", "hijacked"],
+  },
+  "a program that opens its shell's channels ends the session; those of root's server it cannot open": {
+    run: async ({ box, directory }) => {
+      const outcomes: unknown[] = [];
+      for (const name of ["bash", "dash", "zsh"]) {
+        outcomes.push(await steal({ box, workspace: directory, shell: name }, hold));
+      }
+      const expected = process.getuid?.() === 0 ? ["refused", 9, undefined] : ["held", "SESSION_CLOSED", "hijacked"];
+      return outcomes.filter((outcome) => String(outcome) !== String(expected));
+    },
+    expected: [],
   },
   "a terminal has job control, a size that changes, and ends quietly": {
     run: async (place) => {
@@ -105,16 +125,14 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
     run: async (place) => {
       const argv = ["/bin/sh", "-c", "stty raw -echo; echo ready; sleep 100"] as const;
       const terminal = await place.box.openTerminal({ ...quick, argv: [...argv], size: { columns: 80, rows: 24 } });
-      terminal.output.resume();
-      await sleep(300);
-      const before = performance.now();
+      await once(terminal.output, "data");
+      // Were a write to block, this thread would never come to the kill.
       for (let i = 0; i < 100; i++) terminal.input.write("x".repeat(1000));
       await sleep(20);
-      const took = performance.now() - before;
       terminal.kill();
-      return [took < 1000, (await terminal.exit).exitCode];
+      return (await terminal.exit).exitCode;
     },
-    expected: [true, 137],
+    expected: 137,
   },
   "read-only paths are shown at their place, impossible ones refused": {
     run: async (place) => {

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Box, ShellProcess } from "../../src/isolation/backend/backend.ts";
+import { TICK_MS } from "../../src/isolation/bwrap/host-processes.ts";
+import { hold, steal, swallow } from "../session/thieves.ts";
 import { describeDocker, output } from "./arena.ts";
 
 /** Writes commands, collects what comes back. */
@@ -76,11 +78,13 @@ describeDocker("a shell in a container", (arena) => {
   test("has its foreground interrupted, not itself and not earlier background jobs", async () => {
     const box = await arena.box();
     const talk = await Conversation.open(box);
-    await talk.ask("sleep 6661 & sleep 0.1");
-    await delay(50);
+    await talk.ask("sleep 6661 &");
+    await delay(3 * TICK_MS); // processes are told apart by the tick they began in
     const since = performance.now();
     talk.say("sleep 6662 | sleep 6665; printf 'code %s\\n' $? >&3");
-    await delay(300);
+    await vi.waitUntil(async () => (await output(box, "ps -eo args | grep -c '^sleep 666[25]'")).stdout === "2\n", {
+      timeout: 60_000,
+    });
     expect(await talk.shell.signalForeground("SIGINT", since)).toBe(2);
     expect((await talk.hear()).status).toBe("code 130");
     expect((await talk.ask("jobs")).stdout).toContain("Running");
@@ -97,6 +101,19 @@ describeDocker("a shell in a container", (arena) => {
     talk.shell.kill();
     expect((await talk.shell.exit).exitCode).toBe(137);
     expect((await output(box, "ps -eo args | grep -c '^sleep 666'")).stdout).toBe("0\n");
+  });
+
+  test("whose channels somebody else takes ends its session; subshells that only inherit them do not", async () => {
+    const workspace = await arena.directory();
+    const box = await arena.box({ mounts: [{ source: workspace, target: "/workspace" }] });
+    const harmless = (ready: string) => `(echo waits > ${ready}; sleep 1000; :) &`;
+    for (const name of ["bash", "dash", "zsh"]) {
+      const place = { box, workspace, shell: name };
+      expect([name, await steal(place, harmless)]).toEqual([name, ["waits", 9, undefined]]);
+      expect([name, await steal(place, hold)]).toEqual([name, ["held", "SESSION_CLOSED", "hijacked"]]);
+    }
+    // The other two cannot name the descriptors that they have put away.
+    expect(await steal({ box, workspace, shell: "bash" }, swallow)).toEqual(["taken", "SESSION_CLOSED", "hijacked"]);
   });
 
   test("in a box that is stopped reports its end", async () => {
@@ -122,12 +139,12 @@ describeDocker("a terminal in a container", (arena) => {
       text += chunk.toString();
     });
     terminal.input.write("stty size; test -t 0 && echo 'is a' terminal\n");
-    await expect.poll(() => text, { timeout: 5000 }).toContain("is a terminal\r\n");
+    await expect.poll(() => text, { timeout: 60_000 }).toContain("is a terminal\r\n");
     expect(text).toContain("33 101\r\n");
     await terminal.resize({ columns: 55, rows: 22 });
     // One program says its size and sleeps, so that it is in the foreground when the interrupt comes.
     terminal.input.write("sh -c 'stty size; exec sleep 7771'\n");
-    await expect.poll(() => text, { timeout: 20_000 }).toContain("22 55\r\n");
+    await expect.poll(() => text, { timeout: 60_000 }).toContain("22 55\r\n");
     terminal.input.write("\x03exit 9\n");
     expect(await terminal.exit).toEqual({ exitCode: 9, outOfMemory: false });
     expect(text).not.toContain("\x1e");
@@ -143,7 +160,9 @@ describeDocker("a terminal in a container", (arena) => {
       size,
     });
     terminal.output.resume();
-    await delay(300);
+    await vi.waitUntil(async () => (await output(box, "ps -eo args | grep -c '^sleep 777'")).stdout === "2\n", {
+      timeout: 60_000,
+    });
     terminal.kill();
     expect((await terminal.exit).exitCode).toBe(137);
     expect((await output(box, "ps -eo args | grep -c '^sleep 777'")).stdout).toBe("0\n");

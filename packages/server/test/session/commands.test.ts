@@ -200,9 +200,7 @@ describe.each(shells)("a session with $title", (shell) => {
 
   test("background jobs live on, are listed and can be waited for", async () => {
     await using session = await openSession(shell);
-    const began = performance.now();
-    await session.run("sleep 0.3 & sleep 30 & job=$!");
-    expect(performance.now() - began).toBeLessThan(5_000); // not the 30 s of the job
+    await session.run("sleep 0.3 & sleep 1000 & job=$!");
     expect(await session.out("jobs")).toMatch(/running/i);
     expect(await session.out("kill -0 $job && echo alive")).toBe("alive\n");
     expect(await session.out(`kill $job; wait $job; echo $?`)).toBe("143\n");

@@ -75,7 +75,7 @@ describe.each(shells)("time in a session with $title", (shell) => {
 
 // These wait for seconds, so all shells wait together.
 describe.concurrent.each(shells)("patience with $title", (shell) => {
-  test("who ignores SIGINT gets SIGTERM, who ignores that gets SIGKILL, within about a second", async () => {
+  test("who ignores SIGINT gets SIGTERM, who ignores that gets SIGKILL", async () => {
     await using patient = await openSession(shell);
     await using stubborn = await openSession(shell);
     const [first, second] = await Promise.all([
@@ -83,7 +83,6 @@ describe.concurrent.each(shells)("patience with $title", (shell) => {
       stubborn.session.exec({ command: `sh -c "${STUBBORN}"`, timeoutMs: 500 }),
     ]);
     expect([first.exitCode, first.signal, second.exitCode, second.signal]).toEqual([143, "SIGTERM", 137, "SIGKILL"]);
-    expect(second.durationMs).toBeLessThan(2_900);
     expect(await stubborn.out("echo next")).toBe("next\n");
     expect(childrenOf(stubborn.process.pid)).toEqual([]);
   });
@@ -99,11 +98,9 @@ describe.concurrent.each(shells)("patience with $title", (shell) => {
 
   test("a shell that does not come back is killed, and the session says so", async () => {
     await using session = await openSession(shell);
-    const began = performance.now();
     const result = await session.session.exec({ command: "echo partial; read x </dev/zero", timeoutMs: 100 });
     expect(result).toMatchObject({ exitCode: 137, timedOut: true, sessionClosed: true });
     expect(result.stdout.toString()).toBe("partial\n");
-    expect(performance.now() - began).toBeLessThan(5_000);
     expect(session.session.closed).toEqual({ reason: "killed" });
     expect(session.ends).toEqual([{ reason: "killed" }]);
     await expect(session.run(":")).rejects.toThrow("the shell was killed because it did not come back");

@@ -1,7 +1,11 @@
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { AnswerReader } from "../../src/isolation/session/answers.ts";
-import { openSession, shells } from "./fixture.ts";
+import { errorCode, openSession, place, shells } from "./fixture.ts";
+import { hold, swallow } from "./thieves.ts";
 
 describe("the status channel", () => {
   test("takes the awaited serial number only, however the bytes are cut", async () => {
@@ -49,5 +53,32 @@ for fd in range(3, 256):
       1_000,
     );
     if (session.session.closed === undefined) expect((await session.run("(exit 7)", 1_000)).code).toBe(7);
+  });
+
+  // dash cannot name a descriptor above 9, and zsh refuses those that it uses itself.
+  test.skipIf(shell.kind !== "bash")("who reads the next command in the shell's place ends the session", async () => {
+    await using session = await openSession(shell);
+    const ready = join(place, `ready-${randomUUID()}`);
+    await session.run(swallow(ready));
+    await vi.waitUntil(() => existsSync(ready), { timeout: 60_000 });
+    const stolen = session.run("(exit 9)");
+    await expect(stolen).rejects.toMatchObject({ code: "SESSION_CLOSED", message: /took hold of the channel/ });
+    expect(session.session.closed).toEqual({ reason: "hijacked" });
+    expect(await errorCode(session.run("true"))).toBe("SESSION_CLOSED");
+  });
+
+  test("who holds a channel of the shell ends the session before the next command is said", async () => {
+    await using session = await openSession(shell);
+    const [ready, ran] = [join(place, `ready-${randomUUID()}`), join(place, `ran-${randomUUID()}`)];
+    await session.run(hold(ready)).catch(() => {}); // it may be seen, and ended, at once
+    await vi.waitUntil(() => session.session.closed !== undefined || existsSync(ready), { timeout: 60_000 });
+    await expect(session.run(`touch ${ran}`)).rejects.toMatchObject({ message: /took hold of the channel/ });
+    expect([session.session.closed, existsSync(ran)]).toEqual([{ reason: "hijacked" }, false]);
+  });
+
+  test("subshells in the background, which inherit the channels, are nobody's thieves", async () => {
+    await using session = await openSession(shell);
+    await session.run("(while sleep 0.01; do :; done) & { sleep 1000; :; } & f() { sleep 1000; :; }; f & sleep 1000 &");
+    for (let i = 0; i < 20; i++) expect((await session.run(`(exit ${i})`)).code).toBe(i);
   });
 });

@@ -1,16 +1,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, readdirSync, readFileSync } from "node:fs";
+import { closeSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants, tmpdir } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { processes } from "@agentfense/fuse";
 import type {
   Box,
+  ChannelState,
   InterruptSignal,
   ProcessExit,
   ShellCommand,
   ShellProcess,
 } from "../../src/isolation/backend/backend.ts";
+import { channelState } from "../../src/isolation/bwrap/channels.ts";
 
 /** A box without walls: its shells are plain processes of this host. */
 export class LocalBox implements Pick<Box, "openShell" | "shells"> {
@@ -39,7 +41,8 @@ export class LocalShell implements ShellProcess {
   readonly stderr: Readable;
   readonly exit: Promise<ProcessExit>;
   readonly #child: ChildProcess;
-  readonly #descriptors: { stdout: number; stderr: number };
+  readonly #descriptors: { commands: number; stdout: number; stderr: number };
+  readonly #channels: ReadonlySet<string>;
   #gone = false;
 
   constructor({ argv, env, workdir }: ShellCommand) {
@@ -50,12 +53,13 @@ export class LocalShell implements ShellProcess {
       stdio: [commands.readEnd, stdout.writeEnd, stderr.writeEnd, status.writeEnd],
       detached: true,
     });
+    this.#channels = new Set([commands.writeEnd, status.readEnd].map((fd) => readlinkSync(`/proc/self/fd/${fd}`)));
     for (const end of [commands.readEnd, stdout.writeEnd, stderr.writeEnd, status.writeEnd]) closeSync(end);
     this.commands = new Socket({ fd: commands.writeEnd, readable: false, writable: true });
     this.status = new Socket({ fd: status.readEnd, readable: true, writable: false });
     this.stdout = new Socket({ fd: stdout.readEnd, readable: true, writable: false });
     this.stderr = new Socket({ fd: stderr.readEnd, readable: true, writable: false });
-    this.#descriptors = { stdout: stdout.readEnd, stderr: stderr.readEnd };
+    this.#descriptors = { commands: commands.writeEnd, stdout: stdout.readEnd, stderr: stderr.readEnd };
     this.exit = new Promise((resolve, reject) => {
       this.#child.once("error", reject);
       this.#child.once("exit", (code, signal) => {
@@ -87,6 +91,13 @@ export class LocalShell implements ShellProcess {
       .flatMap((pid) => [pid, ...descendantsOf(pid)]);
     for (const pid of targets) processes.kill(pid, constants.signals[signal]);
     return targets.length;
+  }
+
+  async channels(): Promise<ChannelState> {
+    if (this.#gone) return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
+    const others = descendantsOf(this.pid).map((pid) => ({ pid, startTicks: 0 }));
+    const state = await channelState({ pid: this.pid, startTicks: 0 }, others, this.#channels);
+    return { ...state, bytesUnread: processes.bytesWaiting(this.#descriptors.commands) + this.commands.writableLength };
   }
 
   async signalShell(signalNumber: number): Promise<void> {

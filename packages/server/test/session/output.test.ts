@@ -70,8 +70,9 @@ describe.each(shells)("output of $title", (shell) => {
   test("what background jobs print later belongs to the next command", async () => {
     await using session = await openSession(shell);
     expect(await session.out("(sleep 0.1; echo late) & echo early")).toBe("early\n");
-    await pause(250);
-    expect(await session.out("echo next")).toBe("late\nnext\n");
+    let heard = "";
+    while (!heard.includes("late\n")) heard += await session.out("echo next");
+    expect(heard).toMatch(/^(?:next\n)*late\n(?:next\n)?$/);
   });
 
   test("of a background flood neither blocks the session nor grows memory", async () => {
@@ -80,7 +81,7 @@ describe.each(shells)("output of $title", (shell) => {
     const growth = await growthDuring(async () => {
       await expect
         .poll(async () => session.session.closed ?? (await session.out("ls flooded 2>/dev/null | cat")).slice(-8), {
-          timeout: 20_000,
+          timeout: 60_000,
           interval: 100,
         })
         .toBe("flooded\n");

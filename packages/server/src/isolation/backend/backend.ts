@@ -131,10 +131,25 @@ export interface ShellProcess {
   signalForeground(signal: InterruptSignal, sinceMs: number): Promise<number>;
   /** How often the memory limit has killed in the box so far; absent without a limit, or where it cannot be told. */
   oomKills?(): Promise<number>;
+  /** Who has the shell's channels, seen from outside the shell while it waits for a command. */
+  channels(): Promise<ChannelState>;
   /** Signals the shell alone. */
   signalShell(signalNumber: number): Promise<void>;
   /** Kills the shell and everything it ever started. */
   kill(): void;
+}
+
+/**
+ * What a session knows of its shell's channels, `commands` and `status`, without believing the shell. Subshells of it inherit both
+ * and do not use them; whoever does is a stranger.
+ */
+export interface ChannelState {
+  /** How many processes other than the shell have one of the channels in their hands. */
+  readonly strangers: number;
+  /** How much the shell itself has read in its life, from wherever; undefined where the kernel does not count. */
+  readonly bytesRead: number | undefined;
+  /** What was written to `commands` and nobody has read, as far as that can be seen. */
+  readonly bytesUnread: number;
 }
 
 export type InterruptSignal = "SIGINT" | "SIGTERM" | "SIGKILL";

@@ -1,7 +1,10 @@
+import { readlinkSync } from "node:fs";
 import type { Socket } from "node:net";
 import { processes, syscalls } from "@agentfense/fuse";
+import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { Owner } from "../filesystem/presentation.ts";
+import { channelState } from "./channels.ts";
 import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
 import { explainFailure } from "./failure.ts";
 import {
@@ -14,6 +17,7 @@ import {
   isBoxInit,
   isSameProcess,
   waitUntilGone,
+  withDescendants,
 } from "./host-processes.ts";
 import type { JobLine, Terminal } from "./launcher.ts";
 import type { Nest } from "./nest.ts";
@@ -81,7 +85,7 @@ export class Job {
   readonly #start = Promise.withResolvers<void>();
   readonly #end = Promise.withResolvers<JobEnd>();
   readonly #disappearance = Promise.withResolvers<void>();
-  readonly #descriptors = { stdout: -1, stderr: -1 };
+  readonly #descriptors = { stdin: -1, stdout: -1, stderr: -1, channel: -1 };
   #init: HostProcess | undefined;
   /** Held from the start: killing must not need a descriptor when there is none left. */
   #grip = -1;
@@ -136,7 +140,12 @@ export class Job {
         if (stdin !== undefined) this.stdin = writeTo(lent.release(stdin.writeEnd));
         this.stdout = readFrom(lent.release(stdout.readEnd));
         this.stderr = readFrom(lent.release(stderr.readEnd));
-        this.#descriptors = { stdout: stdout.readEnd, stderr: stderr.readEnd };
+        this.#descriptors = {
+          stdin: stdin?.writeEnd ?? -1,
+          stdout: stdout.readEnd,
+          stderr: stderr.readEnd,
+          channel: channel?.readEnd ?? -1,
+        };
         if (channel !== undefined) this.channel = readFrom(lent.release(channel.readEnd));
       }
       this.#announcement = request.startOf?.(this);
@@ -196,6 +205,19 @@ export class Job {
       stdout: count(this.stdout, this.#descriptors.stdout),
       stderr: count(this.stderr, this.#descriptors.stderr),
     };
+  }
+
+  /** Who has the input and the channel of a shell besides it. */
+  async channels(): Promise<ChannelState> {
+    const { stdin, channel } = this.#descriptors;
+    const [shell, init] = [this.main, this.#init];
+    const isGone = this.#isOver || this.stdin?.destroyed !== false;
+    if (isGone || shell === undefined || init === undefined)
+      return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
+    const channels = new Set([stdin, channel].map((fd) => readlinkSync(`/proc/self/fd/${fd}`)));
+    const others = withDescendants(childrenOf(init.pid)).filter(({ pid }) => pid !== shell.pid);
+    const state = await channelState(shell, others, channels);
+    return { ...state, bytesUnread: Math.max(0, processes.bytesWaiting(stdin)) + (this.stdin?.writableLength ?? 0) };
   }
 
   #listen(status: Socket): void {

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
-import type { InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
+import type { ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import type { BootClock } from "./boot-clock.ts";
 import { childrenOf, type HostProcess, signalProcess, withDescendants } from "./host-processes.ts";
 import type { Job } from "./job.ts";
@@ -47,6 +47,10 @@ export class BwrapShell implements ShellProcess {
     const roots = childrenOf(this.#shell.pid).filter((child) => child.startTicks >= since);
     const number = constants.signals[signal];
     return withDescendants(roots).filter((process) => signalProcess(process, number)).length;
+  }
+
+  channels(): Promise<ChannelState> {
+    return this.#job.channels();
   }
 
   async signalShell(signalNumber: number): Promise<void> {

@@ -1,3 +1,4 @@
+import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ProcessHome } from "./container.ts";
 import type { Root } from "./warden.ts";
@@ -66,6 +67,11 @@ export class CommandTree {
     } catch {
       return { outOfMemory: await this.#home.ranOutOfMemory() };
     }
+  }
+
+  /** Who has the channels of this command, a session's shell, besides it. */
+  channels(shell: number): Promise<ChannelState> {
+    return this.#home.warden.channels(shell, this.#root);
   }
 
   /** Whether the kernel killed since the command started, given how often it did so far. */

@@ -1,5 +1,5 @@
 import { type Readable, Writable } from "node:stream";
-import type { BoxProcess, ProcessExit } from "../backend/backend.ts";
+import type { BoxProcess, ChannelState, ProcessExit } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { CommandTree, KILLED, startFailure } from "./command-tree.ts";
 import type { ProcessHome } from "./container.ts";
@@ -102,6 +102,12 @@ export class ContainerProcess implements BoxProcess {
     this.#killing ??= this.#kill().catch((error: unknown) => {
       this.#home.log({ level: "error", message: `a command could not be killed: ${whatFailed(error)}` });
     });
+  }
+
+  /** See ShellProcess. */
+  async channels(shell: number): Promise<ChannelState> {
+    if (this.#over) return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
+    return await (await this.#started.promise).channels(shell);
   }
 
   async #kill(): Promise<void> {

@@ -179,6 +179,7 @@ exit $code
  *   uptime                          seconds since boot, as the kernel counts start times
  *   foreground SIGNAL SHELL SINCE   signals the shell's children that started at SINCE (1/100 s) or later, and their descendants
  *   signal SIGNAL PID
+ *   channels SHELL ROOT WRAPPER     how many others below ROOT have the shell's descriptors 0 and 8 in hand, and what it has read
  *   ooms
  */
 export const WARDEN_SCRIPT = `${FUNCTIONS}
@@ -199,6 +200,29 @@ is_root() {
     case $k in PPid:) u=$v; break;; esac
   done <"/proc/$1/status"
   [ "$u" = 0 ]
+}
+# field FILE NAME: $field becomes the value behind NAME in FILE.
+field() {
+  field=
+  while read -r k v _; do
+    [ "$k" = "$2:" ] && field=$v
+  done <"$1"
+}
+# holds PID SHELL: whether it has a channel of the shell. A subshell has copies above 9 that close on exec (zsh closes them by
+# itself): those are nobody's work.
+holds() {
+  # First who it is, then what it has: a subshell that becomes a program meanwhile has less, never more.
+  same=0
+  [ "/proc/$1/exe" -ef "/proc/$2/exe" ] && same=1
+  for f in "/proc/$1/fd/"*; do
+    [ "$f" -ef "/proc/$2/fd/0" ] || [ "$f" -ef "/proc/$2/fd/8" ] || continue
+    [ $same = 1 ] || return 0
+    case \${f##*/} in ?) return 0;; esac
+    [ "/proc/$2/exe" -ef /bin/zsh ] && continue
+    field "/proc/$1/fdinfo/\${f##*/}" flags
+    case $field in 0[2367]??????) ;; ?*) return 0;; esac
+  done
+  return 1
 }
 while read -r id verb a b c; do
   answer=
@@ -225,6 +249,18 @@ while read -r id verb a b c; do
         done
       fi;;
     signal) kill -"$a" "$b";;
+    channels)
+      census
+      below "$b"
+      found=0
+      for e in $pairs; do
+        p=\${e%:*}
+        case $tree in *" $p "*) ;; *) continue;; esac
+        [ "$p" = "$a" ] || [ "$p" = "$b" ] || [ "$p" = "$c" ] || [ "\${e#*:}" = "$c" ] && continue
+        holds "$p" "$a" && found=$((found + 1))
+      done
+      field "/proc/$a/task/$a/io" rchar
+      answer="$found $field";;
     ooms) ooms; answer=$_o;;
   esac
   printf '%s %s\\n' "$id" "$answer"

@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import type { InterruptSignal, ProcessExit, ShellCommand, ShellProcess } from "../backend/backend.ts";
+import type { ChannelState, InterruptSignal, ProcessExit, ShellCommand, ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ProcessHome } from "./container.ts";
 import type { Outputs } from "./outputs.ts";
@@ -70,6 +70,10 @@ export class ContainerShell implements ShellProcess {
     const count = await this.#home.warden.signalChildren(signal, this.#pid, sinceMs);
     this.#process.outputs.grant(LAST_OUTPUT_BYTES);
     return count;
+  }
+
+  channels(): Promise<ChannelState> {
+    return this.#process.channels(this.#pid);
   }
 
   async signalShell(signalNumber: number): Promise<void> {

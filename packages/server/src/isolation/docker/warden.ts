@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { Demultiplexer } from "./demultiplexer.ts";
 import { compact, WARDEN_SCRIPT } from "./scripts.ts";
@@ -76,6 +77,12 @@ export class Warden {
     this.#bootMs ??= await this.#measureBoot();
     const since = Math.max(0, Math.floor(((sinceMs - this.#bootMs) * TICKS_PER_SECOND) / 1000));
     return Number(await this.#ask(`foreground ${signal.replace(/^SIG/, "")} ${shell} ${since}`));
+  }
+
+  async channels(shell: number, { root, wrapper }: Root): Promise<ChannelState> {
+    const [strangers = "", bytesRead] = (await this.#askTwice(`channels ${shell} ${root} ${wrapper}`)).split(" ");
+    // What is on its way to the shell the engine does not tell.
+    return { strangers: Number(strangers), bytesRead: bytesRead ? Number(bytesRead) : undefined, bytesUnread: 0 };
   }
 
   close(): void {

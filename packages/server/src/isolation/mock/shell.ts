@@ -1,5 +1,5 @@
 import { PassThrough, type Readable, Writable } from "node:stream";
-import type { InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
+import type { ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { ANSWER_WORD } from "../session/dialects.ts";
 import type { MockAnswer } from "./plan.ts";
 import { MockProcess } from "./process.ts";
@@ -54,6 +54,10 @@ export class MockShell implements ShellProcess {
   }
 
   async signalShell(): Promise<void> {}
+
+  async channels(): Promise<ChannelState> {
+    return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
+  }
 
   kill(): void {
     this.#leave(KILLED);

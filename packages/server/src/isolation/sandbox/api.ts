@@ -165,7 +165,8 @@ export interface SessionExecResult extends ExecResult {
 }
 
 export interface SessionEnd {
-  readonly reason: "closed" | "exited" | "killed" | "idle" | "stopped";
+  /** `hijacked`: another process took hold of the channel to the shell, whose answers then mean nothing. */
+  readonly reason: "closed" | "exited" | "killed" | "hijacked" | "idle" | "stopped";
   /** Of the shell, where it has one. */
   readonly exitCode?: number;
 }

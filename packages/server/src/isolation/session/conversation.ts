@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { ShellProcess } from "../backend/backend.ts";
 import { type Answer, AnswerReader } from "./answers.ts";
-import { type CommandState, type Dialect, FRESH_STATE, identify } from "./dialects.ts";
+import { type CommandState, type Dialect, FRESH_STATE, identify, type SpokenCommand } from "./dialects.ts";
 import { dialectOf, type Shell } from "./shells.ts";
 
 /** Says commands to a shell and hears their answers; knows nothing of time or output. */
@@ -12,6 +12,8 @@ export class Conversation {
   #last: CommandState = FRESH_STATE;
   #count = 0;
   #serial = "";
+  #saidBytes = 0;
+  #answeredBytes = 0;
 
   constructor(process: ShellProcess) {
     this.#commands = process.commands;
@@ -30,6 +32,16 @@ export class Conversation {
     return this.#say((serial) => this.#spoken.command(text, serial, this.#last));
   }
 
+  /** How much was said so far. */
+  get saidBytes(): number {
+    return this.#saidBytes;
+  }
+
+  /** How much of it the shell had read when it last answered: it reads in the order in which things are said. */
+  get answeredBytes(): number {
+    return this.#answeredBytes;
+  }
+
   /** Resolves when no earlier signal can hit a later command. */
   async settle(): Promise<void> {
     await this.#say((serial) => this.#spoken.settle(serial));
@@ -40,7 +52,7 @@ export class Conversation {
    * still busy reads this when it is done, and nobody minds an answer too many.
    */
   remind(): void {
-    this.#commands.write(this.#spoken.settle(this.#serial));
+    this.#write(Buffer.from(this.#spoken.settle(this.#serial)));
   }
 
   /** What the next command shall find in `$?` and as options. */
@@ -53,10 +65,21 @@ export class Conversation {
     return this.#dialect;
   }
 
-  #say(line: (serial: string) => string | Buffer): Promise<Answer> {
+  async #say(line: (serial: string) => string | SpokenCommand): Promise<Answer> {
     this.#serial = `${++this.#count}.${randomBytes(8).toString("hex")}`;
     const answer = this.#answers.awaitAnswer(this.#serial);
-    this.#commands.write(line(this.#serial));
-    return answer;
+    const said = line(this.#serial);
+    // Of lines that only ask for an answer the first may be enough.
+    const { bytes, readBytes } = typeof said === "string" ? { bytes: Buffer.from(said), readBytes: 0 } : said;
+    const answeredBytes = this.#saidBytes + readBytes;
+    this.#write(bytes);
+    const heard = await answer;
+    this.#answeredBytes = answeredBytes;
+    return heard;
+  }
+
+  #write(bytes: Buffer): void {
+    this.#saidBytes += bytes.length;
+    this.#commands.write(bytes);
   }
 }

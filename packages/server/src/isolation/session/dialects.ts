@@ -16,6 +16,10 @@ import { join, quote } from "./quoting.ts";
  * Signal 16 (SIGSTKFLT, which nothing sends) ends the running command: loops, functions and waiting builtins included.
  * One that comes late, after the command's end, is spent on a line made by `settle`.
  *
+ * Subshells inherit the two channels, and in bash they can name them by number. So before a command and at its answer the session
+ * looks from outside whether somebody else has a channel in hand, and whether the shell itself has read the command (see
+ * ChannelState). The shell is still the agent's own: its functions, traps and aliases decide what a command does and answers.
+ *
  * What differs from a script or a terminal, and cannot be helped:
  * - `exec <FILE` lasts for one command; so does what a command opens as descriptor 8.
  * - With `set -e` the status of the whole command counts, as it does for a function: `false && true` ends the shell.
@@ -32,9 +36,20 @@ export interface Dialect {
   readonly name: "bash" | "posix" | "zsh";
   /** The first lines, up to an answer with this serial number. */
   startUp(serial: string): string;
-  command(text: Buffer, serial: string, last: CommandState): Buffer;
+  command(text: Buffer, serial: string, last: CommandState): SpokenCommand;
   /** Lines that do nothing but swallow a late signal and answer. */
   settle(serial: string): string;
+}
+
+export interface SpokenCommand {
+  readonly bytes: Buffer;
+  /** So many of them the shell has read when it answers, at the least. */
+  readonly readBytes: number;
+}
+
+/** A command that is read to its end before it runs; `more` is read later, or never. */
+function spoken(line: Buffer, more = ""): SpokenCommand {
+  return { bytes: join(line, more), readBytes: line.length };
 }
 
 /** What a command left behind that the next one must find. */
@@ -69,7 +84,7 @@ export const BASH: Dialect = {
     bashAnswer(serial),
   command(text, serial, last) {
     const eval_ = join("\\command eval ", quote(join(prefix(last), text)), " </dev/null 8>&-; ");
-    return join(eval_, bashAnswer(serial), "\n", bashAnswer(serial));
+    return spoken(join(eval_, bashAnswer(serial)), `\n${bashAnswer(serial)}`);
   },
   settle: (serial) => bashAnswer(serial),
 };
@@ -91,11 +106,13 @@ export const POSIX: Dialect = {
   name: "posix",
   startUp: (serial) => `exec 8>&3 3>&-; trap ${quoteText(POSIX_UNWIND)} ${UNWIND_SIGNAL}\n${posixAnswer(serial)}\n`,
   command: (text, serial, last) =>
-    join(
-      "__agentfense(){ __agentfense_runs=1; \\command eval ",
-      quote(join(prefix(last), text)),
-      ` </dev/null 8>&-; { __agentfense_status=$? __agentfense_runs=; ${POSIX_KEEP_WORDS}; return $__agentfense_status; } 2>/dev/null; }; `,
-      `\\command eval '__agentfense "$@"'; ${posixAnswer(serial)}\n`,
+    spoken(
+      join(
+        "__agentfense(){ __agentfense_runs=1; \\command eval ",
+        quote(join(prefix(last), text)),
+        ` </dev/null 8>&-; { __agentfense_status=$? __agentfense_runs=; ${POSIX_KEEP_WORDS}; return $__agentfense_status; } 2>/dev/null; }; `,
+        `\\command eval '__agentfense "$@"'; ${posixAnswer(serial)}\n`,
+      ),
     ),
   settle: (serial) => `${posixAnswer(serial)}\n`,
 };
@@ -123,11 +140,13 @@ export const ZSH: Dialect = {
     "interactivecomments rmstarsilent nobanghist nocheckjobs nohup nonotify nopromptcr nopromptsp nobeep\n" +
     zshAnswer(serial),
   command: (text, serial, last) =>
-    join(
-      "{ \\builtin eval ",
-      quote(join(prefix(last), text)),
-      ` </dev/null 8>&- } always { { ${printAnswer("\\builtin", serial, 8)}; \\builtin set +xv; PS1= PS2= } 2>/dev/null; `,
-      "TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0 }\n",
+    spoken(
+      join(
+        "{ \\builtin eval ",
+        quote(join(prefix(last), text)),
+        ` </dev/null 8>&- } always { { ${printAnswer("\\builtin", serial, 8)}; \\builtin set +xv; PS1= PS2= } 2>/dev/null; `,
+        "TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0 }\n",
+      ),
     ),
   // The interruption may take a whole line with it.
   settle: (serial) => `:\n${zshAnswer(serial)}${zshAnswer(serial)}`,

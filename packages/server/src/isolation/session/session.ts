@@ -1,4 +1,4 @@
-import type { Box, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
+import type { Box, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type {
   Cancellable,
@@ -199,10 +199,13 @@ export class ShellSession implements Session {
     const { process, conversation, stdout, stderr } = this.#parts;
     const running = Promise.withResolvers<Ending>();
     this.#running = running;
+    running.promise.catch(() => {}); // it may fail before somebody waits for it
     stdout.open(sinks.stdout);
     stderr.open(sinks.stderr);
     const beganMs = performance.now();
     const oomKillsBefore = process.oomKills?.().catch(() => undefined);
+    const before = await this.#channels();
+    const alreadyRead = conversation.saidBytes - before.bytesUnread;
     void conversation.run(request.text).then((answer) => running.resolve({ answer }));
 
     const interrupted = await untilInterrupted(running.promise, request.timeoutMs, signal);
@@ -214,6 +217,9 @@ export class ShellSession implements Session {
       await this.#orBreak(drain(this.#parts));
       conversation.remember({ exitStatus: exitCode ?? ending.answer.exitStatus, options: ending.answer.options });
       if (interrupted !== undefined) await this.#settle();
+      const read = (await this.#channels()).bytesRead ?? Infinity;
+      // Whoever read what was meant for the shell can also have answered in its place.
+      if (read - (before.bytesRead ?? 0) < conversation.answeredBytes - alreadyRead) throw this.#hijacked();
     } else {
       await drainRemains(this.#parts);
       process.kill(); // background jobs end with their session
@@ -233,6 +239,19 @@ export class ShellSession implements Session {
     const count = await before;
     if (count === undefined) return false;
     return ((await this.#parts.process.oomKills?.().catch(() => undefined)) ?? count) > count;
+  }
+
+  /** Throws when somebody else has the shell's channels: what comes out of them then is nobody's answer. */
+  async #channels(): Promise<ChannelState> {
+    const state = await this.#orBreak(this.#parts.process.channels());
+    if (state.strangers > 0) throw this.#hijacked();
+    return state;
+  }
+
+  #hijacked(): SandboxError {
+    this.#finish({ reason: "hijacked" });
+    this.#parts.process.kill();
+    return this.#closedError();
   }
 
   /** Tells the signal that was needed. */
@@ -291,7 +310,7 @@ export class ShellSession implements Session {
     this.#closed = end;
     clearTimeout(this.#idleTimer);
     this.#turns.close(() => this.#closedError());
-    if (end.reason !== "exited" && end.reason !== "killed") this.#running?.reject(this.#closedError());
+    if (!["exited", "killed", "hijacked"].includes(end.reason)) this.#running?.reject(this.#closedError());
     this.#options.onClosed?.(end);
     this.#ended.resolve(end);
   }
@@ -301,6 +320,7 @@ export class ShellSession implements Session {
       closed: "the session was closed",
       exited: `the shell ended with exit code ${this.#closed?.exitCode}`,
       killed: "the shell was killed because it did not come back from a command",
+      hijacked: "a process of the sandbox took hold of the channel between the session and its shell",
       idle: `nothing was asked of the session for ${this.#options.request.idleTimeoutMs} ms`,
       stopped: "the sandbox was stopped",
     };

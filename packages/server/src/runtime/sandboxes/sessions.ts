@@ -43,6 +43,7 @@ interface LiveSession {
 const REASONS: Readonly<Record<string, string>> = {
   exited: "its shell ended",
   killed: "its shell was killed because it did not come back from a command",
+  hijacked: "a process of the sandbox took hold of the channel to its shell",
   idle: "nothing was asked of it for too long",
   stopped: "its sandbox was stopped",
   server_restarted: "the server was restarted",

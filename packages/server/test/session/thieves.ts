@@ -1,0 +1,75 @@
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Box } from "../../src/isolation/backend/backend.ts";
+import type { SessionEnd } from "../../src/isolation/sandbox/api.ts";
+import { ShellSession } from "../../src/isolation/session/session.ts";
+
+// What an agent can start in its session to take the next command away from its shell. Both write `ready` when they are set.
+
+/**
+ * For bash: a subshell finds the channels that it inherited, stops the shell once it waits for a command, reads that command
+ * itself, and says that it ended well.
+ */
+export function swallow(ready: string): string {
+  return String.raw`(
+    self=$(exec sh -c 'echo $PPID')
+    for place in /proc/$self/fd/*; do
+      number=${"$"}{place##*/}
+      case $(readlink $place) in pipe:*) ;; *) continue;; esac
+      [ $number -gt 9 ] || continue
+      case $(grep flags: /proc/$self/fdinfo/$number) in *0) commands=$number;; *1) answers=$number;; esac
+    done
+    until grep -qE '^(0|63) 0x0 ' /proc/$$/syscall; do :; done
+    kill -STOP $$
+    echo taken > ${ready}
+    while IFS= read -r -u $commands line; do
+      case $line in *agentfense-status*) ;; *) continue;; esac
+      line=${"$"}{line#*agentfense-status %s %s %s?n"'" }
+      eval "printf 'agentfense-status %s 0 hB\n' ${"$"}{line%% *} >&$answers"
+    done
+  ) </dev/null >/dev/null 2>&1 &`;
+}
+
+/** A program opens the channels of the shell that started it, and keeps them. Tells whether it could. */
+export function hold(ready: string): string {
+  return `python3 -c '
+import os, time
+held = 0
+for name in os.listdir("/proc/%d/fd" % os.getppid()):
+    place = "/proc/%d/fd/%s" % (os.getppid(), name)
+    if name in "12" or not os.readlink(place).startswith("pipe:"): continue
+    try: held += os.open(place, os.O_RDWR) > 0
+    except PermissionError: pass
+open("${ready}", "w").write("held" if held else "refused")
+time.sleep(1000)
+' </dev/null >/dev/null 2>&1 &`;
+}
+
+/** What became of a theft in a session of this box: what the thief said, what the next command got, why the session ended. */
+export async function steal(
+  place: { readonly box: Box; readonly workspace: string; readonly shell: string },
+  thief: (ready: string) => string,
+): Promise<readonly [string, string | number, SessionEnd["reason"] | undefined]> {
+  const ready = join(place.workspace, "ready");
+  rmSync(ready, { force: true });
+  const session = await ShellSession.open({
+    box: place.box,
+    id: "robbed",
+    request: { shell: place.shell },
+    env: {},
+    workdir: "/workspace",
+    defaults: { timeoutMs: 60_000, maxTimeoutMs: 60_000, outputBytes: 1024 },
+  });
+  try {
+    await session.exec({ command: thief("/workspace/ready") }).catch(() => {}); // it may be seen, and ended, at once
+    const said = (): string => (existsSync(ready) ? readFileSync(ready, "utf8").trim() : "");
+    while (said() === "" && session.closed === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+    const result = await session.exec({ command: "(exit 9)" }).then(
+      ({ exitCode }) => exitCode,
+      (error: { code: string }) => error.code,
+    );
+    return [said() || "held", result, session.closed?.reason];
+  } finally {
+    await session.close();
+  }
+}
