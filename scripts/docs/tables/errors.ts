@@ -52,7 +52,10 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
     todo: "read the changes with `DiffChanges`, or make the sandbox otherwise",
   },
   SESSION_NOT_FOUND: { meaning: "no such session", todo: "make one" },
-  SESSION_CLOSED: { meaning: "its shell ended; `close_reason` of the session says why", todo: "make another" },
+  SESSION_CLOSED: {
+    meaning: "its shell ended, or another process took the channel to it; `close_reason` of the session says why",
+    todo: "make another",
+  },
   KEY_NOT_FOUND: { meaning: "no such API key", todo: "list the keys" },
   COMMAND_TIMEOUT: {
     meaning: "the command's time was up; its whole process tree was killed. The output so far is in the details",

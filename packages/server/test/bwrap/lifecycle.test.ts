@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { type As, identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
 import { BwrapBackend } from "../../src/isolation/bwrap/backend.ts";
 import { endOrphans, markerOf } from "../../src/isolation/bwrap/orphans.ts";
-import { freeLimits, openPlace, sleep, textOf } from "./place.ts";
+import { freeLimits, openPlace, textOf } from "./place.ts";
 import { codeOf } from "./scenarios.ts";
 
 const VICTIM = new URL("victim-process.ts", import.meta.url).pathname;
@@ -27,9 +27,8 @@ function processesWith(word: string): number[] {
     .map(Number);
 }
 
-async function untilNone(word: string, timeoutMs: number): Promise<number[]> {
-  const deadline = performance.now() + timeoutMs;
-  while (processesWith(word).length > 0 && performance.now() < deadline) await sleep(20);
+async function untilNone(word: string): Promise<number[]> {
+  await vi.waitUntil(() => processesWith(word).length === 0, { timeout: 60_000 }).catch(() => {});
   return processesWith(word);
 }
 
@@ -66,7 +65,7 @@ describe("the life of a bwrap backend", () => {
         const { directory } = JSON.parse(await firstLine(child)) as { directory: string };
         expect(processesWith(markerOf(instance)).length).toBeGreaterThanOrEqual(2);
         child.kill("SIGKILL");
-        expect(await untilNone(markerOf(instance), 5000)).toEqual([]);
+        expect(await untilNone(markerOf(instance))).toEqual([]);
         await rm(directory, { recursive: true, force: true });
       },
     );

@@ -2,7 +2,6 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { NOT_PUBLIC_RANGES } from "@agentfense/permission";
 import { describe, expect, test, vi } from "vitest";
 import type { Box } from "../../src/isolation/backend/backend.ts";
@@ -144,9 +143,9 @@ describeDocker("a box with a private network", (arena) => {
     // A warden that does not answer makes the container start again, with another network namespace.
     const stopper = await bash(
       box,
-      "for p in /proc/[0-9]*; do grep -q '^PPid:.0' $p/status && kill -STOP $(basename $p); done; sleep 1000",
+      "for p in /proc/[0-9]*; do grep -q '^PPid:.0' $p/status && kill -STOP $(basename $p); done; echo stopped; sleep 1000",
     );
-    await delay(300);
+    await once(stopper.stdout, "readable");
     stopper.kill();
     await finish(stopper);
     expect(await tryEverything(box)).toEqual(confined);

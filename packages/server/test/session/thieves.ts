@@ -58,7 +58,7 @@ export async function steal(
     request: { shell: place.shell },
     env: {},
     workdir: "/workspace",
-    defaults: { timeoutMs: 60_000, maxTimeoutMs: 60_000, outputBytes: 1024 },
+    defaults: { timeLimits: { defaultTimeoutMs: 60_000, maxTimeoutMs: 60_000 }, outputBytes: 1024 },
   });
   try {
     await session.exec({ command: thief("/workspace/ready") }).catch(() => {}); // it may be seen, and ended, at once
