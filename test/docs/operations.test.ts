@@ -63,8 +63,8 @@ describe.skipIf(reason !== undefined)(`the container${reason === undefined ? "" 
     const created = await bash(join(place, "container.sh"), bin);
     expect(created).toMatch(/^af_key_\S+$/m);
     const [key] = created.match(/^af_key_\S+$/m) ?? [];
-    const inside = (command: string) =>
-      engine.docker("exec", "--env", `AGENTFENSE_API_KEY=${key}`, "agentfense", "bash", "-euc", command);
+    const env = ["--env", `AGENTFENSE_API_KEY=${key}`, "--env", "AGENTFENSE_ENDPOINT=http://127.0.0.1:9000"];
+    const inside = (command: string) => engine.docker("exec", ...env, "agentfense", "bash", "-euc", command);
     const answers = () =>
       inside("agentfense codebase list").then(
         () => true,

@@ -150,9 +150,10 @@ async function listening(child: ChildProcess, output: string[]): Promise<{ grpc:
   };
   child.stdout!.on("data", look);
   child.stderr!.on("data", look);
-  child.once("exit", (code, signal) => found.reject(new Error(`the server ended (${code ?? signal})`)));
-  return await withoutHanging(() => found.promise).catch((error: unknown) => {
+  // Closed: everything that it said is there.
+  child.once("close", (code, signal) => found.reject(new Error(`the server ended (${code ?? signal})`)));
+  return await withoutHanging(() => found.promise).catch((error: Error) => {
     child.kill("SIGKILL");
-    throw new Error(`the server does not listen:\n${output.join("")}`, { cause: error });
+    throw new Error(`${error.message}:\n${output.join("")}`, { cause: error });
   });
 }

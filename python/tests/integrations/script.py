@@ -67,7 +67,7 @@ WORK = (
     Call("shell", {"command": "cat .env"}, "[stderr]\ncat: .env: No such file or directory\n[exit code 1]"),
     Call("write_file", {"path": "src/deep/new.txt", "content": "new\n"}, "wrote src/deep/new.txt"),
     Call("write_file", {"path": "README.md", "content": ""}, '"README.md": permission denied'),
-    Call("changes", {}, "added src/deep\nadded src/deep/new.txt\nmodified src/greet.sh"),
+    Call("changes", {}, "added src/deep\nmodified src/greet.sh\nadded src/deep/new.txt"),
 )
 
 #: Input that does not fit; nothing is done.

@@ -62,7 +62,7 @@ const WORK: readonly (Call & { readonly told: string })[] = [
   { tool: "shell", input: { command: "sleep 30", timeout_ms: 50 }, told: "[ended after 50 ms: its time was up]" },
   { tool: "write_file", input: { path: "src/deep/new.txt", content: "new\n" }, told: "wrote src/deep/new.txt" },
   { tool: "write_file", input: { path: "README.md", content: "" }, told: '"README.md": permission denied' },
-  { tool: "changes", input: {}, told: "added src/deep\nadded src/deep/new.txt\nmodified src/greet.sh" },
+  { tool: "changes", input: {}, told: "added src/deep\nmodified src/greet.sh\nadded src/deep/new.txt" },
 ];
 
 /** What tools do in the agents of a framework: the same in all of them. */
