@@ -1,7 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { compileRules } from "@agentfense/permission";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { ContentReader } from "../src/policy/content-reader.ts";
+import { rootEntry, tryEntriesOf } from "../src/policy/workspace-view.ts";
 import { agentfense, scratch } from "./run-cli.ts";
 
 const RULES = `
@@ -32,6 +35,19 @@ async function project(): Promise<string> {
   }
   await symlink("/etc", join(place, "project/link"));
   return place;
+}
+
+/** What is random in the keys of these tests; no whole key stands here. */
+const KEY = "Zk3vQ9xLm2Tf7Rb1Wc8Yd5Hg0Jn4Ps6AuEiO";
+
+/** A directory of its own with these files. */
+async function withFiles(files: Readonly<Record<string, string>>): Promise<string> {
+  const top = join(await scratch(), "project");
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(join(top, path, ".."), { recursive: true });
+    await writeFile(join(top, path), content);
+  }
+  return top;
 }
 
 describe("policy tree", () => {
@@ -208,6 +224,83 @@ describe("policy lint", () => {
     expect(JSON.parse(stdout)).toContainEqual(
       expect.objectContaining({ kind: "matches-nothing", severity: "warning", rule: 4, pattern: "/sercets/**" }),
     );
+  });
+
+  test("finds keys in what can be read by their shapes, with place and kind, and prints none of them", async () => {
+    const cwd = await withFiles({
+      "src/config.js": `// settings\nexport const id = "AKIA${KEY.toUpperCase().slice(0, 16)}";\n`,
+      "notes.txt": `\n\nghp_${KEY}\n`,
+      "hidden/notes.txt": `ghp_${KEY}\n`,
+      "listed/notes.txt": `ghp_${KEY}\n`,
+      "image.bin": `\0ghp_${KEY}\n`,
+      "rules.yaml": `
+- { pattern: "**/*", permission: read }
+- { pattern: /hidden/, permission: none }
+- { pattern: /listed/, permission: view }
+`,
+    });
+    await writeFile(join(cwd, "../outside.txt"), `ghp_${KEY}\n`);
+    await symlink("../outside.txt", join(cwd, "link.txt"));
+
+    const plain = await agentfense(["policy", "lint", "--rules", "rules.yaml"], { cwd });
+    expect(plain).toEqual({
+      code: 1,
+      stdout: [
+        "warning: secret-inside: /notes.txt:3 holds what looks like a secret (GitHub token, ghp_…), and rule 0 gives it the level read",
+        "warning: secret-inside: /src/config.js:2 holds what looks like a secret (AWS access key id, AKIA…), and rule 0 gives it the level read",
+        "2 found",
+        "",
+      ].join("\n"),
+      stderr: "",
+    });
+    const json = await agentfense(["policy", "lint", "--rules", "rules.yaml", "--json"], { cwd });
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.stdout)).toEqual([
+      expect.objectContaining({ kind: "secret-inside", path: "/notes.txt", line: 3, secret: "GitHub token", count: 1 }),
+      expect.objectContaining({ kind: "secret-inside", path: "/src/config.js", line: 2, secret: "AWS access key id" }),
+    ]);
+    for (const { stdout, stderr } of [plain, json]) {
+      expect((stdout + stderr).toLowerCase()).not.toContain(KEY.toLowerCase().slice(0, 4));
+    }
+  });
+
+  test("searches the beginning of a large file, no dependencies, and says so", async () => {
+    const filler = "nothing to see here\n".repeat(15_000);
+    const cwd = await withFiles({
+      "large.txt": `ghp_${KEY}\n${filler}npm_${KEY}\n`,
+      "node_modules/dependency/index.js": `ghp_${KEY}\n`,
+    });
+    const { code, stdout, stderr } = await agentfense(["policy", "lint", "--json"], { cwd });
+    const inside = (JSON.parse(stdout) as { kind: string }[]).filter(({ kind }) => kind === "secret-inside");
+    expect(inside).toEqual([expect.objectContaining({ path: "/large.txt", line: 1, secret: "GitHub token" })]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        "agentfense: looked for keys in files, but only the first 256.0 KiB of /large.txt\n" +
+        "agentfense: looked for keys in files, but not 1 file of dependencies\n",
+    });
+  });
+
+  test.each([
+    { bytesOfFile: 1024, bytes: 1, files: 100 },
+    { bytesOfFile: 1024, bytes: 1_000_000, files: 1 },
+  ])("reads no file beyond %j and counts them", async (bounds) => {
+    const top = await withFiles({ "a.txt": "first", "b.txt": "second", "c.txt": "third" });
+    const { entries } = tryEntriesOf(rootEntry(top, compileRules([]).root));
+    const reader = new ContentReader(bounds);
+    expect(entries.map(reader.textOf)).toEqual(["first", undefined, undefined]);
+    expect(reader.leftOut()).toEqual([expect.stringMatching(/^looked for keys in files, but not 2 files, after /)]);
+  });
+
+  test("a file that became a link or a pipe after it was listed is neither followed nor waited for", async () => {
+    const top = await withFiles({ "link.txt": "", "pipe.txt": "", "outside/key.txt": `ghp_${KEY}` });
+    const { entries } = tryEntriesOf(rootEntry(top, compileRules([]).root));
+    for (const name of ["link.txt", "pipe.txt"]) await rm(join(top, name));
+    await symlink("outside/key.txt", join(top, "link.txt"));
+    execFileSync("mkfifo", [join(top, "pipe.txt")]);
+    const reader = new ContentReader();
+    expect(entries.filter(({ type }) => type === "file").map(reader.textOf)).toEqual([undefined, undefined]);
+    expect(reader.failures).toEqual(["/link.txt (ELOOP)"]);
   });
 
   test("ends with 1 when a part cannot be looked at", async () => {

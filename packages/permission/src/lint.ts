@@ -1,4 +1,6 @@
-import { type Level, levelName } from "./level.ts";
+import type { Scope } from "./automaton.ts";
+import { findKeys, type KeysInText } from "./keys-in-text.ts";
+import { LEVEL, type Level, levelName } from "./level.ts";
 import { pathNames } from "./path.ts";
 import { growTree } from "./pattern-tree.ts";
 import { compileRules, type Policy } from "./policy.ts";
@@ -21,6 +23,7 @@ export interface TreeEntry {
  * | --------------- | ----------------------------------------------------------------------------------------- |
  * | matches-nothing | no entry of the tree matches; a warning when the rule protects one fixed place: a typo?   |
  * | secret-visible  | something that looks like a secret is not hidden; a warning when it can be read           |
+ * | secret-inside   | a file that can be read holds what looks like a key; `line` is where the first one begins |
  * | tie             | two rules of one rank and different levels match an entry; `rule` is the stricter, it won |
  * | replaced        | a later rule has the same pattern, type and priority                                      |
  */
@@ -31,12 +34,29 @@ export type LintFinding = {
 } & (
   | { readonly kind: "matches-nothing"; readonly pattern: string }
   | { readonly kind: "secret-visible"; readonly path: string; readonly level: Level }
+  | {
+      readonly kind: "secret-inside";
+      readonly path: string;
+      readonly level: Level;
+      /** What kind of key: `GitHub token`. */
+      readonly secret: string;
+      readonly line: number;
+      readonly masked: string;
+      readonly count: number;
+    }
   | { readonly kind: "tie"; readonly other: number; readonly path: string }
   | { readonly kind: "replaced"; readonly by: number }
 );
 
-/** Checks rules against a workspace. Throws a `RuleError` when they do not even compile. */
-export function lint(rules: readonly Rule[], tree: Iterable<TreeEntry>): LintFinding[] {
+/**
+ * Checks rules against a workspace. Throws a `RuleError` when they do not even compile. `textOf` reads a file to look for
+ * keys in; it is asked only for files that the rules let an agent read and whose names do not tell already.
+ */
+export function lint<Entry extends TreeEntry>(
+  rules: readonly Rule[],
+  tree: Iterable<Entry>,
+  textOf: (entry: Entry) => string | undefined = () => undefined,
+): LintFinding[] {
   const policy = compileRules(rules);
   const secrets = secretLooking();
   const resolved = resolveRules(rules);
@@ -54,12 +74,17 @@ export function lint(rules: readonly Rule[], tree: Iterable<TreeEntry>): LintFin
     }
   };
   note("/", walk.root);
-  for (const { path, type } of tree) {
+  for (const entry of tree) {
+    const { path, type } = entry;
     const names = pathNames(path);
     for (const place of walk.to(names)) note(`/${names.slice(0, place.depth).join("/")}`, place);
-    if (type === "directory" || secrets.decide(path).level > 0) continue;
-    const finding = visibleSecret(policy, path);
-    if (finding !== undefined) visible.push(finding);
+    if (type === "directory") continue;
+    const scope = policy.decide(path);
+    if (scope.level === LEVEL.none) continue;
+    if (secrets.decide(path).level === LEVEL.none) visible.push(visibleSecret(path, scope));
+    else if (type === "file" && scope.level >= LEVEL.read) {
+      for (const keys of findKeys(textOf(entry) ?? "")) visible.push(secretInside(path, scope, keys));
+    }
   }
   return [...visible, ...unmatched(resolved, matched), ...ties.values(), ...replaced(resolved)];
 }
@@ -76,9 +101,7 @@ function secretLooking(): Policy {
   ]);
 }
 
-function visibleSecret(policy: Policy, path: string): LintFinding | undefined {
-  const scope = policy.decide(path);
-  if (scope.level === 0) return undefined;
+function visibleSecret(path: string, scope: Scope): LintFinding {
   const level = levelName(scope.level);
   return {
     kind: "secret-visible",
@@ -87,6 +110,23 @@ function visibleSecret(policy: Policy, path: string): LintFinding | undefined {
     path,
     level,
     message: `${path} looks like a secret, and rule ${scope.rule} gives it the level ${level}`,
+  };
+}
+
+function secretInside(path: string, scope: Scope, { kind, line, masked, count }: KeysInText): LintFinding {
+  const level = levelName(scope.level);
+  const what = count === 1 ? `${kind}, ${masked}` : `${kind}, ${masked} and ${count - 1} more`;
+  return {
+    kind: "secret-inside",
+    severity: "warning",
+    rule: scope.rule,
+    path,
+    level,
+    secret: kind,
+    line,
+    masked,
+    count,
+    message: `${path}:${line} holds what looks like a secret (${what}), and rule ${scope.rule} gives it the level ${level}`,
   };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { getPreset, lint, RuleError, type TreeEntry } from "../src/index.ts";
+import { getPreset, lint, type Rule, RuleError, type TreeEntry } from "../src/index.ts";
 
 const TREE: TreeEntry[] = [
   { path: "/src", type: "directory" },
@@ -52,6 +52,43 @@ describe("lint", () => {
       "/deploy/id_rsa",
       "/deploy/server.pem",
       "/credentials/aws.json",
+    ]);
+  });
+
+  test("only files that can be read are searched for keys, and not those whose names tell already", () => {
+    const asked: string[] = [];
+    const rules: Rule[] = [
+      { pattern: "**/*", permission: "read" },
+      { pattern: "/output/**", permission: "write" },
+      { pattern: "/media/**", permission: "view" },
+      { pattern: "/hidden.txt", permission: "none" },
+    ];
+    const paths = ["/a.txt", "/output/b.txt", "/media/c.txt", "/hidden.txt", "/.env"];
+    const tree: TreeEntry[] = [
+      ...paths.map((path) => ({ path, type: "file" as const })),
+      { path: "/link.txt", type: "symlink" },
+      { path: "/pipe", type: "other" },
+    ];
+    const key = `glpat-${"Zk3vQ9xLm2Tf7Rb1Wc8Y"}`;
+    const findings = lint(rules, tree, ({ path }) => {
+      asked.push(path);
+      return path === "/a.txt" ? undefined : `one\n${key}\n${key}\n`;
+    });
+    expect(asked).toEqual(["/a.txt", "/output/b.txt"]);
+    expect(findings.filter(({ kind }) => kind === "secret-inside")).toEqual([
+      {
+        kind: "secret-inside",
+        severity: "warning",
+        rule: 1,
+        path: "/output/b.txt",
+        level: "write",
+        secret: "GitLab token",
+        line: 2,
+        masked: "glpat-…",
+        count: 2,
+        message:
+          "/output/b.txt:2 holds what looks like a secret (GitLab token, glpat-… and 1 more), and rule 1 gives it the level write",
+      },
     ]);
   });
 

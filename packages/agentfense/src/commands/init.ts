@@ -8,6 +8,7 @@ import { findSecrets } from "../init/secrets.ts";
 import { surveyDirectory } from "../init/survey.ts";
 import { writeNewFile } from "../init/write-file.ts";
 import { print, warn } from "../output.ts";
+import { ContentReader } from "../policy/content-reader.ts";
 import { describeFindings, isReadableSecret } from "../policy/findings.ts";
 import { paintFor, printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
@@ -49,7 +50,10 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const path = join(directory, POLICY_FILE);
   const text = policyText(preset, found);
   const rules = takenRules({}, parseProjectPolicy(text, path));
-  const findings = lint(rules, entries);
+  const reader = new ContentReader();
+  const findings = lint(rules, entries, reader.textOf);
+  for (const reason of reader.failures) warn(`not checked: ${reason}`);
+  for (const sentence of reader.leftOut()) warn(sentence);
 
   if (values.stdout) await print(text);
   else {

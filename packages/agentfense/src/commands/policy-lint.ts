@@ -1,6 +1,7 @@
-import { lint, type TreeEntry } from "@agentfense/permission";
+import { lint } from "@agentfense/permission";
 import { type Command, type ExitCode, parseArguments, UsageError } from "../command.ts";
-import { print } from "../output.ts";
+import { print, warn } from "../output.ts";
+import { ContentReader } from "../policy/content-reader.ts";
 import { describeFindings, isReadableSecret } from "../policy/findings.ts";
 import { rootEntry, tryEntriesOf, type ViewEntry } from "../policy/workspace-view.ts";
 import { chooseRules, RULES_HELP, RULES_OPTIONS } from "../rules-option.ts";
@@ -10,8 +11,9 @@ import { resolveDirectory } from "../workspace-directory.ts";
 const HELP = `Usage: agentfense policy lint [OPTIONS] [DIR]
 
 Walks all of DIR (default: where you are; no link is followed) and says what looks wrong with the rules for it: secrets that can be read, rules
-that match nothing, rules of the same rank that contradict each other. Exits 1 if a secret can be read, or if a part of
-DIR could not be looked at.
+that match nothing, rules of the same rank that contradict each other. A secret is known by its name, or by what is in it: text files
+that the rules let an agent read are searched for keys (the first 256 KiB of each; none is printed). Exits 1 if a secret can be
+read, or if a part of DIR could not be looked at.
 
 ${RULES_HELP}
   --all             remarks too, not only warnings
@@ -32,8 +34,11 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const root = rootEntry(place, policy.root);
 
   const unseen: string[] = [];
-  const findings = lint(rules, walk(root, unseen));
+  const reader = new ContentReader();
+  const findings = lint(rules, walk(root, unseen), reader.textOf);
+  unseen.push(...reader.failures);
   for (const reason of unseen) process.stderr.write(`agentfense: not checked: ${reason}\n`);
+  for (const sentence of reader.leftOut()) warn(sentence);
   await print(
     values.json
       ? `${JSON.stringify(findings, undefined, 2)}\n`
@@ -43,11 +48,11 @@ async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 /** Everything below a directory, parents before children; what cannot be read is noted in `unseen`. */
-function* walk(directory: ViewEntry, unseen: string[]): Generator<TreeEntry> {
+function* walk(directory: ViewEntry, unseen: string[]): Generator<ViewEntry> {
   const { entries, error } = tryEntriesOf(directory);
   if (error !== undefined) unseen.push(`${printable(directory.path)} (${error})`);
   for (const entry of entries) {
-    yield { path: entry.path, type: entry.type };
+    yield entry;
     if (entry.type === "directory") yield* walk(entry, unseen);
   }
 }

@@ -1,23 +1,21 @@
-import { compileRules, type TreeEntry } from "@agentfense/permission";
+import { compileRules } from "@agentfense/permission";
+import { isForeign } from "../policy/content-reader.ts";
 import { rootEntry, tryEntriesOf, type ViewEntry } from "../policy/workspace-view.ts";
 
 /** A tree can be larger than anybody wants to wait for; the top of it says most. */
 const MOST_ENTRIES = 100_000;
 
-/** Of others: what is in them says nothing about this project. */
-const FOREIGN: ReadonlySet<string> = new Set(["node_modules", "bower_components", ".venv", "venv", "site-packages"]);
-
 /** What a project consists of, as far as it was looked at. */
 export interface Survey {
   /** Parents before their children. */
-  readonly entries: readonly TreeEntry[];
+  readonly entries: readonly ViewEntry[];
   /** Everything was looked at but what belongs to others. */
   readonly complete: boolean;
 }
 
 /** Looks at a directory level by level, so that a bound cuts off the depths. No link is followed. */
 export function surveyDirectory(directory: string, most = MOST_ENTRIES): Survey {
-  const entries: TreeEntry[] = [];
+  const entries: ViewEntry[] = [];
   // The rules do not matter here; they come along with every entry.
   let level: ViewEntry[] = [rootEntry(directory, compileRules([]).root)];
   while (level.length > 0) {
@@ -25,7 +23,7 @@ export function surveyDirectory(directory: string, most = MOST_ENTRIES): Survey 
     for (const place of level) {
       for (const entry of tryEntriesOf(place).entries) {
         if (entries.length === most) return { entries, complete: false };
-        entries.push({ path: entry.path, type: entry.type });
+        entries.push(entry);
         if (entry.type === "directory" && isOwn(place, entry)) next.push(entry);
       }
     }
@@ -36,5 +34,5 @@ export function surveyDirectory(directory: string, most = MOST_ENTRIES): Survey 
 
 /** Below .git only its own files count, not the objects. */
 function isOwn(parent: ViewEntry, { name }: ViewEntry): boolean {
-  return !FOREIGN.has(name) && parent.name !== ".git";
+  return !isForeign(name) && parent.name !== ".git";
 }

@@ -3,7 +3,7 @@ import { type Paint, printableSentence } from "../terminal.ts";
 
 /** What makes rules fail the check. */
 export function isReadableSecret({ kind, severity }: LintFinding): boolean {
-  return kind === "secret-visible" && severity === "warning";
+  return (kind === "secret-visible" || kind === "secret-inside") && severity === "warning";
 }
 
 /** One line a finding, warnings only unless all are wanted, and a last line with their number. */

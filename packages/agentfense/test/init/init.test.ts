@@ -59,6 +59,14 @@ describe("agentfense init", () => {
     expect(lint).toMatchObject({ code: 0, stdout: expect.stringMatching(/^nothing wrong/) });
   });
 
+  test("tells of a key in a file that it does not hide: whether the file or the key has to go is not its to say", async () => {
+    const cwd = await tree({ "src/config.js": `const key = "ghp_${"Zk3vQ9xLm2Tf7Rb1Wc8Yd5Hg0Jn4Ps6AuEiO"}";\n` });
+    const { code, stdout } = await agentfense(["init"], { cwd });
+    expect(code).toBe(1);
+    expect(stdout).toContain("/src/config.js:1 holds what looks like a secret (GitHub token, ghp_…), and rule");
+    expect((await readProjectPolicy(cwd))?.permissions).toEqual([]);
+  });
+
   test("does not overwrite unless told to, and then replaces a link instead of following it", async () => {
     const cwd = await tree({ "precious.txt": "precious" });
     await symlink("precious.txt", join(cwd, ".agentfense.yaml"));
@@ -168,7 +176,8 @@ describe("secrets", () => {
 describe("the survey", () => {
   test("has a bound, and looks at the top first", async () => {
     const top = await tree({ "a/b/c/d.txt": "", "e.txt": "", "f/g.txt": "" });
-    expect(surveyDirectory(top, 4)).toEqual({
+    const { complete, entries } = surveyDirectory(top, 4);
+    expect({ complete, entries: entries.map(({ path, type }) => ({ path, type })) }).toEqual({
       complete: false,
       entries: [
         { path: "/a", type: "directory" },
