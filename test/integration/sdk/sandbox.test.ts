@@ -193,7 +193,7 @@ describe("a sandbox on a directory", () => {
     const text = await sandbox.diff().text();
     expect(text).toMatch(/^\+\/\/ new$/m);
     expect(text).toMatch(/^\+\/\/ more$/m);
-    expect(text).toMatch(/^Binary file \/src\/blob added$/m);
+    expect(text).toMatch(/^Binary files \/dev\/null and b\/src\/blob differ$/m);
     expect((await sandbox.diff({ paths: ["src/new.js"] }).toArray()).map(({ change }) => change.path)).toEqual([
       "/src/new.js",
     ]);

@@ -232,7 +232,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
     test("RES-09 a path deeper than PATH_MAX can be made, left and destroyed", async () => {
       const sandbox = await attacker();
       const dig =
-        'import os\nfor i in range(150):\n  os.mkdir("d" * 40)\n  os.chdir("d" * 40)\nopen("f", "w").write("x")\nprint("deep")';
+        'import os\nfor i in range(300):\n  os.mkdir("d" * 40)\n  os.chdir("d" * 40)\nopen("f", "w").write("x")\nprint("deep")';
       const { stdout } = await sandbox.exec({ command: python(dig), timeoutMs: 60_000 });
       expect(stdout.toString()).toBe("deep\n");
       await sandbox.stop();

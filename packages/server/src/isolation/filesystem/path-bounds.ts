@@ -4,8 +4,8 @@
 /** Directories on the way to an entry, itself included. */
 export const LEVELS_LIMIT = 1000;
 
-/** Bytes of a path: four times what one call can name. Programs that build long paths on purpose stop well before. */
-export const PATH_LIMIT = 16_384;
+/** Bytes of a path: sixteen times what one call can name. Programs that build long paths on purpose stop well before. */
+export const PATH_LIMIT = 65_536;
 
 /** How far down, and how long, paths can get. */
 export interface PathExtent {
