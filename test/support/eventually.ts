@@ -34,6 +34,13 @@ export async function aWhile(ms: number): Promise<void> {
   await pause(ms);
 }
 
+/** A signal that is aborted at a moment that nobody chose. */
+export function abortedSoon(): AbortSignal {
+  const controller = new AbortController();
+  void aWhile(100).then(() => controller.abort());
+  return controller.signal;
+}
+
 /** Does something and returns its result; whatever takes as long as a hang is one. */
 export async function withoutHanging<Result>(work: () => Result): Promise<Awaited<Result>> {
   const startedAtMs = performance.now();

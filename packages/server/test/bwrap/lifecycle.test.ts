@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { type As, identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
 import { BwrapBackend } from "../../src/isolation/bwrap/backend.ts";
 import { endOrphans, markerOf } from "../../src/isolation/bwrap/orphans.ts";
@@ -46,7 +47,7 @@ describe("the life of a bwrap backend", () => {
     const first = place.backend.launcherPid ?? 0;
     process.kill(first, "SIGKILL");
     expect([await ending, await launching, await outputs]).toEqual(["INTERNAL", "INTERNAL", ["", ""]]);
-    await expect.poll(() => place.backend.launcherPid, { timeout: 30_000 }).not.toBe(first); // its death is noticed
+    await eventually(() => place.backend.launcherPid !== first); // its death is noticed
     expect((await place.sh("echo again")).stdout).toBe("again\n");
     expect(place.backend.launcherPid).not.toBe(first);
     expect(place.log.map((line) => line.level)).toContain("error");

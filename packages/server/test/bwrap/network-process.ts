@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { openPlace } from "./place.ts";
 
 // Looks around in a box with a private network; prints what it found. The host's own address is the argument.
@@ -30,7 +31,7 @@ let report: object;
   const resolver = (await place.sh("cat /etc/resolv.conf")).stdout;
   report = { devices, unreachable, filter, resolver };
 }
-await new Promise((resolve) => setTimeout(resolve, 100));
+await eventually(() => helpersLeft() === 0).catch(() => {}); // the report tells
 console.log(JSON.stringify({ ...report, leftOver: helpersLeft() }));
 
 function helpersLeft(): number {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
-import { freeLimits, openPlace, type Place, sleep } from "./place.ts";
+import { freeLimits, openPlace, type Place } from "./place.ts";
 
 /** What is tried in a box, by root and by an ordinary user, and what must come of it. */
 export interface Scenario {
@@ -75,7 +76,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       });
       let namespace = pidNamespaceOf(place);
       while (inNamespace(namespace) < 5) {
-        await sleep(5);
+        await aWhile(5);
         namespace = pidNamespaceOf(place);
       }
       const before = inNamespace(namespace);
@@ -203,7 +204,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "a reader that does not read stops the command": {
     run: async (place) => {
       const process = await place.box.run({ ...quick, argv: ["/bin/sh", "-c", "yes; true"] });
-      while (process.stdout.readableLength < 16 * 1024) await sleep(5);
+      while (process.stdout.readableLength < 16 * 1024) await aWhile(5);
       for (let turn = 0; turn < 1000; turn++) await new Promise((resolve) => setImmediate(resolve));
       const buffered = process.stdout.readableLength;
       process.kill();
@@ -272,14 +273,14 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "the descriptors of the server are as many as before": {
     run: async (place) => {
       const rested = async (): Promise<number> => {
-        while (place.box.sparePid === undefined) await sleep(5);
+        while (place.box.sparePid === undefined) await aWhile(5);
         return readdirSync("/proc/self/fd").length;
       };
       await place.sh("true");
       const before = await rested();
       for (let i = 0; i < 10; i++) await place.sh("echo x");
       await codeOf(place.sh("", { argv: ["/no/such"] }));
-      while ((await rested()) !== before) await sleep(5); // one that stays open keeps this waiting for ever
+      while ((await rested()) !== before) await aWhile(5); // one that stays open keeps this waiting for ever
       return "as many";
     },
     expected: "as many",

@@ -4,10 +4,11 @@ import { readlinkSync } from "node:fs";
 import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import type { ShellProcess } from "../../src/isolation/backend/backend.ts";
 import { TICK_MS } from "../../src/isolation/bwrap/host-processes.ts";
 import { hold, steal, swallow } from "../session/thieves.ts";
-import { shell, sleep, textOf } from "./place.ts";
+import { shell, textOf } from "./place.ts";
 import type { Scenario } from "./scenarios.ts";
 import { codeOf } from "./scenarios.ts";
 
@@ -30,13 +31,13 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       const answers = lines(opened);
       opened.commands.write("sleep 101 & echo ready >&3\n");
       const ready = await answers.next();
-      await sleep(3 * TICK_MS); // processes are told apart by the tick they began in
+      await aWhile(3 * TICK_MS); // processes are told apart by the tick they began in
       const since = performance.now();
       opened.commands.write("sh -c 'sleep 102 & echo asleep >&3; wait; true'; echo code $? >&3; jobs -r | wc -l >&3\n");
       await answers.next();
       const signalled = await opened.signalForeground("SIGINT", since);
       const [code, jobs] = [await answers.next(), await answers.next()];
-      await sleep(3 * TICK_MS);
+      await aWhile(3 * TICK_MS);
       const none = await opened.signalForeground("SIGTERM", performance.now());
       await opened.signalShell(9);
       return [ready, signalled, code, jobs, none, (await opened.exit).exitCode];
@@ -54,7 +55,7 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       opened.stderr.resume();
       let later = await opened.pendingOutput();
       while (later.stdout + later.stderr > 0) {
-        await sleep(5);
+        await aWhile(5);
         later = await opened.pendingOutput();
       }
       opened.kill();
@@ -128,7 +129,7 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       await once(terminal.output, "data");
       // Were a write to block, this thread would never come to the kill.
       for (let i = 0; i < 100; i++) terminal.input.write("x".repeat(1000));
-      await sleep(20);
+      await aWhile(20);
       terminal.kill();
       return (await terminal.exit).exitCode;
     },

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import type { BoxCommand } from "../../src/isolation/backend/backend.ts";
 import type { BwrapBox } from "../../src/isolation/bwrap/box.ts";
-import { freeLimits, openPlace, type Place, shell, sleep } from "./place.ts";
+import { freeLimits, openPlace, type Place, shell } from "./place.ts";
 import type { Scenario } from "./scenarios.ts";
 
 const AWKWARD = "a b\n'\"$(id)`x`\\ \x01é*~=+";
@@ -106,13 +107,13 @@ export const SPARE_SCENARIOS: Readonly<Record<string, Scenario>> = {
         const waiting = await waitingShell(box);
         process.kill(waiting.shell, "SIGSTOP");
         const given = shell(box, "echo given >> times; cat times");
-        await sleep(30);
+        await aWhile(30);
         process.kill(waiting[target], "SIGKILL");
         outputs.push((await given).stdout);
         const next = await waitingShell(box);
         process.kill(next[target], "SIGKILL");
         // What is given to a shell that is about to die has begun, and dies with it.
-        while (isThere(next.shell)) await sleep(10);
+        while (isThere(next.shell)) await aWhile(10);
         outputs.push((await shell(box, "echo later")).stdout);
         killed.push(waiting.init, next.init);
       }
@@ -129,7 +130,7 @@ export const SPARE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       const first = await waitingShell(box);
       await box.stop();
       const afterStop = [spareOf(box), isThere(first.init), isThere(first.shell)];
-      await sleep(250);
+      await aWhile(250);
       const later = spareOf(box);
       await box.start();
       const second = await waitingShell(box);
@@ -146,10 +147,10 @@ export const SPARE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       for (let delay = 0; delay < 12; delay++) {
         const box = await place.anotherBox();
         if (delay % 2 === 1) void shell(box, "sleep 100").catch(() => {});
-        await sleep(delay);
+        await aWhile(delay);
         await box.destroy();
       }
-      while (descriptors() !== before) await sleep(5); // one that stays open keeps this waiting for ever
+      while (descriptors() !== before) await aWhile(5); // one that stays open keeps this waiting for ever
       return "as many";
     },
     expected: "as many",
@@ -195,7 +196,7 @@ export const SPARE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       const first = await waitingShell(box);
       const running = await box.run({ ...quick, argv: ["/bin/sh", "-c", "echo runs; sleep 100; :"] });
       await firstText(running.stdout);
-      while (isThere(first.init)) await sleep(5);
+      while (isThere(first.init)) await aWhile(5);
       const beside = spareOf(box);
       running.kill();
       await running.exit;
@@ -225,7 +226,7 @@ async function waitingShell(box: BwrapBox): Promise<{ init: number; shell: numbe
     const init = box.sparePid;
     const [shellPid] = init === undefined ? [] : childrenOf(init);
     if (init !== undefined && shellPid !== undefined && isReading(shellPid)) return { init, shell: shellPid };
-    await sleep(5);
+    await aWhile(5);
   }
 }
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { setTimeout as delay } from "node:timers/promises";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import type { Box, ShellProcess } from "../../src/isolation/backend/backend.ts";
 import { TICK_MS } from "../../src/isolation/bwrap/host-processes.ts";
 import { hold, steal, swallow } from "../session/thieves.ts";
@@ -79,12 +79,10 @@ describeDocker("a shell in a container", (arena) => {
     const box = await arena.box();
     const talk = await Conversation.open(box);
     await talk.ask("sleep 6661 &");
-    await delay(3 * TICK_MS); // processes are told apart by the tick they began in
+    await aWhile(3 * TICK_MS); // processes are told apart by the tick they began in
     const since = performance.now();
     talk.say("sleep 6662 | sleep 6665; printf 'code %s\\n' $? >&3");
-    await vi.waitUntil(async () => (await output(box, "ps -eo args | grep -c '^sleep 666[25]'")).stdout === "2\n", {
-      timeout: 60_000,
-    });
+    await eventually(async () => (await output(box, "ps -eo args | grep -c '^sleep 666[25]'")).stdout === "2\n");
     expect(await talk.shell.signalForeground("SIGINT", since)).toBe(2);
     expect((await talk.hear()).status).toBe("code 130");
     expect((await talk.ask("jobs")).stdout).toContain("Running");
@@ -160,9 +158,7 @@ describeDocker("a terminal in a container", (arena) => {
       size,
     });
     terminal.output.resume();
-    await vi.waitUntil(async () => (await output(box, "ps -eo args | grep -c '^sleep 777'")).stdout === "2\n", {
-      timeout: 60_000,
-    });
+    await eventually(async () => (await output(box, "ps -eo args | grep -c '^sleep 777'")).stdout === "2\n");
     terminal.kill();
     expect((await terminal.exit).exitCode).toBe(137);
     expect((await output(box, "ps -eo args | grep -c '^sleep 777'")).stdout).toBe("0\n");

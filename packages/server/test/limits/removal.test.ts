@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import { strikeFrozen } from "../../src/isolation/limits/kill.ts";
 import type { LimitHost } from "../../src/isolation/limits/limits.ts";
 import { openLimitHost } from "../../src/isolation/limits/open.ts";
@@ -58,7 +59,7 @@ for (const { root, means } of ROOTS) {
     test("members that hop from process to process cannot outrun a kill", async () => {
       const group = await host.createGroup("box", {});
       const hoppers = runInside(group, HOPPERS);
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await aWhile(150);
       await group.kill();
       expect(await hoppers.end).toBe("SIGKILL");
     });
@@ -142,7 +143,7 @@ describe.skipIf(reason !== undefined || !existsSync(unified))("a v2 kernel witho
     const host = await openLimitHost({ instance: freshInstance(), root: unified });
     const group = await host.createGroup("box", {});
     const hoppers = runInside(group, HOPPERS);
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await aWhile(150);
     await strikeFrozen(dirname(group.entrances[0]!), 2);
     expect(await hoppers.end).toBe("SIGKILL");
     expect(await runInside(group, "exit 6").end).toBe(6);

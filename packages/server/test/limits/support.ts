@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { eventually as untilTrue } from "../../../../test/support/eventually.ts";
 import type { LimitGroup } from "../../src/isolation/limits/limits.ts";
 
 /** A name that no other test, and no server on this machine, has. */
@@ -35,11 +35,9 @@ export function runInside(group: Pick<LimitGroup, "entrances">, script: string):
 
 /** Waits until something holds, unless it hangs. */
 export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`it never happened: ${what}`);
-    await sleep(5);
-  }
+  await untilTrue(async () => {
+    if (!(await holds())) throw new Error(`it never happened: ${what}`);
+  });
 }
 
 /** Waits until so many processes are in every directory of the group. */

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { abortedSoon, aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { errorCode, openSession, place, shells } from "./fixture.ts";
 import { childrenOf, isRunning } from "./local-shell.ts";
 
@@ -49,7 +49,7 @@ describe.each(shells)("time in a session with $title", (shell) => {
   test("background jobs of earlier commands survive a timeout", async () => {
     await using session = await openSession(shell);
     await session.run("sleep 30 & job=$!");
-    await pause(50); // processes are told apart by the tick they began in
+    await aWhile(50); // processes are told apart by the tick they began in
     await session.session.exec({ command: "sleep 30", timeoutMs: 100 });
     await session.session.exec({ command: "wait", timeoutMs: 100 });
     expect(await session.out("kill -0 $job && echo alive")).toBe("alive\n");
@@ -65,7 +65,7 @@ describe.each(shells)("time in a session with $title", (shell) => {
 
   test("a cancelled command is interrupted and the call rejects", async () => {
     await using session = await openSession(shell);
-    const signal = AbortSignal.timeout(100);
+    const signal = abortedSoon();
     expect(await errorCode(session.session.exec({ command: "sleep 30; touch not-reached" }, { signal }))).toBe(
       "CANCELLED",
     );
@@ -142,20 +142,20 @@ describe.each(shells)("the end of a session with $title", (shell) => {
     const pid = Number(await session.out("sleep 30 >/dev/null & echo $!"));
     await session.run("exit 0");
     await session.session.close();
-    await expect.poll(() => isRunning(pid)).toBe(false);
+    await eventually(() => !isRunning(pid));
   });
 
   test("a shell that dies between two commands closes the session", async () => {
     await using session = await openSession(shell);
     await session.run("(sleep 0.05; kill -9 $$) &");
-    await expect.poll(() => session.session.closed).toEqual({ reason: "exited", exitCode: 137 });
+    await eventually(() => expect(session.session.closed).toEqual({ reason: "exited", exitCode: 137 }));
     expect(await errorCode(session.run(":"))).toBe("SESSION_CLOSED");
   });
 
   test("close ends what runs and what waits, and can be called twice", async () => {
     const session = await openSession(shell);
     const calls = [session.run("sleep 30"), session.run("echo queued")].map(errorCode);
-    await pause(50);
+    await aWhile(50);
     await Promise.all([session.session.close(), session.session.close()]);
     expect(await Promise.all(calls)).toEqual(["SESSION_CLOSED", "SESSION_CLOSED"]);
     expect(session.ends).toEqual([{ reason: "closed" }]);
@@ -168,7 +168,7 @@ describe.each(shells)("the end of a session with $title", (shell) => {
     await using session = await openSession(shell, { request: { idleTimeoutMs: 150 } });
     await session.run("sleep 0.3");
     expect(session.session.closed).toBeUndefined();
-    await expect.poll(() => session.session.closed, { timeout: 1_000 }).toEqual({ reason: "idle" });
+    await eventually(() => expect(session.session.closed).toEqual({ reason: "idle" }));
     await expect(session.run(":")).rejects.toThrow("nothing was asked of the session for 150 ms");
   });
 });

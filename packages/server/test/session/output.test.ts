@@ -1,5 +1,5 @@
-import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { abortedSoon, aWhile } from "../../../../test/support/eventually.ts";
 import type { ExecEvent } from "../../src/isolation/sandbox/api.ts";
 import { openSession, shells } from "./fixture.ts";
 
@@ -119,7 +119,7 @@ describe("a stream of events", () => {
       .execStream({ command: "head -c 50000000 /dev/zero; echo passed >&2" })
       [Symbol.asyncIterator]();
     await stream.next();
-    await pause(300);
+    await aWhile(300);
     expect(session.process.stdout.isPaused()).toBe(true);
     let bytes = 0;
     const growth = await growthDuring(async () => {
@@ -143,10 +143,10 @@ describe("a stream of events", () => {
 
   test("rejects when it is cancelled, and when the session closes", async () => {
     await using session = await openSession(bash);
-    const cancelled = collect(session.session.execStream({ command: "sleep 30" }, { signal: AbortSignal.timeout(50) }));
+    const cancelled = collect(session.session.execStream({ command: "sleep 30" }, { signal: abortedSoon() }));
     await expect(cancelled).rejects.toMatchObject({ code: "CANCELLED" });
     const closed = collect(session.session.execStream({ command: "sleep 30" }));
-    setTimeout(() => void session.session.close(), 50);
+    void aWhile(50).then(() => session.session.close());
     await expect(closed).rejects.toMatchObject({ code: "SESSION_CLOSED" });
   });
 });

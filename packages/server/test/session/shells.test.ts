@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { abortedSoon } from "../../../../test/support/eventually.ts";
 import type { SandboxError } from "../../src/isolation/backend/errors.ts";
 import { ShellSession } from "../../src/isolation/session/session.ts";
 import { findShell } from "../../src/isolation/session/shells.ts";
@@ -66,7 +67,7 @@ describe("opening", () => {
       shells: () => box.shells(),
       openShell: () => box.openShell({ argv: ["/bin/sleep", "60"], env: {}, workdir: place }),
     };
-    const signal = AbortSignal.timeout(100);
+    const signal = abortedSoon();
     expect(await errorCode(ShellSession.open({ ...options, box: silent }, { signal }))).toBe("CANCELLED");
     expect(await box.opened[0]!.exit).toEqual({ exitCode: 137, outOfMemory: false });
   });

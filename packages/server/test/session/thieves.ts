@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { Box } from "../../src/isolation/backend/backend.ts";
 import type { SessionEnd } from "../../src/isolation/sandbox/api.ts";
 import { ShellSession } from "../../src/isolation/session/session.ts";
@@ -63,7 +64,7 @@ export async function steal(
   try {
     await session.exec({ command: thief("/workspace/ready") }).catch(() => {}); // it may be seen, and ended, at once
     const said = (): string => (existsSync(ready) ? readFileSync(ready, "utf8").trim() : "");
-    while (said() === "" && session.closed === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually(() => said() !== "" || session.closed !== undefined);
     const result = await session.exec({ command: "(exit 9)" }).then(
       ({ exitCode }) => exitCode,
       (error: { code: string }) => error.code,
