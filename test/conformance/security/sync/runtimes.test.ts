@@ -35,7 +35,12 @@ describe.for(["BWRAP", "DOCKER"])("%s", (name) => {
       const manual = await project.sandbox(levels, { runtime, sync: "SYNC_MODE_MANUAL" });
       await project.run(manual, command);
       expect(await project.state()).toEqual(BEFORE);
-      expect(await project.changes(manual)).toEqual(["modified /a.txt", "deleted /d", "added /new.txt"]);
+      expect(await project.changes(manual)).toEqual([
+        "modified /a.txt",
+        "deleted /d",
+        "deleted /d/x",
+        "added /new.txt",
+      ]);
       // What is destroyed without a sync never was.
       await project.destroy(never);
       expect(await project.state()).toEqual(BEFORE);
