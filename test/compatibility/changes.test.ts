@@ -25,12 +25,12 @@ describe("the change set", () => {
   test("what was added, modified, deleted and renamed, in path order", async () => {
     const { sandbox } = await changed();
     const { changes, next_page_token } = await api.call("SandboxService.ListChanges", { sandbox_id: sandbox });
-    const file = { type: "ENTRY_KIND_FILE", old_path: "" };
+    const file = { type: "ENTRY_KIND_FILE", old_path: "", folded: null };
     expect(changes).toEqual([
       { kind: "CHANGE_KIND_MODIFIED", path: "/a.txt", size: "14", ...file },
       { kind: "CHANGE_KIND_DELETED", path: "/b.txt", size: expect.any(String), ...file },
       { kind: "CHANGE_KIND_RENAMED", path: "/moved.txt", size: "45", ...file, old_path: "/old.txt" },
-      { kind: "CHANGE_KIND_ADDED", path: "/new", size: "0", type: "ENTRY_KIND_DIRECTORY", old_path: "" },
+      { kind: "CHANGE_KIND_ADDED", path: "/new", size: "0", ...file, type: "ENTRY_KIND_DIRECTORY" },
       { kind: "CHANGE_KIND_ADDED", path: "/new/n.txt", size: "2", ...file },
     ]);
     expect(next_page_token).toBe("");

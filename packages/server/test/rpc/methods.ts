@@ -617,14 +617,14 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     ],
   },
   ListChanges: {
-    requests: [{ sandboxId, pageSize: 1, pageToken: "t" }],
-    asks: ["sandboxes.changes", sandboxId, { pageSize: 1, pageToken: "t" }],
+    requests: [{ sandboxId, pageSize: 1, pageToken: "t", fold: true }],
+    asks: ["sandboxes.changes", sandboxId, { pageSize: 1, pageToken: "t", fold: true }],
     answer: { items: [CHANGE, { ...CHANGE, kind: "added", type: "other", oldPath: "" }], nextPageToken: "n" },
     responses: [{ changes: [CHANGE_JSON, { kind: "CHANGE_KIND_ADDED", path: "/b", size: "4" }], nextPageToken: "n" }],
   },
   DiffChanges: {
-    requests: [{ sandboxId, paths: ["/src"] }],
-    asks: ["sandboxes.diff", sandboxId, ["/src"], "signal"],
+    requests: [{ sandboxId, paths: ["/src"], patch: true }],
+    asks: ["sandboxes.diff", sandboxId, { paths: ["/src"], patch: true, signal: "signal" }],
     answer: () => streamOf([{ change: CHANGE, unified: "--- a\n", binary: false }]),
     responses: [{ change: CHANGE_JSON, unified: "--- a\n" }],
   },
