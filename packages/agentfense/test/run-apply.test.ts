@@ -4,8 +4,8 @@ import { readdir, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { eventually } from "../../../test/support/eventually.ts";
 import { reasonAgainst } from "../../../test/support/identity.ts";
-import { processesWith } from "../../../test/support/leftovers.ts";
 import { agentfense, scratch, start } from "./run-cli.ts";
 import { describeForBoth, type Places, places } from "./sandbox-places.ts";
 
@@ -109,21 +109,14 @@ describe.skipIf(reason !== undefined)(
       const here = await places("root");
       const project = join(here.cwd, "project");
       // The command waits for its input, which comes when the directory has gone.
-      const args = [
-        "run",
-        "--preset",
-        "full-access",
-        "--apply",
-        "--json",
-        "project",
-        "--",
-        "cat > README.md; echo printed",
-      ];
+      const command = "touch begun; cat > README.md; echo printed";
+      const args = ["run", "--preset", "full-access", "--apply", "--json", "project", "--", command];
       const child = start(args, { ...here.surroundings, holdsInput: true });
       await once(child, "spawn");
-      await expect
-        .poll(() => processesWith("cat > README.md; echo printed").length, { timeout: 60_000 })
-        .toBeGreaterThan(1);
+      await eventually(async () => {
+        const paths = await readdir(here.temporary, { recursive: true });
+        return paths.some((path) => path.endsWith("tree/begun"));
+      });
       await rename(project, join(here.cwd, "elsewhere"));
       child.stdin?.end("changed\n");
       const [stdout, [code]] = await Promise.all([text(child.stdout!), once(child, "exit")]);

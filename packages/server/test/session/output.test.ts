@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { abortedSoon, aWhile } from "../../../../test/support/eventually.ts";
+import { abortedSoon, aWhile, eventually } from "../../../../test/support/eventually.ts";
 import type { ExecEvent } from "../../src/isolation/sandbox/api.ts";
 import { openSession, shells } from "./fixture.ts";
 
@@ -79,12 +79,11 @@ describe.each(shells)("output of $title", (shell) => {
     await using session = await openSession(shell);
     await session.run("(head -c 300000000 /dev/zero; touch flooded) &");
     const growth = await growthDuring(async () => {
-      await expect
-        .poll(async () => session.session.closed ?? (await session.out("ls flooded 2>/dev/null | cat")).slice(-8), {
-          timeout: 60_000,
-          interval: 100,
-        })
-        .toBe("flooded\n");
+      await eventually(async () =>
+        expect(session.session.closed ?? (await session.out("ls flooded 2>/dev/null | cat")).slice(-8)).toBe(
+          "flooded\n",
+        ),
+      );
     });
     expect(growth).toBeLessThan(80 * MIB);
     expect(await session.run("rm flooded; echo next")).toMatchObject({ code: 0 });
