@@ -34,10 +34,17 @@ async function findNestNetwork(): Promise<HostPrograms["nestNetwork"]> {
   return unshare === undefined || ip === undefined ? undefined : { unshare, ip };
 }
 
+/**
+ * What a shell needs. Not the whole root: bwrap goes over every mount in it, and fails when one of another sandbox goes away
+ * meanwhile.
+ */
+const TRIAL_DIRECTORIES = ["/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix"];
+
 /** Makes every namespace a box will need once, as the user a box will be, so that what this host forbids is known early. */
 export async function tryBwrap(programs: HostPrograms, user: { uid: number; gid: number } | undefined): Promise<void> {
   const trial = [programs.bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"];
-  trial.push("--ro-bind", "/", "/", "--proc", "/proc", "--", "/bin/sh", "-c", ":");
+  trial.push(...TRIAL_DIRECTORIES.flatMap((path) => ["--ro-bind-try", path, path]));
+  trial.push("--proc", "/proc", "--", "/bin/sh", "-c", ":");
   const become = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"];
   const [program, ...parameters] =
     user === undefined || programs.setpriv === undefined
