@@ -89,6 +89,8 @@ export class Job {
   #init: HostProcess | undefined;
   /** Held from the start: killing must not need a descriptor when there is none left. */
   #grip = -1;
+  /** The box is gone: whoever kills it now needs no descriptor, and nobody would close it. */
+  #hasLetGo = false;
   #main: HostProcess | undefined;
   #exitCode: number | undefined;
   #isStarted = false;
@@ -295,8 +297,8 @@ export class Job {
 
   #hold(): void {
     const init = this.#init;
-    if (init === undefined || this.#grip >= 0 || !isBoxInit(init.pid, this.#request.owner.uid)) return;
-    this.#grip = holdProcess(init);
+    if (init === undefined || this.#hasLetGo || this.#grip >= 0) return;
+    if (isBoxInit(init.pid, this.#request.owner.uid)) this.#grip = holdProcess(init);
   }
 
   #killBox(): void {
@@ -329,6 +331,7 @@ export class Job {
     await disappearing;
     if (this.#grip >= 0) syscalls.close(this.#grip);
     this.#grip = -1;
+    this.#hasLetGo = true;
     this.#disappearance.resolve();
   }
 
