@@ -85,6 +85,11 @@ export class Job {
   readonly #start = Promise.withResolvers<void>();
   readonly #end = Promise.withResolvers<JobEnd>();
   readonly #disappearance = Promise.withResolvers<void>();
+  /**
+   * Resolves when the status pipe has told of process 1. A start that was announced waits for it: the announcement comes
+   * through another pipe and may be read first, and whoever has a command that runs shall be able to signal it.
+   */
+  readonly #acquaintance = Promise.withResolvers<void>();
   readonly #descriptors = { stdin: -1, stdout: -1, stderr: -1, channel: -1 };
   #init: HostProcess | undefined;
   /** Held from the start: killing must not need a descriptor when there is none left. */
@@ -151,7 +156,9 @@ export class Job {
         if (channel !== undefined) this.channel = readFrom(lent.release(channel.readEnd));
       }
       this.#announcement = request.startOf?.(this);
-      void this.#announcement?.then((isRunning) => isRunning && this.#hasStarted());
+      void Promise.all([this.#announcement, this.#acquaintance.promise]).then(([isRunning]) => {
+        if (isRunning) this.#hasStarted();
+      });
       this.#listen(readFrom(lent.release(status.readEnd)));
       nest.submit({ ...line, ...streams });
     } catch (error) {
@@ -240,6 +247,7 @@ export class Job {
     } else if (report["child-pid"] !== undefined) {
       this.#init = findProcess(report["child-pid"]);
       this.#hold();
+      this.#acquaintance.resolve();
       if (this.#isKilled || this.#isLost) this.#killBox();
       else void this.#open();
     }
