@@ -73,6 +73,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "apart",
+          globalSetup: "test/support/docker-setup.ts",
           include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
           exclude: [...configDefaults.exclude, ...TOGETHER, ...ADAPTERS],
         },
@@ -92,6 +93,7 @@ export default defineConfig({
     // These end hangs; nothing that works takes as long, also on a machine with much else to do. No test has one of its own.
     testTimeout: 600_000,
     hookTimeout: 600_000,
+    teardownTimeout: 600_000,
     reporters: ["default"],
   },
 });

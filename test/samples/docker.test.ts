@@ -4,8 +4,9 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { EmbeddedEngine, Sandbox } from "agentfense";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../support/docker-engine.ts";
+import { beforeAll, describe, expect, test } from "vitest";
+import { type DockerEngine, reasonAgainstDocker } from "../support/docker-engine.ts";
+import { dockerOfRun } from "../support/docker-of-run.ts";
 import { type Place, setStage } from "../support/scenes.ts";
 import { TestServer } from "../support/server.ts";
 
@@ -19,13 +20,13 @@ describe.skipIf(reason !== undefined)("core concepts in Docker", () => {
   const stage = setStage("mock");
   let engine: DockerEngine;
   beforeAll(async () => {
-    engine = await startDockerEngine();
+    engine = await dockerOfRun();
     // The image that has this name elsewhere calls its Python by both names.
     const link = ["ln", "-s", "python3", "/usr/bin/python"];
     await engine.docker("run", "--network", "none", "--name", "with-python", engine.image, ...link);
     await engine.docker("commit", "with-python", IMAGE);
+    await engine.docker("rm", "with-python");
   });
-  afterAll(async () => await engine?.[Symbol.asyncDispose]());
 
   async function startServer(): Promise<TestServer> {
     const docker = { host: `unix://${engine.socketPath}` };

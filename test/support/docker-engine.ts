@@ -3,12 +3,12 @@ import { existsSync, openSync, readdirSync, readFileSync, rmdirSync } from "node
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { writeImage } from "./docker-image.ts";
 import { aWhile, eventually, withoutHanging } from "./eventually.ts";
 
-export interface DockerEngine extends AsyncDisposable {
+export interface DockerEngine {
   readonly socketPath: string;
   /** An image the engine has: a shell or four, coreutils, python3, git. */
   readonly image: string;
@@ -16,6 +16,12 @@ export interface DockerEngine extends AsyncDisposable {
   readonly otherRuntime: string;
   /** Runs the docker command line against this engine. */
   docker(...args: string[]): Promise<string>;
+}
+
+/** One that ends with whoever started it. */
+export interface OwnDockerEngine extends DockerEngine, AsyncDisposable {
+  /** Where it has everything. */
+  readonly place: string;
   stop(): Promise<void>;
 }
 
@@ -38,10 +44,11 @@ export function reasonAgainstDocker(): string | undefined {
 }
 
 /**
- * A Docker engine for one test file, in about two seconds: its own directory, its own socket, a parent control group and a
- * network namespace of its own, so that its bridge and its packet filter rules are nobody else's and go away with it.
+ * A Docker engine in about two seconds: its own directory, its own socket, a parent control group and a network namespace
+ * of its own, so that its bridge and its packet filter rules are nobody else's and go away with it. Most test files share
+ * that of the run, see docker-of-run.ts; those that end it, count its images or run containers of their own have one.
  */
-export async function startDockerEngine(): Promise<DockerEngine> {
+export async function startDockerEngine(): Promise<OwnDockerEngine> {
   const reason = reasonAgainstDocker();
   if (reason !== undefined) throw new Error(reason);
   const place = await mkdtemp(join(tmpdir(), "agentfense-docker-"));
@@ -60,34 +67,42 @@ export async function startDockerEngine(): Promise<DockerEngine> {
   }
 }
 
-class PrivateEngine implements DockerEngine {
+/** An engine that somebody has started. */
+export class RunningEngine implements DockerEngine {
+  readonly place: string;
   readonly socketPath: string;
   readonly image = IMAGE;
   readonly otherRuntime = OTHER_RUNTIME;
-  readonly #place: string;
-  readonly #controlGroup: string;
-  #daemon: ChildProcess | undefined;
 
   constructor(place: string) {
-    this.#place = place;
-    this.#controlGroup = place.slice(place.lastIndexOf("/") + 1);
+    this.place = place;
     this.socketPath = join(place, "socket");
-  }
-
-  async start(): Promise<void> {
-    const config = join(this.#place, "daemon.json");
-    await writeFile(config, JSON.stringify(this.#configuration()));
-    const log = openSync(join(this.#place, "log"), "a");
-    const script = 'ip link set lo up; exec dockerd --config-file "$0"';
-    this.#daemon = spawn("unshare", ["--net", "--", "sh", "-c", script, config], { stdio: ["ignore", log, log] });
-    const daemon = this.#daemon;
-    await eventually(async () => daemon.exitCode !== null || (await this.#answers()));
-    if (daemon.exitCode !== null) throw new Error("dockerd exited");
   }
 
   async docker(...args: string[]): Promise<string> {
     const { stdout } = await promisify(execFile)("docker", ["-H", `unix://${this.socketPath}`, ...args]);
     return stdout;
+  }
+}
+
+class PrivateEngine extends RunningEngine implements OwnDockerEngine {
+  readonly #controlGroup: string;
+  #daemon: ChildProcess | undefined;
+
+  constructor(place: string) {
+    super(place);
+    this.#controlGroup = basename(place);
+  }
+
+  async start(): Promise<void> {
+    const config = join(this.place, "daemon.json");
+    await writeFile(config, JSON.stringify(this.#configuration()));
+    const log = openSync(join(this.place, "log"), "a");
+    const script = 'ip link set lo up; exec dockerd --config-file "$0"';
+    this.#daemon = spawn("unshare", ["--net", "--", "sh", "-c", script, config], { stdio: ["ignore", log, log] });
+    const daemon = this.#daemon;
+    await eventually(async () => daemon.exitCode !== null || (await this.#answers()));
+    if (daemon.exitCode !== null) throw new Error("dockerd exited");
   }
 
   async stop(): Promise<void> {
@@ -98,7 +113,7 @@ class PrivateEngine implements DockerEngine {
     await this.#endStrays();
     this.#unmountAll();
     this.#removeControlGroups();
-    await rm(this.#place, { recursive: true, force: true });
+    await rm(this.place, { recursive: true, force: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -107,9 +122,9 @@ class PrivateEngine implements DockerEngine {
 
   #configuration(): object {
     return {
-      "data-root": join(this.#place, "data"),
-      "exec-root": join(this.#place, "exec"),
-      pidfile: join(this.#place, "pid"),
+      "data-root": join(this.place, "data"),
+      "exec-root": join(this.place, "exec"),
+      pidfile: join(this.place, "pid"),
       hosts: [`unix://${this.socketPath}`],
       "cgroup-parent": `/${this.#controlGroup}`,
       runtimes: { [OTHER_RUNTIME]: { path: "/usr/sbin/runc" } },
@@ -146,14 +161,14 @@ class PrivateEngine implements DockerEngine {
 
   #strays(): number[] {
     const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && name !== String(process.pid));
-    return pids.filter((pid) => readIfThere(`/proc/${pid}/cmdline`).includes(`${this.#place}/`)).map(Number);
+    return pids.filter((pid) => readIfThere(`/proc/${pid}/cmdline`).includes(`${this.place}/`)).map(Number);
   }
 
   #unmountAll(): void {
     const mounts = readFileSync("/proc/self/mounts", "utf8")
       .split("\n")
       .map((line) => line.split(" ")[1] ?? "");
-    for (const mount of mounts.filter((path) => path.startsWith(`${this.#place}/`)).reverse()) {
+    for (const mount of mounts.filter((path) => path.startsWith(`${this.place}/`)).reverse()) {
       execFileSync("umount", ["-l", mount], { stdio: "pipe" });
     }
   }

@@ -1,8 +1,9 @@
 import { openIsolation } from "@agentfense/server/isolation";
-import { afterAll, test } from "vitest";
-import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "./docker-engine.ts";
+import { test } from "vitest";
+import { reasonAgainstDocker } from "./docker-engine.ts";
+import { dockerOfRun } from "./docker-of-run.ts";
 
-/** Hands the suite an isolation on an engine of this file's own; where none can be had, a skip that says why. */
+/** Hands the suite an isolation on the run's engine; where none can be had, a skip that says why. */
 export function withDocker(name: string, describeSuite: (open: () => ReturnType<typeof openIsolation>) => void): void {
   const reason = reasonAgainstDocker();
   if (reason !== undefined) {
@@ -10,11 +11,8 @@ export function withDocker(name: string, describeSuite: (open: () => ReturnType<
     test.skip(`${name} in docker`, () => {});
     return;
   }
-  let engine: Promise<DockerEngine> | undefined;
-  afterAll(async () => (await engine)?.stop());
   describeSuite(async () => {
-    engine ??= startDockerEngine();
-    const { socketPath, image } = await engine;
+    const { socketPath, image } = await dockerOfRun();
     return await openIsolation({ runtimes: ["docker"], docker: { socketPath, image } });
   });
 }

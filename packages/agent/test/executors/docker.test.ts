@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EmbeddedEngine, Sandbox } from "agentfense";
 import { afterAll, expect, test } from "vitest";
-import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../../test/support/docker-engine.ts";
+import { reasonAgainstDocker } from "../../../../test/support/docker-engine.ts";
+import { dockerOfRun } from "../../../../test/support/docker-of-run.ts";
 import { DockerExecutor, type DockerExecutorOptions } from "../../src/executors/docker/docker-executor.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 import { describeExecutor } from "./contract.ts";
@@ -17,28 +18,24 @@ else test.skip("DockerExecutor", () => {});
 
 function describeDocker(): void {
   const base = mkdtempSync(join(tmpdir(), "agentfense-docker-executor-"));
-  let engines: Promise<{ readonly docker: DockerEngine; readonly embedded: EmbeddedEngine }> | undefined;
+  let opened: Promise<EmbeddedEngine> | undefined;
   afterAll(async () => {
-    const { docker, embedded } = (await engines) ?? {};
-    await embedded?.close();
-    await docker?.stop();
+    await (await opened)?.close();
     rmSync(base, { recursive: true });
   });
 
-  const start = async (): Promise<{ readonly docker: DockerEngine; readonly embedded: EmbeddedEngine }> => {
-    const docker = await startDockerEngine();
-    const { image, socketPath } = docker;
-    return { docker, embedded: await EmbeddedEngine.open({ docker: { image, socketPath } }) };
+  const start = async (): Promise<EmbeddedEngine> => {
+    const { image, socketPath } = await dockerOfRun();
+    return await EmbeddedEngine.open({ docker: { image, socketPath } });
   };
   const limits = { memoryBytes: 128 * 1024 ** 2, pids: 64 };
   const open = async (options: Partial<DockerExecutorOptions> = {}): Promise<DockerExecutor> => {
-    engines ??= start();
-    const { embedded } = await engines;
+    opened ??= start();
     const directory = mkdtempSync(join(base, "workspace-"));
     return new DockerExecutor({
       workspace: new AgentWorkspace("session", { directory }),
       sandboxes: Sandbox,
-      engine: embedded,
+      engine: await opened,
       resources: { memoryBytes: limits.memoryBytes, pidsLimit: limits.pids },
       ...options,
     });
@@ -59,7 +56,7 @@ function describeDocker(): void {
 
   test("an engine with nothing said has bwrap by default, and docker and the host's network for those that ask", async () => {
     await using _executor = await open();
-    const { embedded: engine } = await engines!;
+    const engine = await opened!;
     const directory = mkdtempSync(join(base, "project-"));
     await using usual = await Sandbox.fromLocal(directory, { engine });
     await using docker = await Sandbox.fromLocal(directory, { engine, runtime: "docker", network: "host" });

@@ -1,9 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
-import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../../test/support/docker-engine.ts";
+import { type DockerEngine, reasonAgainstDocker } from "../../../../test/support/docker-engine.ts";
+import { dockerOfRun } from "../../../../test/support/docker-of-run.ts";
 import type { Box, BoxProcess, BoxSpec, ProcessExit } from "../../src/isolation/backend/backend.ts";
 import { DockerBackend, type DockerOptions } from "../../src/isolation/docker/backend.ts";
 
@@ -12,18 +14,22 @@ export interface Finished extends ProcessExit {
   readonly stderr: string;
 }
 
-/** One engine for a test file, and boxes with a plain directory as their workspace. */
+/** The run's engine, and boxes of this suite's own in it, with a plain directory as their workspace. */
 export class Arena {
   engine!: DockerEngine;
+  /** In the name of every instance, and so of every container, of this suite and no other. */
+  readonly name = randomBytes(8).toString("hex");
   readonly #cleanUps: (() => Promise<void>)[] = [];
   #boxes = 0;
 
   async open(): Promise<void> {
-    this.engine = await startDockerEngine();
+    this.engine = await dockerOfRun();
   }
 
+  /** Removes what boxes that nobody destroyed have left. */
   async close(): Promise<void> {
-    await this.engine?.stop();
+    const left = await this.containers("{{.ID}}");
+    if (left.length > 0) await this.engine.docker("rm", "-f", ...left);
   }
 
   async tidy(): Promise<void> {
@@ -34,9 +40,22 @@ export class Arena {
     this.#cleanUps.push(cleanUp);
   }
 
+  /** This suite's containers, whether they run or not. */
+  async containers(format = "{{.Names}}"): Promise<string[]> {
+    const lines = await this.engine.docker("ps", "-a", "--filter", `name=${this.name}`, "--format", format);
+    return lines.split("\n").filter((line) => line !== "");
+  }
+
+  /** The one container that there is. */
+  async container(): Promise<string> {
+    const [only, ...others] = await this.containers("{{.ID}}");
+    if (only === undefined || others.length > 0) throw new Error("there is not one container");
+    return only;
+  }
+
   async backend(options: Partial<DockerOptions> = {}): Promise<DockerBackend> {
     const { socketPath, image } = this.engine;
-    const backend = await DockerBackend.open({ instance: "test", socketPath, image, ...options });
+    const backend = await DockerBackend.open({ instance: this.name, socketPath, image, ...options });
     this.onTidy(() => backend.close());
     return backend;
   }

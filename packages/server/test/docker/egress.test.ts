@@ -154,7 +154,7 @@ describeDocker("a box with a private network", (arena) => {
 
   test("is not used any more when somebody else has started its container again", async () => {
     const box = await arena.box({ network: "private" });
-    await arena.engine.docker("restart", "-t", "0", (await arena.engine.docker("ps", "-q")).trim());
+    await arena.engine.docker("restart", "-t", "0", await arena.container());
     await expect(bash(box, "true")).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
     await box.start();
     expect(await tryEverything(box)).toMatchObject({ forbidden: confined.forbidden });

@@ -38,7 +38,7 @@ describeDocker("what the engine says", (arena) => {
 
   test("about a box whose container vanished is that it does not run", async () => {
     const box = await arena.box();
-    await arena.engine.docker("rm", "-f", (await arena.engine.docker("ps", "-q")).trim());
+    await arena.engine.docker("rm", "-f", await arena.container());
     const command = { argv: ["/bin/true"] as [string], env: {}, workdir: "/", stdin: false };
     await expect(box.run(command)).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
     await expect(box.usage()).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });

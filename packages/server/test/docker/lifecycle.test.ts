@@ -8,11 +8,6 @@ import { bash, describeDocker, finish, output } from "./arena.ts";
 const OK = { exitCode: 0, outOfMemory: false };
 
 describeDocker("a box in Docker", (arena) => {
-  async function containers(): Promise<string[]> {
-    const names = await arena.engine.docker("ps", "-a", "--format", "{{.Names}}");
-    return names.split("\n").filter((name) => name !== "");
-  }
-
   test("starts, stops and starts again; stopping twice, and while something runs, is fine; nothing is left", async () => {
     const box = await (await arena.backend()).createBox(await arena.spec());
     await expect(bash(box, "true")).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
@@ -23,7 +18,7 @@ describeDocker("a box in Docker", (arena) => {
     const finished = finish(run);
     await Promise.all([box.stop(), box.stop()]);
     expect(await finished).toMatchObject({ exitCode: 137, outOfMemory: false });
-    expect(await containers()).toEqual([]);
+    expect(await arena.containers()).toEqual([]);
     await box.start();
     expect(await output(box, "echo again")).toEqual({ ...OK, stdout: "again\n", stderr: "" });
     const [second] = await Promise.all([bash(box, "sleep 8882").catch((error: unknown) => error), box.destroy()]);
@@ -31,7 +26,7 @@ describeDocker("a box in Docker", (arena) => {
     await box.destroy();
     await expect(box.start()).rejects.toMatchObject({ code: "SANDBOX_DESTROYED" });
     await expect(bash(box, "true")).rejects.toMatchObject({ code: "SANDBOX_DESTROYED" });
-    expect(await containers()).toEqual([]);
+    expect(await arena.containers()).toEqual([]);
     expect(await arena.engine.docker("volume", "ls", "-q")).toBe("");
   });
 
@@ -93,7 +88,7 @@ describeDocker("a box in Docker", (arena) => {
     const box = await arena.box({
       limits: { memoryBytes: 64 * 1024 ** 2, cpuQuota: 50_000, cpuShares: 512, pids: 50 },
     });
-    const id = (await arena.engine.docker("ps", "-q")).trim();
+    const id = await arena.container();
     const host = JSON.parse(await arena.engine.docker("inspect", "--format", "{{json .HostConfig}}", id)) as object;
     expect(host).toMatchObject({
       Memory: 64 * 1024 ** 2,
@@ -159,14 +154,15 @@ describeDocker("a box in Docker", (arena) => {
   });
 
   test("of a server that died is removed by the next one, those of the living are not", async () => {
-    const dead = await arena.backend({ instance: "dead" });
-    const alive = await arena.backend({ instance: "alive" });
+    const [nameOfDead, nameOfAlive] = [`dead-${arena.name}`, `alive-${arena.name}`];
+    const dead = await arena.backend({ instance: nameOfDead });
+    const alive = await arena.backend({ instance: nameOfAlive });
     const orphan = await dead.createBox(await arena.spec());
     const other = await alive.createBox(await arena.spec());
     await Promise.all([orphan.start(), other.start()]);
-    expect(await containers()).toHaveLength(2);
-    await alive.removeOrphans(["dead", "never-there"]);
-    expect(await containers()).toEqual([expect.stringContaining("agentfense-alive-")]);
+    expect(await arena.containers()).toHaveLength(2);
+    await alive.removeOrphans([nameOfDead, `never-there-${arena.name}`]);
+    expect(await arena.containers()).toEqual([expect.stringContaining(`agentfense-${nameOfAlive}-`)]);
   });
 
   test("shows a guarded workspace: writes land in the delta, hidden files do not exist", async () => {

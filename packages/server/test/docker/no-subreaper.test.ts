@@ -15,7 +15,7 @@ async function openHome(arena: Arena): Promise<ProcessHome> {
   const policy = { allowPull: false, allowedImages: undefined };
   const image = await findImage(engine, arena.engine.image, policy, { signal: undefined, onProgress: () => {} });
   const [owner, keeper] = [unusedOwner(), unusedOwner()];
-  const plan = containerPlan({ instance: "test", spec: await arena.spec(), image, owner, keeper });
+  const plan = containerPlan({ instance: arena.name, spec: await arena.spec(), image, owner, keeper });
   const container = await Container.start({ engine, owner, plan, unknownRuntime: true, log: () => {} });
   arena.onTidy(() => container.remove());
   expect(container.subreaper).toBe(true); // what this runtime really can

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { EVERYTHING_WRITABLE, exec, makeCodebase, makeSandbox } from "../../../support/belongings.ts";
-import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../support/docker-engine.ts";
+import { type OwnDockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../support/docker-engine.ts";
 import { eventually, HANG_MS, withoutHanging } from "../../../support/eventually.ts";
 import { GrpcClient, type Message } from "../../../support/grpc-client.ts";
 import { RestClient } from "../../../support/rest-client.ts";
@@ -24,7 +24,7 @@ interface Container {
 }
 
 describe.skipIf(reason !== undefined)("requests and the engine", () => {
-  let engine: DockerEngine;
+  let engine: OwnDockerEngine;
   let server: TestServer;
   let client: GrpcClient;
   let rest: RestClient;

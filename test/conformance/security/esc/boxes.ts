@@ -3,7 +3,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ExecRequest, IsolationOptions, SandboxSpec } from "@agentfense/server/isolation";
 import { afterAll, afterEach, beforeAll, describe, expect } from "vitest";
-import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../support/docker-engine.ts";
+import { type DockerEngine, reasonAgainstDocker } from "../../../support/docker-engine.ts";
+import { dockerOfRun } from "../../../support/docker-of-run.ts";
 import { type As, type Identity, identityOf, reasonAgainst } from "../../../support/identity.ts";
 import { type Output, SandboxDaemon } from "../../../support/sandbox-link.ts";
 import { CANARY } from "../codebase.ts";
@@ -107,7 +108,7 @@ export class Box {
     const { server, runtime } = this.kind;
     this.#host = new HostSide(identityOf(server));
     this.#prepared = prepare?.(this.#host);
-    if (runtime === "docker") this.#engine = await startDockerEngine();
+    if (runtime === "docker") this.#engine = await dockerOfRun();
     const options: IsolationOptions = {
       stateDirectory: this.#host.state,
       runtimes: [runtime],
@@ -130,10 +131,9 @@ export class Box {
 
   async close(): Promise<void> {
     await using closing = new AsyncDisposableStack();
-    // Last in, first out: the server before its engine, and both before the directory they work in.
+    // Last in, first out: the server before the directory it works in.
     closing.use(this.#host);
     closing.use(this.#prepared);
-    closing.use(this.#engine);
     closing.use(this.#daemon);
   }
 

@@ -1,5 +1,6 @@
-import { afterAll, describe, expect, test } from "vitest";
-import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../../../support/docker-engine.ts";
+import { describe, expect, test } from "vitest";
+import { reasonAgainstDocker } from "../../../support/docker-engine.ts";
+import { dockerOfRun } from "../../../support/docker-of-run.ts";
 import { failureOf } from "../../../support/grpc-client.ts";
 import { serveProjects } from "../../../support/project.ts";
 
@@ -9,14 +10,12 @@ const withoutDocker = reasonAgainstDocker();
 if (withoutDocker !== undefined)
   process.stdout.write(`skipped (docker): every runtime has a delta: ${withoutDocker}\n`);
 
-let engine: DockerEngine | undefined;
 const ground = serveProjects(async () => {
   if (withoutDocker !== undefined) return { settings: { runtime: { types: ["bwrap", "mock"] } } };
-  engine = await startDockerEngine();
+  const engine = await dockerOfRun();
   const docker = { host: `unix://${engine.socketPath}`, default_image: engine.image };
   return { settings: { runtime: { types: ["bwrap", "docker", "mock"], docker } } };
 });
-afterAll(() => engine?.stop());
 
 const FILES = { "a.txt": "a\n", "d/x": "x\n", "ro.txt": "ro\n" };
 const BEFORE = { ...FILES, d: "/" };
