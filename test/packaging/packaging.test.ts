@@ -64,52 +64,47 @@ describe("the tarball", () => {
   });
 });
 
-describe("as README says in install.sh", () => {
-  const lines = readFileSync(join(import.meta.dirname, "../../examples/docs/install.sh"), "utf8").split("\n");
-  const [packing, npm, pip] = lines
-    .filter((line) => /^(?:npm|pip) /.test(line))
-    .map((line) => line.replace(/ +#.*/, ""));
+const [packing, npm, pip] = readFileSync(join(import.meta.dirname, "../../examples/docs/install.sh"), "utf8")
+  .split("\n")
+  .filter((line) => /^(?:npm|pip) /.test(line))
+  .map((line) => line.replace(/ +#.*/, ""));
 
-  test("the tarballs of npm run pack install together, and the command is there", () => {
-    expect(packing).toBe("npm run pack");
-    const here = join(directory, "as-readme/repository");
-    const project = join(directory, "as-readme/my-project");
-    for (const path of [join(here, ".cache"), project]) mkdirSync(path, { recursive: true });
-    symlinkSync(join(directory, "pack"), join(here, ".cache/pack"));
-    const how = { npm_config_prefer_offline: "true", npm_config_audit: "false", npm_config_ignore_scripts: "true" };
-    execFileSync("sh", ["-c", npm!], { cwd: here, env: { ...process.env, ...how }, stdio: "pipe" });
-    const version = execFileSync(join(project, "node_modules/.bin/agentfense"), ["--version"], { encoding: "utf8" });
-    expect(version).toBe(`${manifests.get("agentfense")!.version}\n`);
+test("the Python SDK installs from its directory, as README says in install.sh", () => {
+  const repository = join(import.meta.dirname, "../..");
+  const target = join(directory, "as-readme/python");
+  const offline = ["--no-deps", "--no-build-isolation", "--target", target];
+  const [program, ...args] = pip!.split(" ");
+  execFileSync(join(repository, ".cache/python-sdk/bin", program!), [...args, ...offline], {
+    cwd: repository,
+    stdio: "pipe",
   });
-
-  test("the Python SDK installs from its directory", () => {
-    const repository = join(import.meta.dirname, "../..");
-    const target = join(directory, "as-readme/python");
-    const offline = ["--no-deps", "--no-build-isolation", "--target", target];
-    const [program, ...args] = pip!.split(" ");
-    execFileSync(join(repository, ".cache/python-sdk/bin", program!), [...args, ...offline], {
-      cwd: repository,
-      stdio: "pipe",
-    });
-    expect(readFileSync(join(target, "agentfense/_version.py"), "utf8")).toContain(
-      manifests.get("agentfense")!.version,
-    );
-  });
+  expect(readFileSync(join(target, "agentfense/_version.py"), "utf8")).toContain(manifests.get("agentfense")!.version);
 });
 
-describe("everything, installed into an empty project", () => {
+describe("everything, installed into an empty project as README says in install.sh", () => {
   let project: Project;
   const names = packages.map(({ name }) => name);
 
   beforeAll(async () => {
-    project = await Project.install(names, tarballs);
+    const here = join(directory, "as-readme/repository");
+    mkdirSync(join(here, ".cache"), { recursive: true });
+    symlinkSync(join(directory, "pack"), join(here, ".cache/pack"));
+    project = Project.begin(join(directory, "as-readme/my-project"));
+    // No package of ours may need an install script.
+    const how = { npm_config_prefer_offline: "true", npm_config_audit: "false", npm_config_ignore_scripts: "true" };
+    execFileSync("sh", ["-c", npm!], { cwd: here, env: { ...process.env, ...how }, stdio: "pipe" });
     project.write("work/notes.txt", "a note\n");
     project.write("work/.env", "TOKEN=1\n");
     project.write("import-all.js", importing(entryPoints(names)));
     await compileProgram(project, "embedded.ts", { target: "esnext" });
   });
 
-  afterAll(() => project?.[Symbol.dispose]());
+  test("the tarballs of npm run pack install together, and the command is there", () => {
+    expect(packing).toBe("npm run pack");
+    const command = join(project.directory, "node_modules/.bin/agentfense");
+    const version = execFileSync(command, ["--version"], { encoding: "utf8" });
+    expect(version).toBe(`${manifests.get("agentfense")!.version}\n`);
+  });
 
   describe.each([node24, thisNode])("$name", (runtime) => {
     test("imports every entry point", async () => {

@@ -17,6 +17,11 @@ export interface RunOptions {
   readonly timeoutMs?: number;
 }
 
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly overrides?: Readonly<Record<string, string>>;
+}
+
 /** How a program ended. */
 export interface Outcome {
   readonly code: number;
@@ -24,7 +29,7 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** Somebody's project: an empty directory into which npm installed our tarballs, as from the registry. */
+/** Somebody's project: a directory into which npm installs our tarballs, as from the registry. */
 export class Project implements Disposable {
   readonly directory: string;
 
@@ -32,21 +37,31 @@ export class Project implements Disposable {
     this.directory = directory;
   }
 
-  /** Installs some of the tarballs; the others are there for the installed ones that depend on them. */
-  static async install(wanted: readonly string[], tarballs: readonly Tarball[]): Promise<Project> {
-    const project = new Project(mkdtempSync(join(tmpdir(), "agentfense-project-")));
-    const fileOf = new Map(tarballs.map(({ name, path }) => [name, `file:${path}`]));
-    const manifest = {
+  /** A project in an empty directory, into which nothing is installed yet. */
+  static begin(directory: string, manifest: Manifest = {}): Project {
+    const project = new Project(directory);
+    const whole = {
       name: "a-project",
       private: true,
       type: "module",
-      dependencies: Object.fromEntries(wanted.map((name) => [name, fileOf.get(name)])),
+      ...(manifest.dependencies === undefined ? {} : { dependencies: manifest.dependencies }),
       devDependencies: { "@types/node": lockedVersions()["@types/node"] },
-      // Our own are not on the registry yet. The rest is what the repository was tested with, so that this is a test of
-      // our packages and not of what others published today.
-      overrides: { ...lockedVersions(), ...Object.fromEntries(fileOf) },
+      // What is not ours is what the repository was tested with, so that this is a test of our packages and not of what
+      // others published today.
+      overrides: { ...lockedVersions(), ...manifest.overrides },
     };
-    project.write("package.json", JSON.stringify(manifest, undefined, 2));
+    project.write("package.json", JSON.stringify(whole, undefined, 2));
+    return project;
+  }
+
+  /** Installs some of the tarballs; the others are there for the installed ones that depend on them. */
+  static async install(wanted: readonly string[], tarballs: readonly Tarball[]): Promise<Project> {
+    const fileOf = new Map(tarballs.map(({ name, path }) => [name, `file:${path}`]));
+    const project = Project.begin(mkdtempSync(join(tmpdir(), "agentfense-project-")), {
+      dependencies: Object.fromEntries(wanted.map((name) => [name, fileOf.get(name)!])),
+      // Our own are not on the registry yet.
+      overrides: Object.fromEntries(fileOf),
+    });
     // No package of ours may need an install script.
     const args = ["install", "--prefix", project.directory, "--prefer-offline", "--ignore-scripts", "--no-audit"];
     const { code, stdout, stderr } = await project.run("npm", [...args, "--no-fund", "--loglevel=error"], {
@@ -87,7 +102,13 @@ export class Project implements Disposable {
 
   /** Checks (and compiles) the project with the repository's compiler, which reads every declaration it reaches. */
   compile(options: Readonly<Record<string, unknown>>): Promise<Outcome> {
-    const strictest = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, types: ["node"] };
+    const strictest = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      checkers: 1,
+      types: ["node"],
+    };
     this.write("tsconfig.json", JSON.stringify({ compilerOptions: { ...strictest, ...options }, include: ["*.ts"] }));
     return this.run(join(repository, "node_modules/.bin/tsc"), ["-p", this.directory]);
   }
