@@ -12,7 +12,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import { MountHost, type WorkspaceMount, type WorkspaceSpec } from "@agentfense/server/isolation";
+import type { MountHost, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
+import { mountHostOfFile } from "../../support/mount-host.ts";
 
 export const WRITE_ALL: readonly Rule[] = [{ pattern: "**/*", permission: "write" }];
 
@@ -36,7 +37,7 @@ export interface LivePlace extends AsyncDisposable {
 /** The codebase is files by path: { "/src/a": "content" }. */
 export async function livePlace(
   codebase: Readonly<Record<string, string>>,
-  { host: shared, ...options }: Partial<WorkspaceSpec> & { readonly host?: MountHost } = {},
+  { host: given, ...options }: Partial<WorkspaceSpec> & { readonly host?: MountHost } = {},
 ): Promise<LivePlace> {
   const root = mkdtempSync(join(tmpdir(), "agentfense-layers-"));
   const [lower, delta, mountPoint, staging] = ["lower", "delta", "mnt", "staging"].map((name) => join(root, name)) as [
@@ -50,7 +51,7 @@ export async function livePlace(
     mkdirSync(dirname(lower + path), { recursive: true });
     writeFileSync(lower + path, content);
   }
-  const host = shared ?? (await MountHost.start());
+  const host = given ?? (await mountHostOfFile());
   const mount = await host.mount({ mountPoint, lowers: [lower], delta, rules: WRITE_ALL, ...options });
   const at = (path: string): string => mount.mountPoint + path;
   let current = mount;
@@ -77,8 +78,7 @@ export async function livePlace(
       renameSync(temporary, lower + path);
     },
     async [Symbol.asyncDispose]() {
-      if (shared === undefined) await host.close();
-      else await current.unmount();
+      await current.unmount();
       rmSync(root, { recursive: true, force: true });
     },
   };

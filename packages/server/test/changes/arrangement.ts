@@ -3,8 +3,9 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import { type ApplyReport, type ApplySpec, applyChanges, MountHost } from "@agentfense/server/isolation";
+import { type ApplyReport, type ApplySpec, applyChanges } from "@agentfense/server/isolation";
 import { onTestFinished } from "vitest";
+import { mountHostOfFile } from "../../../../test/support/mount-host.ts";
 import { decodeName, joinBytes } from "../../../../test/support/names.ts";
 import { type Tree, writeTree } from "../../../../test/support/tree.ts";
 
@@ -41,7 +42,7 @@ export function arrange(codebase: Tree, options: { tree?: Tree; rules?: readonly
     lower,
     delta,
     async inMount(work, rules = usual) {
-      await using host = await MountHost.start();
+      const host = await mountHostOfFile();
       await using mount = await host.mount({ mountPoint, lowers: [lower], delta, rules });
       await work((path) => mount.mountPoint + path);
     },

@@ -1,8 +1,10 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import { type Isolation, openIsolation } from "../../src/isolation/isolation.ts";
-import { JobThread } from "../../src/isolation/jobs/thread.ts";
+import type { JobInput, JobName, JobOutput } from "../../src/isolation/jobs/jobs.ts";
+import { type JobOptions, type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
 import type { MockAnswer } from "../../src/isolation/mock/plan.ts";
 import { openAudit } from "../../src/runtime/audit/open.ts";
 import type { Caller } from "../../src/runtime/caller.ts";
@@ -34,6 +36,41 @@ const NO_ALERTS = {
   sessionDurationMs: 1e12,
   resourceLimitExceededPerMinute: 1e9,
 };
+
+let thread: Promise<JobThread> | undefined;
+
+/** The same thread for all tests of a file. */
+function threadOfFile(): Promise<JobThread> {
+  thread ??= JobThread.start({ threads: 1 });
+  return thread;
+}
+
+afterAll(async () => {
+  await (await thread)?.[Symbol.asyncDispose]();
+});
+
+/** What a place may do with the thread: nothing after it was closed, and what it began before is over by then. */
+class JobsOfPlace implements Jobs, AsyncDisposable {
+  readonly #thread: JobThread;
+  readonly #running = new Set<Promise<unknown>>();
+  #closed = false;
+
+  constructor(thread: JobThread) {
+    this.#thread = thread;
+  }
+
+  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: JobOptions): Promise<JobOutput<Name>> {
+    if (this.#closed) throw new Error("the job threads are closed");
+    const output = this.#thread.run(name, input, options);
+    this.#running.add(output);
+    return await output.finally(() => this.#running.delete(output));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled(this.#running);
+  }
+}
 
 /** A sandbox manager with everything below it, in a directory of its own. */
 export class Place implements AsyncDisposable {
@@ -150,7 +187,7 @@ export class Place implements AsyncDisposable {
       openAudit({ store: this.store, log: () => {}, retention: { maxAgeMs: 1e12, maxEvents: 1e9 }, alerts: NO_ALERTS }),
     );
     this.#flush = () => audit.flush();
-    const jobs = parts.use(await JobThread.start({ threads: 1 }));
+    const jobs = parts.use(new JobsOfPlace(await threadOfFile()));
     const directory = join(this.directory, "codebases");
     this.codebases = parts.use(await openCodebases({ store: this.store, directory, jobs, log }));
     const isolation = parts.use(
