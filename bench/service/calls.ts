@@ -45,7 +45,7 @@ export async function measureCalls(benchmark: CallBenchmark): Promise<CallCosts>
   const rest = new RestClient(server.http);
 
   const codebase = await makeCodebase(grpc, FILES, "bench");
-  // A sandbox for each row, whose spare box is ready again by its next turn.
+  // A sandbox for each row.
   const syncing = async () => await makeSandbox(grpc, codebase);
   const manual = async () => await makeSandbox(grpc, codebase, { sync: "SYNC_MODE_MANUAL" });
   const [first, second, third, fourth, fifth] = [

@@ -27,7 +27,7 @@ const CHECKS = [
   "apparmor",
   "seccomp",
   "limits",
-  "bash",
+  "perl",
   "setpriv",
   "network-helper",
   "docker",

@@ -23,7 +23,7 @@ const WELL: HostFacts = {
     apparmor: { restricted: false, profile: undefined, spareProfile: undefined },
   },
   limits: { kind: "cgroup-v2", degradations: [] },
-  shell: "/usr/bin/bash",
+  perl: "/usr/bin/perl",
   setpriv: "/usr/bin/setpriv",
   networkHelpers: ["pasta", "nsenter", "iptables-restore"],
   docker: {
@@ -68,7 +68,7 @@ test("every complaint says in one line how to fix it", () => {
     bwrap: undefined,
     namespaces: { ...BLOCKED_BY_APPARMOR, attempt: undefined, maxUserNamespaces: 0 },
     limits: { kind: "rlimits", degradations: ["Memory is limited for each process.", "Delegate the controllers."] },
-    shell: undefined,
+    perl: undefined,
     networkHelpers: [],
     docker: { reachable: false, socket: "/var/run/docker.sock", error: "ENOENT" },
   };
@@ -144,7 +144,7 @@ describe("what stands in the way", () => {
       { architecture: "riscv64" },
       [{ check: "seccomp", verdict: "failure", blocks: ["bwrap"] }],
     ],
-    ["no bash", { shell: undefined }, [{ check: "bash", verdict: "failure", blocks: ["bwrap"] }]],
+    ["no perl", { perl: undefined }, [{ check: "perl", verdict: "failure", blocks: ["bwrap"] }]],
     ["root without setpriv", { setpriv: undefined }, [{ check: "setpriv", verdict: "failure", blocks: ["bwrap"] }]],
     [
       "limits with gaps",

@@ -49,7 +49,7 @@ test("a thousand sessions are opened or refused, the server answers, and all of 
   await using isolation = await openIsolation({ stateDirectory });
   const make = async (): Promise<Sandbox> => {
     const workspaces = [{ lowers: [project], delta: await delta(), rules: RULES }];
-    const sandbox = await isolation.create({ runtime: "bwrap", workspaces, limits: { pids: 90 } });
+    const sandbox = await isolation.create({ runtime: "bwrap", workspaces, limits: { pids: 30 } });
     await sandbox.start();
     return sandbox;
   };

@@ -69,7 +69,7 @@ test(`${CLIENTS} clients run ${COMMANDS} commands each beside streams, sessions,
   expect(await server.stop()).toBe(0);
 });
 
-/** What the server holds when nothing is under way any more: clients that left, spare boxes in the making. */
+/** What the server holds when nothing is under way any more: clients that left. */
 async function settled(): Promise<Holdings> {
   const samples: Holdings[] = [];
   return await eventually(async () => {

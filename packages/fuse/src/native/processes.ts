@@ -2,8 +2,8 @@ import koffi from "koffi";
 import { call } from "./result.ts";
 import { Open } from "./syscalls.ts";
 
-// What running processes needs of the kernel and Node does not offer: bare pipes, anonymous files, process descriptors
-// and terminals. As in syscalls.ts, every function returns the kernel's result or the negated errno.
+// What running processes needs of the kernel and Node does not offer: bare pipes, anonymous files, process descriptors,
+// terminals, and handing descriptors over. As in syscalls.ts, every function returns the kernel's result or the negated errno.
 
 const libc = koffi.load(null);
 
@@ -12,11 +12,14 @@ const NR = { pidfdSendSignal: 424, pidfdOpen: 434 }; // the same on x86-64 and a
 const c = {
   pipe2: libc.func("int pipe2(void *, int)"),
   memfdCreate: libc.func("int memfd_create(const char *, unsigned int)"),
-  open: libc.func("int open(const char *, int, unsigned int)"),
   pidfdOpen: libc.func("long syscall(long, int, unsigned int)"),
   pidfdSendSignal: libc.func("long syscall(long, int, int, void *, unsigned int)"),
   ioctl: libc.func("int ioctl(int, unsigned long, void *)"),
+  ioctlInt: libc.func("int ioctl(int, unsigned long, long)"),
   kill: libc.func("int kill(int, int)"),
+  socketpair: libc.func("int socketpair(int, int, int, void *)"),
+  sendmsg: libc.func("int64_t sendmsg(int, void *, int)"),
+  poll: libc.func("int poll(void *, unsigned long, int)"),
 };
 
 export interface Pipe {
@@ -61,19 +64,14 @@ export function bytesWaiting(fd: number): number {
 }
 
 const O_NOCTTY = 0o400;
-const TIOCGPTN = 0x80045430;
 const TIOCSPTLCK = 0x40045431;
+const TIOCGPTPEER = 0x5441;
 const TIOCSWINSZ = 0x5414;
 
-/** A new terminal: the master's descriptor, and the path of the other side. */
-export function openTerminal(): { readonly master: number; readonly path: string } | number {
-  const master = call(() => c.open("/dev/ptmx", Open.RDWR | O_NOCTTY | Open.CLOEXEC, 0));
-  if (master < 0) return master;
-  const number = new Int32Array(1);
-  const code = call(() => c.ioctl(master, TIOCSPTLCK, number)); // zero: unlock
-  if (code < 0) return code;
-  const named = call(() => c.ioctl(master, TIOCGPTN, number));
-  return named < 0 ? named : { master, path: `/dev/pts/${number[0]!}` };
+/** The other side of a terminal, by its master: no path is looked up, for it may be in another mount namespace. */
+export function otherSideOf(master: number): number {
+  const code = call(() => c.ioctl(master, TIOCSPTLCK, new Int32Array(1))); // zero: unlock
+  return code < 0 ? code : call(() => c.ioctlInt(master, TIOCGPTPEER, Open.RDWR | O_NOCTTY | Open.CLOEXEC));
 }
 
 export function setTerminalSize(master: number, columns: number, rows: number): number {
@@ -86,4 +84,47 @@ const NS_GET_USERNS = 0xb701;
 /** A descriptor of the user namespace whose capabilities rule over this namespace. */
 export function owningUserNamespace(namespace: number): number {
   return call(() => c.ioctl(namespace, NS_GET_USERNS, null));
+}
+
+const AF_UNIX = 1;
+const SOCK_SEQPACKET = 5;
+
+/** A connected pair of sockets on which messages stay apart, close-on-exec. */
+export function messageSockets(): [number, number] | number {
+  const pair = new Int32Array(2);
+  const code = call(() => c.socketpair(AF_UNIX, SOCK_SEQPACKET | Open.CLOEXEC, 0, pair));
+  return code < 0 ? code : [pair[0]!, pair[1]!];
+}
+
+const MSG_DONTWAIT = 0x40;
+const MSG_NOSIGNAL = 0x4000;
+const SOL_SOCKET = 1;
+const SCM_RIGHTS = 1;
+const HEADER_BYTES = 16;
+const MOST_DESCRIPTORS = 64;
+
+// One message after the other is put together here. The kernel is given addresses, and what they point to must not move, as
+// small arrays do that do not lie in a buffer of their own, nor be collected: all are used by the function that sends.
+const message = new Uint8Array(new ArrayBuffer(8));
+const control = new Uint32Array(new ArrayBuffer(HEADER_BYTES + 4 * MOST_DESCRIPTORS));
+const vector = new BigUint64Array(new ArrayBuffer(16));
+const header = new BigUint64Array(new ArrayBuffer(56));
+
+/** Sends a letter with descriptors; the receiver gets its own copies. EAGAIN when too many messages wait. */
+export function sendDescriptors(socket: number, letter: string, descriptors: readonly number[]): number {
+  message[0] = letter.charCodeAt(0);
+  const length = HEADER_BYTES + 4 * descriptors.length;
+  control.set([length, 0, SOL_SOCKET, SCM_RIGHTS, ...descriptors]);
+  vector.set([koffi.address(message), 1n]);
+  const size = descriptors.length === 0 ? 0n : BigInt(8 * Math.ceil(length / 8));
+  header.set([0n, 0n, koffi.address(vector), 1n, koffi.address(control), size, 0n]);
+  return call(() => c.sendmsg(socket, header, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+const POLLHUP = 0x10;
+
+/** Whether nobody can write to this pipe any more. */
+export function hasNoWriter(readEnd: number): boolean {
+  const entry = new Int32Array([readEnd, 0]);
+  return call(() => c.poll(entry, 1, 0)) > 0 && ((entry[1]! >>> 16) & POLLHUP) !== 0;
 }

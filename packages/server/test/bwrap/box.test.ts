@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type As, identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
+import { LIVING_SCENARIOS, LONE_SCENARIOS } from "./living-scenarios.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { MORE_SCENARIOS } from "./shell-scenarios.ts";
-import { LONE_SCENARIOS, SPARE_SCENARIOS } from "./spare-scenarios.ts";
 
 const run = promisify(execFile);
 const PROGRAM = new URL("scenario-process.ts", import.meta.url).pathname;
@@ -31,7 +31,7 @@ for (const as of ["root", "user"] satisfies As[]) {
       }
     });
 
-    const scenarios = { ...LONE_SCENARIOS, ...SCENARIOS, ...MORE_SCENARIOS, ...SPARE_SCENARIOS };
+    const scenarios = { ...LONE_SCENARIOS, ...SCENARIOS, ...MORE_SCENARIOS, ...LIVING_SCENARIOS };
     for (const [title, { expected }] of Object.entries(scenarios)) {
       test(title, () => {
         const outcome = outcomes.get(title);

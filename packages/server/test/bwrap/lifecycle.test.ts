@@ -46,7 +46,8 @@ describe("the life of a bwrap backend", () => {
     const launching = codeOf(place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] }));
     const first = place.backend.launcherPid ?? 0;
     process.kill(first, "SIGKILL");
-    expect([await ending, await launching, await outputs]).toEqual(["INTERNAL", "INTERNAL", ["", ""]]);
+    expect([await ending, await outputs]).toEqual(["INTERNAL", ["", ""]]);
+    expect(["INTERNAL", "ok"]).toContain(await launching); // it had begun, or runs in a new box
     await eventually(() => place.backend.launcherPid !== first); // its death is noticed
     expect((await place.sh("echo again")).stdout).toBe("again\n");
     expect(place.backend.launcherPid).not.toBe(first);
@@ -64,7 +65,7 @@ describe("the life of a bwrap backend", () => {
           stdio: ["ignore", "pipe", "inherit"],
         });
         const { directory } = JSON.parse(await firstLine(child)) as { directory: string };
-        expect(processesWith(markerOf(instance)).length).toBeGreaterThanOrEqual(2);
+        expect(processesWith(markerOf(instance))).toHaveLength(1);
         child.kill("SIGKILL");
         expect(await untilNone(markerOf(instance))).toEqual([]);
         await rm(directory, { recursive: true, force: true });
@@ -76,7 +77,7 @@ describe("the life of a bwrap backend", () => {
     await using place = await openPlace({ instance: "alive" });
     const running = await place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] });
     await endOrphans(["somebody-else"]);
-    expect(processesWith(markerOf("alive")).length).toBeGreaterThanOrEqual(2);
+    expect(processesWith(markerOf("alive"))).toHaveLength(1);
     await endOrphans(["alive"]);
     expect(await codeOf(running.exit)).toBe("INTERNAL");
   });

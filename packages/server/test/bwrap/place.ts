@@ -32,6 +32,7 @@ export function freeLimits(group: Partial<LimitGroup> = {}): LimitHost {
     createGroup: async () => ({
       entrances: [],
       rlimits: [],
+      makeRoom: () => {},
       oomKills: async () => 0,
       usage: async () => ({}),
       kill: async () => {},
@@ -44,7 +45,7 @@ export function freeLimits(group: Partial<LimitGroup> = {}): LimitHost {
 }
 
 export async function openPlace(
-  options: { spec?: Partial<BoxSpec>; limits?: LimitHost; instance?: string; keepsSpares?: boolean } = {},
+  options: { spec?: Partial<BoxSpec>; limits?: LimitHost; instance?: string } = {},
 ): Promise<Place> {
   const directory = await mkdtemp(join(tmpdir(), "agentfense-bwrap-"));
   await chmod(directory, 0o777); // the box's user is somebody else when the server is root
@@ -53,7 +54,6 @@ export async function openPlace(
     instance: options.instance ?? `test-${process.pid}`,
     limits: options.limits ?? freeLimits(),
     log: (line) => log.push(line),
-    keepsSpares: options.keepsSpares,
   });
   const anotherBox = async (more: Partial<BoxSpec> = {}): Promise<BwrapBox> => {
     const created = await backend.createBox({
@@ -70,8 +70,8 @@ export async function openPlace(
     await created.start();
     return created;
   };
-  const box = await anotherBox(options.spec);
   const hold = setInterval(() => {}, 1000); // a backend keeps no process alive
+  const box = await anotherBox(options.spec);
   return {
     backend,
     box,

@@ -1,13 +1,13 @@
+import { LIVING_SCENARIOS, LONE_SCENARIOS } from "./living-scenarios.ts";
 import { openPlace } from "./place.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { MORE_SCENARIOS } from "./shell-scenarios.ts";
-import { LONE_SCENARIOS, SPARE_SCENARIOS } from "./spare-scenarios.ts";
 
 // Tries all scenarios as whoever runs this process; one line of JSON each.
 
 for (const [title, { run }] of Object.entries(LONE_SCENARIOS)) await report(title, run());
 await using place = await openPlace();
-for (const [title, { run }] of Object.entries({ ...SCENARIOS, ...MORE_SCENARIOS, ...SPARE_SCENARIOS })) {
+for (const [title, { run }] of Object.entries({ ...SCENARIOS, ...MORE_SCENARIOS, ...LIVING_SCENARIOS })) {
   await report(title, run(place));
 }
 console.log(JSON.stringify({ title: "log", value: place.log }));

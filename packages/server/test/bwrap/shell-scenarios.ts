@@ -4,11 +4,11 @@ import { readlinkSync } from "node:fs";
 import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { aWhile, HANG_MS } from "../../../../test/support/eventually.ts";
+import { aWhile } from "../../../../test/support/eventually.ts";
 import type { ShellProcess } from "../../src/isolation/backend/backend.ts";
-import { commandLine, findProcess, TICK_MS, withDescendants } from "../../src/isolation/bwrap/host-processes.ts";
+import { TICK_MS } from "../../src/isolation/bwrap/host-processes.ts";
 import { hold, steal, swallow } from "../session/thieves.ts";
-import { type Place, shell, textOf } from "./place.ts";
+import { shell, textOf } from "./place.ts";
 import type { Scenario } from "./scenarios.ts";
 import { codeOf } from "./scenarios.ts";
 
@@ -43,22 +43,6 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
       return [ready, signalled, code, jobs, none, (await opened.exit).exitCode];
     },
     expected: ["ready", 2, "code 130", "1", 0, 137],
-  },
-  "a shell whose start was read of before its process was known is signalled like any other": {
-    run: async (place) => {
-      const box = await place.anotherBox();
-      const opening = box.openShell({ ...quick, argv: ["/bin/bash"] });
-      holdThreadUntilRunning(place, "/bin/bash");
-      const opened = await opening;
-      const answers = lines(opened);
-      opened.commands.write("echo ready >&3; exec sleep 100\n");
-      const ready = await answers.next();
-      await opened.signalShell(15);
-      const { exitCode } = await opened.exit;
-      await box.destroy();
-      return [ready, exitCode];
-    },
-    expected: ["ready", 143],
   },
   "output that is still on its way is counted": {
     run: async (place) => {
@@ -227,15 +211,6 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
     expected: true,
   },
 };
-
-/** Reads nothing of what arrives here until there is a process with this command line, so that all of it is there at once. */
-function holdThreadUntilRunning(place: Place, words: string): void {
-  const launcher = findProcess(place.backend.launcherPid ?? 0);
-  const givesUpAtMs = performance.now() + HANG_MS;
-  const isRunning = (): boolean =>
-    withDescendants(launcher === undefined ? [] : [launcher]).some(({ pid }) => commandLine(pid).join(" ") === words);
-  while (!isRunning()) if (performance.now() > givesUpAtMs) throw new Error(`it never ran: ${words}`);
-}
 
 /** What the shell says on its channel, line by line. */
 function lines(opened: ShellProcess): { next(): Promise<string> } {

@@ -10,11 +10,10 @@ import { BootClock } from "./boot-clock.ts";
 import { BwrapBox } from "./box.ts";
 import { memoryFile } from "./descriptors.ts";
 import { BoxOwners } from "./identity.ts";
+import { carriedInterpreter, sharedInterpreter } from "./interpreter.ts";
 import { Launcher } from "./launcher.ts";
-import { NestNursery } from "./nest.ts";
 import { PrivateNetworks } from "./network.ts";
 import { endOrphans, markerOf } from "./orphans.ts";
-import { withOwnProcesses } from "./own-processes.ts";
 import { checkSpec } from "./plan.ts";
 import { findProcMasks, type ProcMasks } from "./proc-masks.ts";
 import { findPrograms, type HostPrograms, tryBwrap } from "./programs.ts";
@@ -26,8 +25,6 @@ export interface BwrapOptions {
   readonly limits: LimitHost;
   readonly bwrapPath?: string | undefined;
   readonly log?: ((line: LogLine) => void) | undefined;
-  /** Whether every running box keeps one ready for its next command (it then starts in half the time); yes if absent. */
-  readonly keepsSpares?: boolean | undefined;
 }
 
 /** Boxes made by bubblewrap: no daemon, no image, the host's own programs. */
@@ -45,8 +42,7 @@ export class BwrapBackend implements Backend {
   readonly #clock = new BootClock();
   readonly #seccomp: number;
   readonly #seccompOfCountedMemory: number;
-  readonly #keepsSpares: boolean;
-  readonly #nests: NestNursery;
+  readonly #programs: HostPrograms;
   readonly #network: PrivateNetworks;
   /** With the descriptors that belong to each. */
   readonly #boxes = new Map<BwrapBox, readonly number[]>();
@@ -58,7 +54,7 @@ export class BwrapBackend implements Backend {
   ) {
     this.#marker = markerOf(options.instance);
     this.#limits = options.limits;
-    this.#keepsSpares = options.keepsSpares ?? true;
+    this.#programs = found.programs;
     this.#owners = found.owners;
     this.#masks = found.masks;
     this.#hostSystem = found.system;
@@ -67,16 +63,7 @@ export class BwrapBackend implements Backend {
     this.#seccomp = memoryFile("seccomp", seccompFilter());
     this.#seccompOfCountedMemory = memoryFile("seccomp", seccompFilter(undefined, POLICY_OF_COUNTED_MEMORY));
     this.#network = new PrivateNetworks({ setpriv: found.programs.setpriv, marker: this.#marker });
-    this.#launcher = new Launcher({
-      programs: found.programs,
-      marker: this.#marker,
-      log: options.log ?? (() => {}),
-      onLost: (generation) => {
-        this.#nests.launcherLost(generation);
-        for (const box of this.#boxes.keys()) box.launcherLost(generation);
-      },
-    });
-    this.#nests = new NestNursery(this.#launcher, found.programs.nestNetwork);
+    this.#launcher = new Launcher({ perl: found.programs.perl, log: options.log ?? (() => {}) });
   }
 
   static async open(options: BwrapOptions): Promise<BwrapBackend> {
@@ -92,7 +79,6 @@ export class BwrapBackend implements Backend {
       system: await hostSystem(),
     });
     backend.#launcher.start();
-    backend.#nests.prepare();
     await backend.#clock.settle();
     return backend;
   }
@@ -115,8 +101,9 @@ export class BwrapBackend implements Backend {
     if (options.signal?.aborted) {
       throw new SandboxError("CANCELLED", "the call was cancelled", { cause: options.signal.reason });
     }
-    const limits = withOwnProcesses(spec.limits, this.#limits.kind);
-    const group = await this.#limits.createGroup(spec.id, limits);
+    const { perl } = this.#programs;
+    const interpreter = spec.rootDirectory === undefined ? sharedInterpreter(perl) : await carriedInterpreter(perl);
+    const group = await this.#limits.createGroup(spec.id, spec.limits);
     const ownFiles = system === this.#hostSystem ? [] : contentsOf(system);
     const box = new BwrapBox({
       spec,
@@ -132,8 +119,9 @@ export class BwrapBackend implements Backend {
         seccompOfCountedMemory: this.#seccompOfCountedMemory,
         clock: this.#clock,
         network: this.#network,
-        nests: this.#nests,
-        keepsSpares: this.#keepsSpares,
+        launcher: this.#launcher,
+        programs: this.#programs,
+        interpreter,
       },
       onDestroyed: async (gone) => this.#forget(gone),
     });
@@ -157,7 +145,6 @@ export class BwrapBackend implements Backend {
 
   async #close(): Promise<void> {
     const results = await Promise.allSettled([...this.#boxes.keys()].map((box) => box.destroy()));
-    await this.#nests.close();
     await this.#launcher.close();
     for (const fd of [this.#seccomp, this.#seccompOfCountedMemory, ...this.#hostFiles]) syscalls.close(fd);
     const failed = results.find((result) => result.status === "rejected");

@@ -1,3 +1,4 @@
+import { fchownSync } from "node:fs";
 import { Socket } from "node:net";
 import { Errno, processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
@@ -12,14 +13,21 @@ export function exhausted(operation: string, code: number): SandboxError {
   );
 }
 
-/** The descriptors one launch needs; whatever is still here is closed together. */
-export class DescriptorSet {
+/** The descriptors that somebody is given; whatever is still here at the end is closed. */
+export class DescriptorSet implements Disposable {
   readonly #open = new Set<number>();
 
-  pipe(): processes.Pipe {
+  add(fd: number): number {
+    this.#open.add(fd);
+    return fd;
+  }
+
+  /** With an owner who may open it anew by its name in /proc: `echo > /dev/stderr`. */
+  pipe(owner?: { readonly uid: number; readonly gid: number }): processes.Pipe {
     const pipe = processes.pipe();
     if (typeof pipe === "number") throw exhausted("pipe", pipe);
     this.#open.add(pipe.readEnd).add(pipe.writeEnd);
+    if (owner !== undefined) fchownSync(pipe.readEnd, owner.uid, owner.gid);
     return pipe;
   }
 
@@ -30,24 +38,35 @@ export class DescriptorSet {
     return fd;
   }
 
+  /** The same file, read from its start by itself. */
+  reopen(fd: number): number {
+    const fresh = syscalls.open(`/proc/self/fd/${fd}`, syscalls.Open.RDONLY | syscalls.Open.CLOEXEC);
+    if (fresh < 0) throw exhausted("open", fresh);
+    return this.add(fresh);
+  }
+
   /** Hands a descriptor over to somebody who closes it. */
   release(fd: number): number {
     this.#open.delete(fd);
     return fd;
   }
 
-  close(): void {
+  close(fd: number): void {
+    if (this.#open.delete(fd)) syscalls.close(fd);
+  }
+
+  [Symbol.dispose](): void {
     for (const fd of this.#open) syscalls.close(fd);
     this.#open.clear();
   }
 }
 
-/** Content that others open through /proc, each from its start. */
+/** Content that is read from its start, whether the descriptor is handed over or opened anew. */
 export function memoryFile(name: string, content: Uint8Array): number {
   const fd = processes.anonymousFile(name);
   if (fd < 0) throw exhausted("memfd_create", fd);
   for (let done = 0; done < content.length; ) {
-    const written = syscalls.write(fd, content.subarray(done), content.length - done);
+    const written = syscalls.pwrite(fd, content.subarray(done), content.length - done, done);
     if (written <= 0) {
       syscalls.close(fd);
       throw exhausted("write", written);

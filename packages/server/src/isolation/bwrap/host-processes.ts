@@ -23,14 +23,32 @@ export function findProcess(pid: number): HostProcess | undefined {
   return { pid, startTicks: Number(fields[19]) };
 }
 
+const PF_EXITING = 4;
+
+/** It is gone, or on its way out: a box's process 1 takes all others along first. */
+export function isEnding(process: HostProcess): boolean {
+  const stat = read(`/proc/${process.pid}/stat`);
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const isOther = fields === undefined || Number(fields[19]) !== process.startTicks;
+  return isOther || fields[0] === "Z" || (Number(fields[6]) & PF_EXITING) !== 0;
+}
+
 export function isSameProcess(process: HostProcess): boolean {
   return findProcess(process.pid)?.startTicks === process.startTicks;
+}
+
+const INNER_PID = /^NSpid:\s.*?(\d+)\s*$/m;
+
+/** The number it has in its own pid namespace. */
+export function innerPid(pid: number): number | undefined {
+  const inner = INNER_PID.exec(read(`/proc/${pid}/status`) ?? "")?.[1];
+  return inner === undefined ? undefined : Number(inner);
 }
 
 /** Whether it is the first process of a pid namespace and belongs to this user. */
 export function isBoxInit(pid: number, uid: number): boolean {
   const status = read(`/proc/${pid}/status`);
-  const inner = /^NSpid:\s.*?(\d+)\s*$/m.exec(status ?? "")?.[1];
+  const inner = INNER_PID.exec(status ?? "")?.[1];
   const real = /^Uid:\s+(\d+)/m.exec(status ?? "")?.[1];
   return inner === "1" && real === String(uid);
 }
@@ -45,11 +63,6 @@ export function childrenOf(pid: number): HostProcess[] {
   return threads
     .flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" "))
     .flatMap((child) => (child === "" ? [] : (findProcess(Number(child)) ?? [])));
-}
-
-/** For a process of one thread, which a box's process 1 is; corpses count. */
-export function hasChildren(pid: number): boolean {
-  return (read(`/proc/${pid}/task/${pid}/children`) ?? "") !== "";
 }
 
 /** With the processes themselves, parents first. */

@@ -7,12 +7,18 @@ import { SandboxError } from "../backend/errors.ts";
 import { findProgram } from "../backend/find-program.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { exhausted } from "./descriptors.ts";
-import type { Attachment } from "./job.ts";
 
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
 const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: "198.18.0.53", maskBits: "24" } as const;
 const DEVICE = "net0";
 const READY_TIMEOUT_MS = 10_000;
+
+/** What was done to a box from outside. */
+export interface Attachment {
+  /** Forbids the host's own addresses as they are now, when they have changed. */
+  renew(): Promise<void>;
+  close(): void;
+}
 
 interface Helpers {
   readonly pasta: string;
@@ -52,7 +58,7 @@ export class PrivateNetworks {
   /** Connects the box whose process 1 this is, as the box's owner. Its command must not run yet. */
   async attach(initPid: number, owner: Owner): Promise<Attachment> {
     await this.check();
-    const surroundings = hostSurroundings();
+    let known = hostAddresses().join();
     await until(() => isMapped(initPid) && hasLoopback(initPid), "the box's loopback did not come up");
     const namespaces = openNamespaces(initPid);
     const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#marker), owner, namespaces);
@@ -60,7 +66,12 @@ export class PrivateNetworks {
       await until(() => hasDefaultRoute(initPid), "pasta did not bring the network up", pasta);
       await this.#forbid(owner, namespaces);
       return {
-        isCurrent: () => hostSurroundings() === surroundings,
+        renew: async () => {
+          const now = hostAddresses().join();
+          if (now === known) return;
+          await this.#forbidAnew(initPid, owner);
+          known = now;
+        },
         close: () => void pasta.child.kill("SIGKILL"),
       };
     } catch (cause) {
@@ -69,6 +80,15 @@ export class PrivateNetworks {
         hint: "pasta (package passt) needs /dev/net/tun, readable and writable for all",
         cause: new Error(`${String(cause)} ${pasta.complaints()}`),
       });
+    } finally {
+      for (const fd of namespaces) syscalls.close(fd);
+    }
+  }
+
+  async #forbidAnew(initPid: number, owner: Owner): Promise<void> {
+    const namespaces = openNamespaces(initPid);
+    try {
+      await this.#forbid(owner, namespaces);
     } finally {
       for (const fd of namespaces) syscalls.close(fd);
     }
@@ -165,10 +185,6 @@ async function until(isReady: () => boolean, problem: string, helper?: Helper): 
 }
 
 /** What a network is set up by, and may change while a box waits: what is forbidden, and whom pasta asks for names. */
-function hostSurroundings(): string {
-  return [...hostAddresses(), hostResolver()].join("\n");
-}
-
 function hostResolver(): string {
   try {
     return readFileSync("/etc/resolv.conf", "utf8");

@@ -2,18 +2,12 @@ import { isAbsolute, normalize } from "node:path";
 import type { BoxSpec, NetworkMode } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { INSIDE } from "./identity.ts";
-import { JobDescriptor } from "./launcher.ts";
+import { BoxDescriptor } from "./keeper.ts";
 import type { ProcMasks } from "./proc-masks.ts";
 import type { System } from "./system.ts";
 
 const RUN_BYTES = 16 * 1024 * 1024;
 const EMPTY_BYTES = 4096;
-
-/**
- * Process 1 is bwrap, and its memory knows where the workspace is mounted on the host. The other ways to it, ptrace and
- * process_vm_readv, are refused by the seccomp filter.
- */
-const WRAPPER_MEMORY = { files: ["/proc/1/mem"], directories: ["/proc/1/task"] };
 
 const ENVIRONMENT = {
   PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -28,13 +22,13 @@ const ENVIRONMENT = {
 const NETWORK_OPTIONS = {
   none: [],
   host: ["--share-net"],
-  private: ["--block-fd", String(JobDescriptor.block)],
+  private: ["--block-fd", String(BoxDescriptor.block)],
 } satisfies Record<NetworkMode, string[]>;
 
-/** What all commands of a box have in common. */
 export interface BoxPlan {
-  /** bwrap's options, up to the environment. */
+  /** bwrap's. */
   readonly options: readonly string[];
+  /** What every command of the box finds. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -46,8 +40,8 @@ export function boxPlan(options: {
   readonly spec: BoxSpec;
   readonly system: System;
   readonly masks: ProcMasks;
-  /** Stay in the network namespace bwrap is started in. */
-  readonly sharesNetwork: boolean;
+  /** What the keeper's interpreter needs and the system does not have. */
+  readonly binds: readonly { readonly source: string; readonly target: string }[];
   /** Files to write, in the order of their descriptors. */
   readonly files: readonly string[];
   /** What all files in memory may take together, where no control group counts them. */
@@ -60,7 +54,7 @@ export function boxPlan(options: {
       ...["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"],
       ...NETWORK_OPTIONS[spec.network],
       ...["--uid", String(INSIDE.uid), "--gid", String(INSIDE.gid), "--hostname", spec.hostname],
-      ...["--json-status-fd", String(JobDescriptor.status), "--seccomp", String(JobDescriptor.seccomp)],
+      ...["--seccomp", String(BoxDescriptor.seccomp)],
 
       // bwrap makes directories on the way to something with mode 0700; these would be such.
       ...["/etc", "/etc/ssl", "/etc/pki", "/var"]
@@ -68,13 +62,11 @@ export function boxPlan(options: {
         .flatMap((path) => ["--dir", path]),
       ...system.links.flatMap(({ target, path }) => ["--symlink", target, path]),
       ...system.binds.flatMap(({ source, target }) => ["--ro-bind", source, target]),
-      ...options.files.flatMap((path, i) => ["--perms", "0644", "--file", String(JobDescriptor.firstFile + i), path]),
+      ...options.files.flatMap((path, i) => ["--perms", "0644", "--file", String(BoxDescriptor.firstFile + i), path]),
 
       ...["--proc", "/proc"],
-      ...[...masks.files, ...WRAPPER_MEMORY.files].flatMap((path) => ["--ro-bind", "/dev/null", path]),
-      ...[...masks.directories, ...WRAPPER_MEMORY.directories].flatMap((path) =>
-        privateDirectory(path, "0555", EMPTY_BYTES),
-      ),
+      ...masks.files.flatMap((path) => ["--ro-bind", "/dev/null", path]),
+      ...masks.directories.flatMap((path) => privateDirectory(path, "0555", EMPTY_BYTES)),
       // /proc/sys, /proc/PID/mem, and /proc/PID/oom_score_adj, which an ordinary user's server cannot give a lower bound.
       ...["--remount-ro", "/proc"],
 
@@ -84,6 +76,7 @@ export function boxPlan(options: {
       ...["--remount-ro", "/dev"],
       ...privateDirectory("/tmp", "1777", sizes.tmp),
       ...privateDirectory("/run", "0755", sizes.run),
+      ...options.binds.flatMap(({ source, target }) => ["--ro-bind", source, target]),
       ...privateDirectory(INSIDE.home, "0755", sizes.home),
       ...variableDirectories(system),
 
@@ -93,15 +86,6 @@ export function boxPlan(options: {
     ],
     env: { ...ENVIRONMENT, ...(system.shells[0] === undefined ? {} : { SHELL: system.shells[0] }), ...spec.env },
   };
-}
-
-/** One command's options: the box's, its environment and where it starts. */
-export function commandOptions(
-  plan: BoxPlan,
-  command: { readonly env: Readonly<Record<string, string>>; readonly workdir: string },
-): string[] {
-  const env = Object.entries({ ...plan.env, ...command.env });
-  return [...plan.options, ...env.flatMap(([name, value]) => ["--setenv", name, value]), "--chdir", command.workdir];
 }
 
 function temporarySizes(

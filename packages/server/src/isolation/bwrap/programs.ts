@@ -8,12 +8,11 @@ const TRIAL_TIMEOUT_MS = 10_000;
 
 /** What the backend runs on the host, by absolute path: nothing is looked up in a PATH later. */
 export interface HostPrograms {
-  readonly bash: string;
+  /** Runs the launcher here and the keeper in every box. */
+  readonly perl: string;
   readonly bwrap: string;
   /** Only a root server needs it. */
   readonly setpriv: string | undefined;
-  /** A root server makes one network namespace for a box with them, not one for each of its commands. */
-  readonly nestNetwork: { readonly unshare: string; readonly ip: string } | undefined;
 }
 
 export async function findPrograms(options: {
@@ -22,16 +21,10 @@ export async function findPrograms(options: {
 }): Promise<HostPrograms> {
   if (options.bwrapPath !== undefined && !(await isExecutable(options.bwrapPath))) throw missing("bwrap", "bubblewrap");
   return {
-    bash: await required("bash", "bash"),
+    perl: await required("perl", "perl"),
     bwrap: options.bwrapPath ?? (await required("bwrap", "bubblewrap")),
     setpriv: options.isRoot ? await required("setpriv", "util-linux") : undefined,
-    nestNetwork: options.isRoot ? await findNestNetwork() : undefined,
   };
-}
-
-async function findNestNetwork(): Promise<HostPrograms["nestNetwork"]> {
-  const [unshare, ip] = await Promise.all([findProgram("unshare"), findProgram("ip")]);
-  return unshare === undefined || ip === undefined ? undefined : { unshare, ip };
 }
 
 /**

@@ -2,42 +2,43 @@ import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import type { BootClock } from "./boot-clock.ts";
+import type { Command } from "./command.ts";
 import { childrenOf, type HostProcess, signalProcess, withDescendants } from "./host-processes.ts";
-import type { Job } from "./job.ts";
+import type { PipeOutput } from "./pipe-output.ts";
 import { pipesOf } from "./process.ts";
 
-/** A shell in a bwrap of its own, seen and signalled from the host: nothing inside has to cooperate. */
+/** A shell in the box, seen and signalled from the host: nothing inside has to cooperate. */
 export class BwrapShell implements ShellProcess {
   readonly commands: Writable;
   readonly status: Readable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
+  readonly stdout: PipeOutput;
+  readonly stderr: PipeOutput;
   readonly exit: Promise<ProcessExit>;
-  readonly #job: Job;
+  readonly #command: Command;
   readonly #shell: HostProcess | undefined;
   readonly #clock: BootClock;
   readonly oomKills?: () => Promise<number>;
 
   constructor(
-    job: Job,
+    command: Command,
     exit: Promise<ProcessExit>,
     options: { clock: BootClock; oomKills?: (() => Promise<number>) | undefined },
   ) {
-    const { stdin, stdout, stderr } = pipesOf(job);
-    if (stdin === undefined || job.channel === undefined) throw new TypeError("this job is no shell");
+    const { stdin, stdout, stderr } = pipesOf(command);
+    if (stdin === undefined || command.channel === undefined) throw new TypeError("this command is no shell");
     this.commands = stdin;
-    this.status = job.channel;
+    this.status = command.channel;
     this.stdout = stdout;
     this.stderr = stderr;
     this.exit = exit;
-    this.#job = job;
-    this.#shell = job.main;
+    this.#command = command;
+    this.#shell = command.main;
     this.#clock = options.clock;
     if (options.oomKills !== undefined) this.oomKills = options.oomKills;
   }
 
   async pendingOutput(): Promise<{ stdout: number; stderr: number }> {
-    return this.#job.pendingOutput();
+    return { stdout: this.stdout.waiting, stderr: this.stderr.waiting };
   }
 
   /** Starts are known to a tick (10 ms): a background job started just before `sinceMs` may be taken along. */
@@ -50,7 +51,7 @@ export class BwrapShell implements ShellProcess {
   }
 
   channels(): Promise<ChannelState> {
-    return this.#job.channels();
+    return this.#command.channels();
   }
 
   async signalShell(signalNumber: number): Promise<void> {
@@ -58,6 +59,6 @@ export class BwrapShell implements ShellProcess {
   }
 
   kill(): void {
-    this.#job.kill();
+    this.#command.kill();
   }
 }

@@ -4,44 +4,42 @@ import { ReadStream } from "node:tty";
 import { Errno, processes, syscalls } from "@agentfense/fuse";
 import type { ProcessExit, TerminalProcess, TerminalSize } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import type { Command } from "./command.ts";
 import { exhausted } from "./descriptors.ts";
-import type { Job } from "./job.ts";
-import type { Terminal } from "./launcher.ts";
-
-/** Makes the terminal the controlling one of a new session, without which there is no job control. */
-export const TERMINAL_PREFIX = ["/usr/bin/setsid", "-c", "--"] as const;
 
 export interface PseudoTerminal {
-  readonly name: Terminal;
+  /** The side that the command gets; whoever hands it over closes it. */
+  readonly otherSide: number;
   readonly master: number;
   readonly stream: Socket;
 }
 
-export function openPseudoTerminal(size: TerminalSize): PseudoTerminal {
-  const opened = processes.openTerminal();
-  if (typeof opened === "number") throw exhausted("open /dev/ptmx", opened);
+/** Takes the master, also when it fails. */
+export function openPseudoTerminal(master: number, size: TerminalSize): PseudoTerminal {
   try {
-    setSize(opened.master, size);
-    const stream = new ReadStream(opened.master);
-    syscalls.setNonblocking(opened.master);
+    setSize(master, size);
+    const otherSide = processes.otherSideOf(master);
+    if (otherSide < 0) throw exhausted("open of a terminal", otherSide);
+    const stream = new ReadStream(master);
+    syscalls.setNonblocking(master);
     stream.on("error", () => {}); // EIO: nobody has the other side open any more
-    return { name: { terminal: Number(opened.path.slice("/dev/pts/".length)) }, master: opened.master, stream };
+    return { otherSide, master, stream };
   } catch (error) {
-    syscalls.close(opened.master);
+    syscalls.close(master);
     throw error;
   }
 }
 
-/** A command on a terminal of the host's whose other side only the box has. */
+/** A command on a terminal of the box. */
 export class BwrapTerminal implements TerminalProcess {
   readonly input: Writable;
   readonly output: Readable;
   readonly exit: Promise<ProcessExit>;
-  readonly #job: Job;
+  readonly #command: Command;
   readonly #terminal: PseudoTerminal;
 
-  constructor(job: Job, exit: Promise<ProcessExit>, terminal: PseudoTerminal) {
-    this.#job = job;
+  constructor(command: Command, exit: Promise<ProcessExit>, terminal: PseudoTerminal) {
+    this.#command = command;
     this.#terminal = terminal;
     this.exit = exit;
     this.input = new TerminalInput(terminal);
@@ -53,7 +51,7 @@ export class BwrapTerminal implements TerminalProcess {
   }
 
   kill(): void {
-    this.#job.kill();
+    this.#command.kill();
   }
 }
 

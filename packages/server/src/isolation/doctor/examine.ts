@@ -33,7 +33,7 @@ async function readHost(): Promise<HostFacts> {
     bwrap,
     namespaces: await readNamespaces(bwrap?.path, isRoot ? NOBODY : {}),
     limits: await readLimits(),
-    shell: await findProgram("bash"),
+    perl: await findProgram("perl"),
     setpriv: await findProgram("setpriv"),
     networkHelpers: await installed(Object.keys(NETWORK_HELPERS)),
     docker: await readDocker(process.env),

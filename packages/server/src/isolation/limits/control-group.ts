@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
-import { errorCode, keyedNumber, readControlIfPresent, writeControl } from "./files.ts";
+import { errorCode, keyedNumber, readControlIfPresent, writeControl, writeControlNow } from "./files.ts";
 import { killMembers, type Place, removePlaces } from "./kill.ts";
 import type { LimitGroup } from "./limits.ts";
 import { type Reading, type Readings, readings, type Setting, settings } from "./settings.ts";
@@ -24,8 +24,11 @@ export async function makeControlGroup(
     await removePlaces(made);
     throw explain(error);
   }
-  return new ControlGroup(places, rlimits, onRemoved);
+  return new ControlGroup(places, limits.pids, rlimits, onRemoved);
 }
+
+/** bwrap and the keeper. */
+const OWN_PROCESSES = 2;
 
 /** One box's group: a directory in each hierarchy that lends it controllers. */
 export class ControlGroup implements LimitGroup {
@@ -34,15 +37,32 @@ export class ControlGroup implements LimitGroup {
   readonly #places: readonly Place[];
   readonly #sources: { readonly [Name in keyof Readings]: Reading };
   readonly #onRemoved: () => void;
+  readonly #pids: { readonly file: string; readonly limit: number } | undefined;
+  #ownProcesses = 0;
   #knownOomKills = 0;
   #removal: Promise<void> | undefined;
 
-  constructor(places: readonly Place[], rlimits: LimitGroup["rlimits"], onRemoved: () => void) {
+  constructor(
+    places: readonly Place[],
+    pids: number | undefined,
+    rlimits: LimitGroup["rlimits"],
+    onRemoved: () => void,
+  ) {
     this.#places = places;
+    const place = places.find(({ controllers }) => controllers.includes("pids"));
+    this.#pids =
+      place === undefined || pids === undefined ? undefined : { file: `${place.directory}/pids.max`, limit: pids };
     this.entrances = places.map(({ directory }) => `${directory}/cgroup.procs`);
     this.rlimits = rlimits;
     this.#onRemoved = onRemoved;
     this.#sources = sources(places);
+  }
+
+  makeRoom(ownProcesses: number): void {
+    this.#ownProcesses = OWN_PROCESSES + ownProcesses;
+    if (this.#pids === undefined || this.#removal !== undefined) return;
+    const { file, limit } = this.#pids;
+    writeControlNow(file, `${limit + this.#ownProcesses}`);
   }
 
   async oomKills(): Promise<number> {
@@ -59,7 +79,7 @@ export class ControlGroup implements LimitGroup {
     ]);
     return {
       ...(memoryBytes === undefined ? {} : { memoryBytes }),
-      ...(pids === undefined ? {} : { pids }),
+      ...(pids === undefined ? {} : { pids: Math.max(0, pids - this.#ownProcesses) }),
       ...(cpuMicros === undefined ? {} : { cpuMicros }),
     };
   }

@@ -19,6 +19,11 @@ export interface LimitGroup {
   readonly entrances: readonly string[];
   /** Limits each process takes on inside the box before it runs the command; empty with control groups. */
   readonly rlimits: readonly { readonly resource: "data" | "nproc"; readonly value: number }[];
+  /**
+   * What was asked for is meant for the commands alone: lets processes of ours, so many besides bwrap and the keeper, be in the
+   * group with them.
+   */
+  makeRoom(ownProcesses: number): void;
   /** How often the kernel killed for memory so far. */
   oomKills(): Promise<number>;
   usage(): Promise<ResourceUsage>;

@@ -58,6 +58,7 @@ export class RlimitHost implements LimitHost {
     return {
       entrances: [],
       rlimits: standIns(["memory", "pids"], limits),
+      makeRoom: () => {}, // each command is given its own limit, with room in it
       oomKills: async () => 0,
       usage: async () => ({}),
       kill: async () => {},

@@ -80,8 +80,8 @@ export const COUNTED_MAPPINGS = only(
   ENOMEM,
 );
 
-// Process 1 of a box is the wrapper: it has nothing to give but the memory of how the box was made.
-const WRAPPER = [1];
+// Process 1 of a box starts all others: none of them may look into it, or lower its limits.
+const KEEPER = [1];
 
 export const CONDITIONS: Readonly<Record<string, Question>> = {
   clone: only(0, ANY_NEW_NAMESPACE, [0], EPERM),
@@ -90,9 +90,10 @@ export const CONDITIONS: Readonly<Record<string, Question>> = {
   mknodat: only(2, FILE_TYPE.mask, NODES, EPERM),
   personality: only(0, WHOLE_WORD, PERSONALITIES, EPERM),
   prctl: allBut(0, WHOLE_WORD, [PR_SCHED_CORE], EPERM),
-  process_vm_readv: allBut(0, WHOLE_WORD, WRAPPER, EPERM),
-  process_vm_writev: allBut(0, WHOLE_WORD, WRAPPER, EPERM),
-  ptrace: allBut(1, WHOLE_WORD, WRAPPER, EPERM),
+  prlimit64: allBut(0, WHOLE_WORD, KEEPER, EPERM),
+  process_vm_readv: allBut(0, WHOLE_WORD, KEEPER, EPERM),
+  process_vm_writev: allBut(0, WHOLE_WORD, KEEPER, EPERM),
+  ptrace: allBut(1, WHOLE_WORD, KEEPER, EPERM),
   socket: SOCKET,
   socketpair: only(0, WHOLE_WORD, [AF.UNIX], EAFNOSUPPORT), // TIPC has pairs too
 };

@@ -6,7 +6,7 @@ import { type Architecture, SYSCALL_NUMBERS } from "./numbers.ts";
 // Which system calls the box may make. In short:
 //
 //   allowed        ALLOWED below
-//   by arguments   CONDITIONS: clone, ioctl, mknod, personality, prctl, process_vm_*, ptrace, socket
+//   by arguments   CONDITIONS: clone, ioctl, mknod, personality, prctl, prlimit64, process_vm_*, ptrace, socket
 //   ENOSYS         ABSENT below, and every number without a name, so that programs fall back to what they used before
 //   EPERM          everything else
 //
@@ -54,7 +54,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect`,
   processes: `
     arch_prctl execve execveat exit exit_group fork getcpu getpgid getpgrp getpid getppid getpriority getrlimit getrusage
-    getsid gettid ioprio_get ioprio_set kill pidfd_open pidfd_send_signal prlimit64
+    getsid gettid ioprio_get ioprio_set kill pidfd_open pidfd_send_signal
     restart_syscall rseq set_tid_address setpgid setpriority setrlimit setsid tgkill tkill vfork wait4 waitid`,
   scheduling: `
     sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr sched_getparam sched_getscheduler

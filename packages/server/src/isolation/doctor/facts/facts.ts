@@ -14,7 +14,7 @@ export interface HostFacts {
   readonly bwrap: BwrapFacts | undefined;
   readonly namespaces: NamespaceFacts;
   readonly limits: { readonly kind: string; readonly degradations: readonly string[] } | { readonly error: string };
-  readonly shell: string | undefined;
+  readonly perl: string | undefined;
   readonly setpriv: string | undefined;
   readonly networkHelpers: readonly string[];
   readonly docker: DockerFacts;

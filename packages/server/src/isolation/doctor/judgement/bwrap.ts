@@ -97,9 +97,12 @@ function howToDelegate(isRoot: boolean): string {
     : "start it in a delegated group: systemd-run --user --scope -p Delegate=yes agentfense …";
 }
 
-export function judgeShell({ shell }: Pick<HostFacts, "shell">): Finding {
-  if (shell !== undefined) return fine("bash", `bash at ${shell}`, concerns);
-  return broken("bash", "there is no bash, which starts the boxes", { fix: "install the package bash", concerns });
+export function judgePerl({ perl }: Pick<HostFacts, "perl">): Finding {
+  if (perl !== undefined) return fine("perl", `perl at ${perl}`, concerns);
+  return broken("perl", "there is no perl, which starts the boxes and their commands", {
+    fix: "install the package perl",
+    concerns,
+  });
 }
 
 export function judgeSetpriv({ setpriv, isRoot }: Pick<HostFacts, "setpriv" | "isRoot">): Finding {

@@ -7,8 +7,8 @@ import {
   judgeNamespaceMaximum,
   judgeNamespaces,
   judgeNetworkHelper,
+  judgePerl,
   judgeSetpriv,
-  judgeShell,
 } from "./bwrap.ts";
 import { judgeDocker } from "./docker.ts";
 import { judgeFuseDevice, judgeFusermount, judgeKernel, judgeNode, judgePassthrough, judgeSeccomp } from "./host.ts";
@@ -30,7 +30,7 @@ const JUDGEMENTS: readonly ((facts: HostFacts) => Finding)[] = [
   judgeApparmor,
   judgeSeccomp,
   judgeLimits,
-  judgeShell,
+  judgePerl,
   judgeSetpriv,
   judgeNetworkHelper,
   judgeDocker,

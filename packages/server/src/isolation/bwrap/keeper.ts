@@ -1,0 +1,336 @@
+import { fstatSync } from "node:fs";
+import type { Socket } from "node:net";
+import { processes, syscalls } from "@agentfense/fuse";
+import { SandboxError } from "../backend/errors.ts";
+import type { Owner } from "../filesystem/presentation.ts";
+import { Command, type CommandRequest } from "./command.ts";
+import { killTrees } from "./command-tree.ts";
+import { DescriptorSet, exhausted, readFrom } from "./descriptors.ts";
+import { explainFailure } from "./failure.ts";
+import {
+  childrenOf,
+  findProcess,
+  type HostProcess,
+  holdProcess,
+  innerPid,
+  isBoxInit,
+  isEnding,
+  waitUntilGone,
+} from "./host-processes.ts";
+import type { Launcher } from "./launcher.ts";
+import { Leftovers } from "./leftovers.ts";
+import type { Attachment } from "./network.ts";
+import { sendOrder } from "./orders.ts";
+import { scriptFile } from "./scripts.ts";
+
+const SIGKILL = 9;
+const GONE_TIMEOUT_MS = 5_000;
+const VOICE_BYTES = 16 * 1024;
+/** Orders that the keeper has not begun: more would only wait in the kernel, which has room for few. */
+const MOST_UNBEGUN = 32;
+const RETRY_MS = 5;
+
+/** The descriptors of bwrap and of what runs in it first. */
+export const BoxDescriptor = {
+  script: 0,
+  voice: 1,
+  orders: 3,
+  options: 4,
+  seccomp: 5,
+  status: 6,
+  block: 7,
+  firstFile: 8,
+} as const;
+
+export interface KeeperRequest {
+  readonly launcher: Launcher;
+  /** bwrap with what makes it somebody else, up to its own options. */
+  readonly wrapper: readonly string[];
+  readonly options: readonly string[];
+  readonly interpreter: readonly string[];
+  readonly entrances: readonly string[];
+  readonly owner: Owner;
+  readonly seccomp: number;
+  /** Contents for `--file`, in the order of their descriptors; each is read from its start. */
+  readonly files: readonly number[];
+  /** What the box needs from outside while bwrap waits in it, before anything runs; closed when the box is gone. */
+  readonly attach: ((initPid: number) => Promise<Attachment>) | undefined;
+  /** Called when processes of ours come or go in the box, with how many there are besides bwrap and the keeper. */
+  readonly onWaiters: (count: number) => void;
+}
+
+/**
+ * A box that lives: one bwrap, and as process 1 in it a keeper that forks what it is told to (perl/keeper.pl). bwrap's status
+ * pipe tells its story: `child-pid` (process 1, as the host counts), and the end of file, when bwrap is gone.
+ */
+export class Keeper {
+  /** Resolves when commands can be run; rejects when they never will. */
+  readonly ready: Promise<void>;
+  /** Resolves when nothing of the box is left. */
+  readonly ended: Promise<void>;
+  readonly #request: KeeperRequest;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #end = Promise.withResolvers<void>();
+  readonly #commands = new Set<Command>();
+  readonly #queue: (() => boolean)[] = [];
+  readonly #leftovers = new Leftovers();
+  /** Ordered, and not yet begun. */
+  readonly #unbegun = new Set<Command>();
+  #sweeping: Promise<void> | undefined;
+  readonly #orders: number;
+  readonly #gate: number;
+  #init: HostProcess | undefined;
+  /** Held from the start: killing must not need a descriptor when there is none left. */
+  #grip = -1;
+  #attached: Attachment | undefined;
+  #attachFailure: SandboxError | undefined;
+  #voice = "";
+  readonly #hasSpoken = Promise.withResolvers<void>();
+  #isKilled = false;
+  #isOver = false;
+
+  constructor(request: KeeperRequest) {
+    this.#request = request;
+    this.ready = this.#ready.promise;
+    this.ended = this.#end.promise;
+    this.ready.catch(() => {}); // who cares awaits it
+    using lent = new DescriptorSet();
+    const sockets = processes.messageSockets();
+    if (typeof sockets === "number") throw exhausted("socketpair", sockets);
+    const [ours, theirs] = sockets;
+    lent.add(theirs);
+    lent.add(ours);
+    const status = lent.pipe();
+    const voice = lent.pipe();
+    const block = lent.pipe();
+    request.launcher.launch({
+      entrances: request.entrances,
+      argv: [
+        ...[
+          ...request.wrapper,
+          "--args",
+          String(BoxDescriptor.options),
+          "--json-status-fd",
+          String(BoxDescriptor.status),
+        ],
+        ...["--as-pid-1", "--", ...request.interpreter, "-"],
+      ],
+      descriptors: [
+        ...[lent.add(scriptFile("keeper")), voice.writeEnd, voice.writeEnd, theirs],
+        ...[lent.list("options", request.options), lent.reopen(request.seccomp), status.writeEnd, block.readEnd],
+        ...request.files.map((fd) => lent.reopen(fd)),
+      ],
+    });
+    this.#orders = lent.release(ours);
+    this.#gate = request.attach === undefined ? -1 : lent.release(block.writeEnd);
+    this.#listenToVoice(readFrom(lent.release(voice.readEnd)));
+    this.#listenToStatus(readFrom(lent.release(status.readEnd)));
+  }
+
+  get initPid(): number | undefined {
+    return this.#init?.pid;
+  }
+
+  /** It runs nothing any more, and is gone or about to. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** What is attached to the box from outside. */
+  get attached(): Attachment | undefined {
+    return this.#attached;
+  }
+
+  /** Gives the order to run a command; it is begun when the keeper comes to it. */
+  run(request: CommandRequest): Command {
+    const command = new Command(request, {
+      waiterOf: (inner) => this.#childWith(inner),
+      isLiving: () => !this.#isOver && !this.#isKilled && this.#init !== undefined && !isEnding(this.#init),
+      sweep: () => this.#sweep(),
+      adopt: (pipe) => this.#leftovers.adopt(pipe),
+      ended: this.ended,
+      processes: () => this.processes(),
+    });
+    this.#commands.add(command);
+    this.#request.onWaiters(this.#commands.size);
+    void command.gone.then(() => {
+      this.#commands.delete(command);
+      this.#request.onWaiters(this.#commands.size);
+    });
+    this.#queue.push(() => this.#give(command));
+    this.#work();
+    return command;
+  }
+
+  /** The master of a new terminal of the box. */
+  async openTerminal(): Promise<number> {
+    using lent = new DescriptorSet();
+    const pair = syscalls.socketpair();
+    if (typeof pair === "number") throw exhausted("socketpair", pair);
+    const [ours, theirs] = pair.map((fd) => lent.add(fd)) as [number, number];
+    const status = lent.pipe();
+    const answer = readFrom(lent.release(status.readEnd)).setEncoding("latin1");
+    const sending = this.#isOver ? "gone" : sendOrder(this.#orders, "t", [], [status.writeEnd, theirs]);
+    lent.close(status.writeEnd);
+    lent.close(theirs);
+    let said = "";
+    if (sending === "sent") for await (const text of answer) said += String(text);
+    else answer.destroy();
+    const master = said === "d\n" ? syscalls.receiveDescriptor(ours) : -1;
+    if (master >= 0 && isTerminalMaster(master)) return master;
+    if (master >= 0) syscalls.close(master);
+    throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox has no terminal left", {
+      cause: new Error(`${sending} ${said}`),
+    });
+  }
+
+  /** The children of process 1, as the host counts them: waiters, and what lost its own. */
+  processes(): HostProcess[] {
+    return this.#init === undefined ? [] : childrenOf(this.#init.pid);
+  }
+
+  /** Ends the whole pid namespace with its first process; before that is known, as soon as it is. */
+  kill(): void {
+    this.#isKilled = true;
+    for (const command of this.#commands) command.killedWithBox();
+    this.#killBox();
+  }
+
+  #give(command: Command): boolean {
+    if (this.#isOver) {
+      command.lost();
+      return true;
+    }
+    const sending = command.order((fields, descriptors) => sendOrder(this.#orders, "r", fields, descriptors));
+    if (sending === "full") return false;
+    if (sending === "gone") command.lost();
+    else if (sending === "sent") {
+      this.#unbegun.add(command);
+      void command.begun.then(() => {
+        this.#unbegun.delete(command);
+        this.#work();
+      });
+    }
+    return true;
+  }
+
+  #work(): void {
+    while (this.#queue.length > 0 && this.#unbegun.size < MOST_UNBEGUN && this.#sweeping === undefined) {
+      if (this.#queue[0]?.() !== true) {
+        setTimeout(() => this.#work(), RETRY_MS);
+        return;
+      }
+      this.#queue.shift();
+    }
+  }
+
+  /**
+   * Ends processes whose waiter was killed: they are children of process 1 now, which has no others than waiters. No order is
+   * given meanwhile, and those that were given have begun: then all waiters are known.
+   */
+  #sweep(): Promise<void> {
+    this.#sweeping ??= this.#sweepOnce().finally(() => {
+      this.#sweeping = undefined;
+      this.#work();
+    });
+    return this.#sweeping;
+  }
+
+  async #sweepOnce(): Promise<void> {
+    await Promise.race([Promise.all([...this.#unbegun].map((command) => command.begun)), this.ended]);
+    const strays = (): HostProcess[] => {
+      const waiters = new Set([...this.#commands].flatMap((command) => command.waiterPid ?? []));
+      return this.processes().filter(({ pid }) => !waiters.has(innerPid(pid) ?? -1));
+    };
+    if (!(await killTrees(strays))) this.kill();
+  }
+
+  #childWith(inner: number): HostProcess | undefined {
+    return this.processes().findLast(({ pid }) => innerPid(pid) === inner);
+  }
+
+  #listenToVoice(voice: Socket): void {
+    voice.setEncoding("utf8");
+    voice.on("data", (text: string) => {
+      this.#voice = (this.#voice + text).slice(0, VOICE_BYTES);
+      if (this.#voice.endsWith("ready\n")) voice.destroy();
+      this.#readyWhenKnown();
+    });
+    voice.once("close", () => this.#hasSpoken.resolve());
+  }
+
+  #listenToStatus(status: Socket): void {
+    let rest = "";
+    status.setEncoding("latin1");
+    status.on("data", (text: string) => {
+      rest += text;
+      const pid = /"child-pid":\s*(\d+)/.exec(rest)?.[1];
+      if (pid !== undefined && this.#init === undefined) void this.#madeBox(Number(pid));
+    });
+    status.once("close", () => void this.#finish());
+  }
+
+  /** The keeper has said so, and which process it is has been told, on another pipe. */
+  #readyWhenKnown(): void {
+    if (this.#init !== undefined && this.#voice.endsWith("ready\n")) this.#ready.resolve();
+  }
+
+  async #madeBox(pid: number): Promise<void> {
+    this.#init = findProcess(pid);
+    this.#hold();
+    this.#readyWhenKnown();
+    if (this.#isKilled) {
+      this.#killBox();
+      return;
+    }
+    try {
+      this.#attached = await this.#request.attach?.(pid);
+    } catch (error) {
+      this.#attachFailure =
+        error instanceof SandboxError
+          ? error
+          : new SandboxError("INTERNAL", "the box has no network", { cause: error });
+      this.#killBox();
+      return;
+    }
+    if (this.#isOver) this.#attached?.close();
+    else if (this.#request.attach !== undefined) syscalls.write(this.#gate, Buffer.from("\n"), 1);
+  }
+
+  #hold(): void {
+    const init = this.#init;
+    if (init === undefined || this.#grip >= 0) return;
+    if (isBoxInit(init.pid, this.#request.owner.uid)) this.#grip = holdProcess(init);
+  }
+
+  #killBox(): void {
+    if (this.#isOver) return;
+    this.#hold(); // when it could not be done at first
+    if (this.#grip >= 0) processes.pidfdSendSignal(this.#grip, SIGKILL);
+  }
+
+  async #finish(): Promise<void> {
+    this.#killBox(); // bwrap died before it could arrange that the box dies with it
+    this.#isOver = true;
+    if (this.#init !== undefined) await waitUntilGone(this.#init, GONE_TIMEOUT_MS);
+    await this.#hasSpoken.promise;
+    this.#ready.reject(this.#failure());
+    for (const fd of [this.#grip, this.#gate, this.#orders]) if (fd >= 0) syscalls.close(fd);
+    this.#attached?.close();
+    this.#leftovers.close();
+    this.#end.resolve();
+    this.#work(); // what was never ordered is told
+  }
+
+  #failure(): SandboxError {
+    if (this.#attachFailure !== undefined) return this.#attachFailure;
+    if (this.#isKilled) return new SandboxError("CANCELLED", "the box was ended while it was set up");
+    return explainFailure(this.#voice);
+  }
+}
+
+/** What comes from the box may be anything. */
+function isTerminalMaster(fd: number): boolean {
+  const { rdev } = fstatSync(fd);
+  return rdev === ((5 << 8) | 2);
+}

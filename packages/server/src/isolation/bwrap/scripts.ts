@@ -1,0 +1,37 @@
+import { readFileSync } from "node:fs";
+import { type Architecture, SYSCALL_NUMBERS } from "../seccomp/numbers.ts";
+import { memoryFile } from "./descriptors.ts";
+
+const CALLS = [
+  "close",
+  "close_range",
+  "dup3",
+  "fcntl",
+  "ioctl",
+  "prctl",
+  "prlimit64",
+  "recvmsg",
+  "sendmsg",
+  "setsid",
+  "write",
+];
+
+const MESSAGES = read(new URL("perl/messages.pl", import.meta.url));
+const LAUNCHER = read(new URL("perl/launcher.pl", import.meta.url));
+const KEEPER = read(new URL("perl/keeper.pl", import.meta.url));
+
+/** The script as a descriptor for perl's standard input: not on a command line, which everybody would see, and in no file. */
+export function scriptFile(name: "launcher" | "keeper"): number {
+  return memoryFile(name, Buffer.from(scriptText(name)));
+}
+
+/** `%NR` holds the numbers of the system calls on this machine. */
+export function scriptText(name: "launcher" | "keeper"): string {
+  const numbers = SYSCALL_NUMBERS[process.arch as Architecture];
+  const rows = CALLS.map((call) => `${call} => ${numbers.get(call)}`);
+  return `my %NR = (${rows.join(", ")});\n${MESSAGES}\n${name === "launcher" ? LAUNCHER : KEEPER}`;
+}
+
+function read(url: URL): string {
+  return readFileSync(url, "utf8");
+}
