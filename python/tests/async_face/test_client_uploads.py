@@ -57,3 +57,12 @@ async def test_what_goes_wrong_is_told(client: AsyncSandboxClient, codebase: Cod
     with pytest.raises(LookupError, match="no more"):
         await client.upload_directory(codebase.id, top, on_progress=fail)
     assert (await client.get_codebase(codebase.id)).version == codebase.version
+
+
+async def test_how_the_server_ended_an_upload_is_told_also_while_it_is_being_sent(
+    client: AsyncSandboxClient, codebase: Codebase, project: MakeProject
+) -> None:
+    top = project({f"{n}": "x" * 100_000 for n in range(40)})
+    for _ in range(5):
+        with pytest.raises(VersionConflictError):
+            await client.upload_directory(codebase.id, top, base_version=codebase.version + 5)

@@ -56,3 +56,12 @@ def test_what_goes_wrong_is_told(client: SandboxClient, codebase: Codebase, proj
     with pytest.raises(LookupError, match="no more"):
         client.upload_directory(codebase.id, top, on_progress=fail)
     assert client.get_codebase(codebase.id).version == codebase.version
+
+
+def test_how_the_server_ended_an_upload_is_told_also_while_it_is_being_sent(
+    client: SandboxClient, codebase: Codebase, project: MakeProject
+) -> None:
+    top = project({f"{n}": "x" * 100_000 for n in range(40)})
+    for _ in range(5):
+        with pytest.raises(VersionConflictError):
+            client.upload_directory(codebase.id, top, base_version=codebase.version + 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import wraps
 from types import TracebackType
 from typing import (
@@ -35,6 +36,9 @@ from agentfense._connection.options import call_metadata, channel_credentials, c
 P = ParamSpec("P")
 T = TypeVar("T")
 Opened = TypeVar("Opened", bound=AsyncContextManager[Any])
+
+# What writing fails with when the call is over.
+_OVER = (grpc.aio.AioRpcError, grpc.aio.InternalError, asyncio.InvalidStateError)
 
 sleep = asyncio.sleep
 run_blocking = asyncio.to_thread
@@ -131,8 +135,28 @@ class Transport:
         return self._channel
 
     def _begun(self, call: Any) -> Any:
+        inner = getattr(call, "_cython_call", None)
+        if inner is not None:
+            call._cython_call = _TellingHowItEnded(inner)
         self._calls.add(call)
         return call
+
+
+class _TellingHowItEnded:
+    """
+    A call that the server has ended while a message was on its way fails in gRPC with "Internal error from Core",
+    which takes the place of how the server ended it. Without that the writer waits for the server's own words, which
+    are there or about to come.
+    """
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+    def set_internal_error(self, details: str) -> None:
+        pass
 
 
 def _channel_to(endpoint: Endpoint) -> grpc.aio.Channel:
@@ -149,9 +173,10 @@ async def _send_all(call: Any, requests: AsyncIterable[Req]) -> None:
         async for request in requests:
             try:
                 await call.write(request)
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            except _OVER:
                 return
-        await call.done_writing()
+        with suppress(grpc.aio.InternalError):
+            await call.done_writing()
     finally:
         close = getattr(requests, "aclose", None)
         if close is not None:
@@ -262,7 +287,8 @@ class Duplex(Stream[Res], Generic[Req, Res]):
         await asyncio.wait([self._beginning])
         async with self._turn:
             if not self._is_closed:
-                await self._call.done_writing()
+                with suppress(grpc.aio.InternalError):
+                    await self._call.done_writing()
 
     async def _send(self, message: Req) -> None:
         async with self._turn:
@@ -270,7 +296,7 @@ class Duplex(Stream[Res], Generic[Req, Res]):
                 return
             try:
                 await self._call.write(message)
-            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            except _OVER:
                 return
             except asyncio.CancelledError:
                 # The call may have been ended from here, by somebody else.
