@@ -126,8 +126,11 @@ describe("after a command", () => {
     await place.upload({ "a.txt": "a\n" });
     const id = await place.running();
     const session = await place.sandboxes.createSession(ALICE, id, { shell: "", env: {}, workdir: "" });
-    await place.sandboxes.sessionExec(ALICE, session.id, { command: "(sleep 0.3; echo late >late.txt; sleep 60) &" });
+    const waits = "(while [ ! -e /tmp/go ]; do sleep 0.01; done; echo late >late.txt; sleep 60) &";
+    await place.sandboxes.sessionExec(ALICE, session.id, { command: waits });
     expect(await place.tree()).toEqual({ "a.txt": "a\n" });
+    // It shares its /tmp with the other commands of the sandbox; this one writes nothing by itself.
+    void place.run(id, "touch /tmp/go; sleep 60").catch(() => {});
     await written(place, id, "late.txt");
     await place.sandboxes.stop(ALICE, id);
     expect(await place.tree()).toEqual({ "a.txt": "a\n", "late.txt": "late\n" });

@@ -2,11 +2,34 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { abortedSoon, aWhile, eventually } from "../../../../test/support/eventually.ts";
+import { type HeldTimeout, heldTimeout } from "../../../../test/support/held-timeout.ts";
+import type { ExecOutcome, Session } from "../../src/isolation/sandbox/api.ts";
 import { errorCode, openSession, place, shells } from "./fixture.ts";
-import { childrenOf, isRunning } from "./local-shell.ts";
+import { childrenOf, isRunning, stateOf } from "./local-shell.ts";
 
-const PATIENT = "trap '' INT; while :; do sleep 0.05; done";
-const STUBBORN = "trap '' INT TERM; while :; do sleep 0.05; done";
+/** Runs a command whose time is up as soon as the condition holds, which must come true unless the command ends by itself. */
+async function execUntil(
+  session: Session,
+  command: string,
+  limit: HeldTimeout,
+  isTime: (soFar: { readonly stdout: string }) => boolean,
+): Promise<Partial<ExecOutcome> & { stdout: string }> {
+  const soFar = { stdout: "" };
+  let outcome: ExecOutcome | undefined;
+  const running = (async () => {
+    for await (const event of session.execStream({ command, timeoutMs: limit.ms })) {
+      if (event.kind === "stdout") soFar.stdout += String(event.data);
+      else if (event.kind === "exit") outcome = event.outcome;
+    }
+  })();
+  await Promise.race([running, eventually(() => outcome !== undefined || isTime(soFar))]);
+  if (outcome === undefined) limit.pass();
+  await running;
+  return { ...outcome, ...soFar };
+}
+
+const PATIENT = "trap '' INT; echo ready; while :; do sleep 0.05; done";
+const STUBBORN = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done";
 
 describe.each(shells)("time in a session with $title", (shell) => {
   test.each([
@@ -24,15 +47,16 @@ describe.each(shells)("time in a session with $title", (shell) => {
   ])("%s is interrupted, its output kept, and the shell stays", async (_what, command) => {
     await using session = await openSession(shell);
     await session.run("kept=1");
-    const result = await session.session.exec({ command, timeoutMs: 150 });
-    expect(result).toMatchObject({ exitCode: 130, signal: "SIGINT", timedOut: true, sessionClosed: false });
-    expect(result.stdout.toString()).toBe("partial\n");
+    using limit = heldTimeout();
+    const result = await execUntil(session.session, command, limit, ({ stdout }) => stdout === "partial\n");
+    expect(result).toMatchObject({ exitCode: 130, signal: "SIGINT", timedOut: true, stdout: "partial\n" });
+    expect(session.session.closed).toBeUndefined();
     expect(await session.run("echo $? $kept")).toEqual({ out: "130 1\n", err: "", code: 0 });
     expect(session.events).toEqual([
       {
         kind: "resource_limit_exceeded",
         limit: "time",
-        detail: "a command of session session-1 ran longer than 150 ms",
+        detail: `a command of session session-1 ran longer than ${limit.ms} ms`,
       },
     ]);
   });
@@ -78,9 +102,12 @@ describe.concurrent.each(shells)("patience with $title", (shell) => {
   test("who ignores SIGINT gets SIGTERM, who ignores that gets SIGKILL", async () => {
     await using patient = await openSession(shell);
     await using stubborn = await openSession(shell);
+    using limit = heldTimeout();
+    using another = heldTimeout();
+    const isReady = ({ stdout }: { stdout: string }): boolean => stdout === "ready\n";
     const [first, second] = await Promise.all([
-      patient.session.exec({ command: `sh -c "${PATIENT}"`, timeoutMs: 500 }),
-      stubborn.session.exec({ command: `sh -c "${STUBBORN}"`, timeoutMs: 500 }),
+      execUntil(patient.session, `sh -c "${PATIENT}"`, limit, isReady),
+      execUntil(stubborn.session, `sh -c "${STUBBORN}"`, another, isReady),
     ]);
     expect([first.exitCode, first.signal, second.exitCode, second.signal]).toEqual([143, "SIGTERM", 137, "SIGKILL"]);
     expect(await stubborn.out("echo next")).toBe("next\n");
@@ -89,18 +116,23 @@ describe.concurrent.each(shells)("patience with $title", (shell) => {
 
   test("a stopped program is killed, and the shell goes on", async () => {
     await using session = await openSession(shell);
-    const result = await session.session.exec({ command: "sh -c 'kill -STOP $$'", timeoutMs: 500 });
+    using limit = heldTimeout();
     // zsh tells at once that its job was suspended, and goes on without it.
-    const expected = shell.kind === "zsh" ? { exitCode: 147, timedOut: false } : { exitCode: 137, timedOut: true };
-    expect(result).toMatchObject({ ...expected, sessionClosed: false });
+    const waits = shell.kind !== "zsh";
+    const isStopped = (): boolean => waits && childrenOf(session.process.pid).some((pid) => stateOf(pid) === "T");
+    const result = await execUntil(session.session, "sh -c 'kill -STOP $$'", limit, isStopped);
+    const expected = !waits ? { exitCode: 147, timedOut: false } : { exitCode: 137, timedOut: true };
+    expect(result).toMatchObject(expected);
+    expect(session.session.closed).toBeUndefined();
     expect(await session.out("echo next")).toBe("next\n");
   });
 
   test("a shell that does not come back is killed, and the session says so", async () => {
     await using session = await openSession(shell);
-    const result = await session.session.exec({ command: "echo partial; read x </dev/zero", timeoutMs: 100 });
-    expect(result).toMatchObject({ exitCode: 137, timedOut: true, sessionClosed: true });
-    expect(result.stdout.toString()).toBe("partial\n");
+    using limit = heldTimeout();
+    const isReading = ({ stdout }: { stdout: string }): boolean => stdout === "partial\n";
+    const result = await execUntil(session.session, "echo partial; read x </dev/zero", limit, isReading);
+    expect(result).toMatchObject({ exitCode: 137, timedOut: true, stdout: "partial\n" });
     expect(session.session.closed).toEqual({ reason: "killed" });
     expect(session.ends).toEqual([{ reason: "killed" }]);
     await expect(session.run(":")).rejects.toThrow("the shell was killed because it did not come back");

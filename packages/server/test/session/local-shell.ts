@@ -131,8 +131,13 @@ function startTicks(pid: number): number {
 
 /** Nobody may have waited for it yet. */
 export function isRunning(pid: number): boolean {
-  const state = statFields(pid)?.[0];
+  const state = stateOf(pid);
   return state !== undefined && state !== "Z";
+}
+
+/** As ps has it: "S", "T" for one that was stopped, "Z" for a corpse. */
+export function stateOf(pid: number): string | undefined {
+  return statFields(pid)?.[0];
 }
 
 export function childrenOf(parent: number): number[] {
