@@ -41,7 +41,7 @@ describe("the tarball", () => {
   test.each(packages.map(({ name }) => name))("of %s holds compiled files, their declarations, and no more", (name) => {
     const { path, bytes } = tarballs.find((tarball) => tarball.name === name)!;
     const files = tar("-tzf", path).trim().split("\n");
-    expect(files.filter((file) => !/^package\/dist\/.+\.(?:js|d\.ts|sh)$/.test(file)).sort()).toEqual([
+    expect(files.filter((file) => !/^package\/dist\/.+\.(?:js|d\.ts|sh|pl)$/.test(file)).sort()).toEqual([
       "package/LICENSE",
       "package/README.md",
       "package/package.json",
