@@ -337,6 +337,77 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
     });
 
+    describe("from one command to the next", () => {
+      const sh = async (sandbox: Sandbox, command: string): Promise<string> =>
+        text((await withoutHanging(() => sandbox.exec({ command }))).stdout);
+
+      reality("files in /tmp, /dev/shm and the home stay, until the sandbox stops", async () => {
+        const sandbox = await running();
+        const places = "/tmp/kept /dev/shm/kept ~/kept";
+        await sh(sandbox, `for f in ${places}; do echo kept > $f; done`);
+        expect(await sh(sandbox, `cat ${places}`)).toBe("kept\nkept\nkept\n");
+        await sandbox.stop();
+        await sandbox.start();
+        expect(await sh(sandbox, `cat ${places} 2>/dev/null`)).toBe("");
+      });
+
+      reality("sessions and terminals see them too, and the other way round", async () => {
+        const sandbox = await running();
+        await sh(sandbox, "echo from a command > /tmp/kept");
+        await using session = await sandbox.session();
+        const { stdout } = await session.exec({ command: "cat /tmp/kept; echo from a session > /tmp/kept" });
+        expect(text(stdout)).toBe("from a command\n");
+        await using terminal = await sandbox.terminal({
+          argv: ["/bin/sh", "-c", "cat /tmp/kept; echo from a terminal > /tmp/kept"],
+          size: { columns: 80, rows: 25 },
+        });
+        let shown = "";
+        for await (const chunk of terminal.output) shown += String(chunk);
+        expect(shown).toBe("from a session\r\n");
+        expect(await sh(sandbox, "cat /tmp/kept")).toBe("from a terminal\n");
+      });
+
+      reality("a background process lives on, and the next command can see and end it", async () => {
+        const sandbox = await running();
+        await sh(sandbox, "sleep 987 & echo $! > /tmp/pid");
+        expect(await sh(sandbox, "tr '\\0' ' ' < /proc/$(cat /tmp/pid)/cmdline; kill $(cat /tmp/pid)")).toBe(
+          "sleep 987 ",
+        );
+        await eventually(async () =>
+          expect(await sh(sandbox, "[ -d /proc/$(cat /tmp/pid) ] || echo gone")).toBe("gone\n"),
+        );
+      });
+
+      reality("a server that one command starts answers the next, and a session", async () => {
+        const sandbox = await running();
+        await sh(sandbox, "cd ~ && echo hello > index.html && python3 -m http.server 4711 > /tmp/log 2>&1 &");
+        const ask =
+          "python3 -c 'import urllib.request; print(urllib.request.urlopen(\"http://127.0.0.1:4711\").read().decode())'";
+        await eventually(async () => expect(await sh(sandbox, ask)).toBe("hello\n\n"));
+        await using session = await sandbox.session();
+        expect(text((await session.exec({ command: ask })).stdout)).toBe("hello\n\n");
+        const other = await running();
+        expect((await other.exec({ command: ask })).exitCode).not.toBe(0);
+      });
+
+      reality("a module that was installed for the user can be imported", async () => {
+        const sandbox = await running();
+        await sh(sandbox, 'd=$(python3 -m site --user-site); mkdir -p $d; echo "word = 42" > $d/installed.py');
+        expect(await sh(sandbox, "python3 -c 'import installed; print(installed.word)'")).toBe("42\n");
+      });
+
+      reality("a time limit ends the daemons of its own command, and not those of the one before", async () => {
+        const sandbox = await running();
+        await sh(sandbox, "setsid sleep 971 & (setsid sleep 972 &)");
+        const daemons = "(setsid sleep 973 &); env -i setsid sleep 974 & echo started; sleep 60";
+        const late = await sandbox.exec({ command: daemons, timeoutMs: 2_000 });
+        expect(late.timedOut).toBe(true);
+        expect(await sh(sandbox, "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -E '^97[1-4]$' | sort")).toBe(
+          "971\n972\n",
+        );
+      });
+    });
+
     describe("execStream", () => {
       promise("answers input that comes in answer to its output", async () => {
         const sandbox = await running();
