@@ -134,7 +134,9 @@ export class BwrapBox implements Box {
 
   async openTerminal(request: TerminalCommand, options: Cancellable = {}): Promise<TerminalProcess> {
     const keeper = await this.#ready(options.signal);
-    const terminal = openPseudoTerminal(await keeper.openTerminal(), request.size);
+    const opening = keeper.openTerminal();
+    await this.#patiently(opening, options.signal, () => void opening.then(syscalls.close, () => {}));
+    const terminal = openPseudoTerminal(await opening, request.size);
     try {
       const streams = { kind: "terminal", terminal: terminal.otherSide } as const;
       const { command, exit } = await this.#launch(request, streams, options.signal);

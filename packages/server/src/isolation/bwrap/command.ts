@@ -41,6 +41,8 @@ export interface CommandPlace {
   isLiving(): boolean;
   /** Ends all that belongs to no waiter. */
   sweep(): Promise<void>;
+  /** Ends the box as a whole: it has something in it that could not be ended by itself. */
+  breakDown(): void;
   /** Takes a pipe that processes write to whose command has ended. */
   adopt(pipe: Socket): void;
   readonly ended: Promise<void>;
@@ -164,7 +166,10 @@ export class Command {
     try {
       sending = send(this.#fields(), this.#descriptors);
     } catch (error) {
-      this.#failure = error instanceof SandboxError ? error : undefined;
+      this.#failure =
+        error instanceof SandboxError
+          ? error
+          : new SandboxError("INTERNAL", "the command could not be started", { cause: error });
       this.lost();
       return "needless";
     }
@@ -230,7 +235,7 @@ export class Command {
         break;
       case "x":
       case "k":
-        if (!this.#isKilled) void this.#finish({ exitCode: (word === "x" ? 0 : 128) + (number & 0xff) });
+        if (!this.#isKilled) this.#finish({ exitCode: (word === "x" ? 0 : 128) + (number & 0xff) });
         break;
     }
   }
@@ -244,17 +249,20 @@ export class Command {
   #nudge(): void {
     const timer = setInterval(() => {
       const waiter = this.#waiterPid === undefined ? undefined : this.#place.waiterOf(this.#waiterPid);
-      if (this.#isStarted || this.#isGone) clearInterval(timer);
-      else if (waiter !== undefined) signalProcess(waiter, SIGCONT);
+      if (waiter !== undefined) signalProcess(waiter, SIGCONT);
     }, NUDGE_MS);
+    const stop = (): void => clearInterval(timer);
+    this.started.then(stop, stop);
     timer.unref();
-    void this.begun.then(() => this.started.catch(() => {})).then(() => clearInterval(timer));
   }
 
   #killTree(): void {
-    this.#killing ??= killTrees(() => {
+    const roots = (): readonly HostProcess[] => {
       const waiter = this.#isGone || this.#waiterPid === undefined ? undefined : this.#place.waiterOf(this.#waiterPid);
       return waiter === undefined ? [] : [waiter];
+    };
+    this.#killing ??= killTrees(roots).then((isDone) => {
+      if (!isDone) this.#place.breakDown();
     });
   }
 

@@ -86,6 +86,7 @@ export class Keeper {
   #attachFailure: SandboxError | undefined;
   #voice = "";
   readonly #hasSpoken = Promise.withResolvers<void>();
+  readonly #isGone = Promise.withResolvers<void>();
   #isKilled = false;
   #isOver = false;
 
@@ -106,13 +107,8 @@ export class Keeper {
     request.launcher.launch({
       entrances: request.entrances,
       argv: [
-        ...[
-          ...request.wrapper,
-          "--args",
-          String(BoxDescriptor.options),
-          "--json-status-fd",
-          String(BoxDescriptor.status),
-        ],
+        ...request.wrapper,
+        ...["--args", String(BoxDescriptor.options), "--json-status-fd", String(BoxDescriptor.status)],
         ...["--as-pid-1", "--", ...request.interpreter, "-"],
       ],
       descriptors: [
@@ -147,6 +143,7 @@ export class Keeper {
       waiterOf: (inner) => this.#childWith(inner),
       isLiving: () => !this.#isOver && !this.#isKilled && this.#init !== undefined && !isEnding(this.#init),
       sweep: () => this.#sweep(),
+      breakDown: () => this.kill(),
       adopt: (pipe) => this.#leftovers.adopt(pipe),
       ended: this.ended,
       processes: () => this.processes(),
@@ -229,11 +226,13 @@ export class Keeper {
    * given meanwhile, and those that were given have begun: then all waiters are known.
    */
   #sweep(): Promise<void> {
-    this.#sweeping ??= this.#sweepOnce().finally(() => {
-      this.#sweeping = undefined;
+    // One that is under way may have looked before the last of these got there.
+    const sweeping = (this.#sweeping ?? Promise.resolve()).then(() => this.#sweepOnce());
+    this.#sweeping = sweeping;
+    return sweeping.finally(() => {
+      if (this.#sweeping === sweeping) this.#sweeping = undefined;
       this.#work();
     });
-    return this.#sweeping;
   }
 
   async #sweepOnce(): Promise<void> {
@@ -257,6 +256,8 @@ export class Keeper {
       this.#readyWhenKnown();
     });
     voice.once("close", () => this.#hasSpoken.resolve());
+    // What hangs in the kernel may keep its end open for ever.
+    void this.#isGone.promise.then(() => setTimeout(() => voice.destroy(), GONE_TIMEOUT_MS).unref());
   }
 
   #listenToStatus(status: Socket): void {
@@ -313,6 +314,7 @@ export class Keeper {
     this.#killBox(); // bwrap died before it could arrange that the box dies with it
     this.#isOver = true;
     if (this.#init !== undefined) await waitUntilGone(this.#init, GONE_TIMEOUT_MS);
+    this.#isGone.resolve();
     await this.#hasSpoken.promise;
     this.#ready.reject(this.#failure());
     for (const fd of [this.#grip, this.#gate, this.#orders]) if (fd >= 0) syscalls.close(fd);
