@@ -175,13 +175,23 @@ function runtimes({ runtimes: costs }: Results): string[] {
     ),
     `### ${whole(crowd.sandboxes)} sandboxes on one codebase`,
     table(
-      ["alive at once", "commands that succeeded", "start s", "one exec in each s", "destroy s", "memory per sandbox"],
+      [
+        ...[
+          "alive at once",
+          "commands that succeeded",
+          "start s",
+          "`true` in each s",
+          "reading the top of the codebase in each s",
+        ],
+        ...["destroy s", "memory per sandbox"],
+      ],
       [
         [
           whole(crowd.sandboxes),
           whole(crowd.succeeded),
           crowd.startSeconds.toFixed(1),
           crowd.execSeconds.toFixed(1),
+          crowd.readSeconds.toFixed(1),
           crowd.destroySeconds.toFixed(1),
           `${whole(crowd.bytesPerSandbox / 1024)} KiB`,
         ],

@@ -11,7 +11,8 @@ const quick = { env: {}, workdir: "/workspace", stdin: false } as const;
 export const LIVING_SCENARIOS: Readonly<Record<string, Scenario>> = {
   "files in /tmp, /dev/shm and the home, and background processes, are there for the next command": {
     run: async (place) => {
-      await place.sh("for d in /tmp /dev/shm ~; do echo kept > $d/kept; done; sleep 981 &");
+      const begun = "until pgrep -fx 'sleep 981'; do :; done"; // a fork becomes its program when it comes to it
+      await place.sh(`for d in /tmp /dev/shm ~; do echo kept > $d/kept; done; sleep 981 & ${begun}`);
       const next = await place.sh("cat /tmp/kept /dev/shm/kept ~/kept; pgrep -fxc 'sleep 981'");
       await place.sh("rm /tmp/kept /dev/shm/kept ~/kept; pkill -fx 'sleep 981'");
       return next.stdout;
@@ -32,7 +33,7 @@ export const LIVING_SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   "killing a command ends its daemons, and not those of the command before": {
     run: async (place) => {
-      await place.sh("setsid sleep 971 & (setsid sleep 972 &)");
+      await place.sh("setsid sleep 971 & (setsid sleep 972 &); until [ $(pgrep -fxc 'sleep 97[12]') = 2 ]; do :; done");
       const line =
         "(setsid bash -c 'sleep 973 & sleep 974' &); env -i setsid sleep 975 & while :; do sleep 0.01 & done";
       const victim = await place.box.run({ ...quick, argv: ["/bin/bash", "-c", line] });

@@ -86,7 +86,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "a daemon that keeps the output open does not delay its command, and outlives it": {
     run: async (place) => [
       await place.sh("setsid sleep 987 & echo done"),
-      (await place.sh("pkill -fx 'sleep 987'")).exitCode,
+      (await place.sh("until pkill -fx 'sleep 987'; do :; done")).exitCode,
     ],
     expected: [{ exitCode: 0, stdout: "done\n", stderr: "" }, 0],
   },
@@ -254,7 +254,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   "two boxes of one host do not see each other's processes or files in /tmp": {
     run: async (place) => {
-      await place.sh("touch /tmp/mine; sleep 985 &");
+      await place.sh("touch /tmp/mine; sleep 985 & until pgrep -fx 'sleep 985'; do :; done");
       const box = await place.anotherBox();
       const seen = await shell(box, "ls -A /tmp; pgrep -fx 'sleep 985'; kill -9 -1 2>/dev/null");
       await box.destroy();

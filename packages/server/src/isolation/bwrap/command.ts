@@ -6,7 +6,7 @@ import { SandboxError } from "../backend/errors.ts";
 import { channelState } from "./channels.ts";
 import { killTrees } from "./command-tree.ts";
 import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
-import { childrenOf, type HostProcess, innerPid, signalProcess, withDescendants } from "./host-processes.ts";
+import { childrenOf, type HostProcess, innerPid, signalProcess } from "./host-processes.ts";
 import type { Sending } from "./orders.ts";
 import { PipeOutput } from "./pipe-output.ts";
 
@@ -35,7 +35,7 @@ export interface CommandRequest {
 
 /** What a command needs of the box it runs in. */
 export interface CommandPlace {
-  /** The child of process 1 that has this number inside. */
+  /** The waiter that has this number inside. */
   waiterOf(inner: number): HostProcess | undefined;
   /** False when the box is gone, or about to. */
   isLiving(): boolean;
@@ -46,8 +46,8 @@ export interface CommandPlace {
   /** Takes a pipe that processes write to whose command has ended. */
   adopt(pipe: Socket): void;
   readonly ended: Promise<void>;
-  /** All processes of the box but its first. */
-  processes(): readonly HostProcess[];
+  /** All processes of the box that are not ours. */
+  programs(): readonly HostProcess[];
 }
 
 /** How it ended. `failure`: it never ran, or the box broke under it. */
@@ -78,6 +78,7 @@ export class Command {
   readonly #end = Promise.withResolvers<CommandEnd>();
   readonly #disappearance = Promise.withResolvers<void>();
   #waiterPid: number | undefined;
+  #waiter: HostProcess | undefined;
   #mainPid: number | undefined;
   #isStarted = false;
   #main: HostProcess | undefined;
@@ -142,6 +143,11 @@ export class Command {
     return this.#isGone ? undefined : this.#waiterPid;
   }
 
+  /** The waiter as the host sees it, where that was looked up already. */
+  get knownWaiter(): HostProcess | undefined {
+    return this.#isGone ? undefined : this.#waiter;
+  }
+
   /** Its box ended before the keeper came to it: nothing of it ever ran. */
   get neverBegan(): boolean {
     return this.#isGone && this.#waiterPid === undefined && this.#failure === undefined && !this.#isKilled;
@@ -150,7 +156,7 @@ export class Command {
   /** The command's process as the host sees it, once it has started. */
   get main(): HostProcess | undefined {
     if (this.#main === undefined && this.#waiterPid !== undefined && !this.#hasEnded) {
-      const waiter = this.#place.waiterOf(this.#waiterPid);
+      const waiter = this.#findWaiter();
       this.#main = waiter && childrenOf(waiter.pid).find(({ pid }) => innerPid(pid) === this.#mainPid);
     }
     return this.#main;
@@ -201,7 +207,7 @@ export class Command {
       return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
     const { stdin, channel } = this.#channels;
     const names = new Set([stdin, channel].map((fd) => readlinkSync(`/proc/self/fd/${fd}`)));
-    const others = withDescendants(this.#place.processes()).filter(({ pid }) => pid !== shell.pid);
+    const others = this.#place.programs().filter(({ pid }) => pid !== shell.pid);
     const state = await channelState(shell, others, names);
     return { ...state, bytesUnread: Math.max(0, processes.bytesWaiting(stdin)) + (this.stdin?.writableLength ?? 0) };
   }
@@ -248,7 +254,7 @@ export class Command {
   /** A command may have stopped its waiter before that said that it runs. */
   #nudge(): void {
     const timer = setInterval(() => {
-      const waiter = this.#waiterPid === undefined ? undefined : this.#place.waiterOf(this.#waiterPid);
+      const waiter = this.#findWaiter();
       if (waiter !== undefined) signalProcess(waiter, SIGCONT);
     }, NUDGE_MS);
     const stop = (): void => clearInterval(timer);
@@ -256,9 +262,15 @@ export class Command {
     timer.unref();
   }
 
+  #findWaiter(): HostProcess | undefined {
+    if (this.#isGone || this.#waiterPid === undefined) return undefined;
+    this.#waiter ??= this.#place.waiterOf(this.#waiterPid);
+    return this.#waiter;
+  }
+
   #killTree(): void {
     const roots = (): readonly HostProcess[] => {
-      const waiter = this.#isGone || this.#waiterPid === undefined ? undefined : this.#place.waiterOf(this.#waiterPid);
+      const waiter = this.#findWaiter();
       return waiter === undefined ? [] : [waiter];
     };
     this.#killing ??= killTrees(roots).then((isDone) => {

@@ -16,6 +16,7 @@ import {
   isBoxInit,
   isEnding,
   waitUntilGone,
+  withDescendants,
 } from "./host-processes.ts";
 import type { Launcher } from "./launcher.ts";
 import { Leftovers } from "./leftovers.ts";
@@ -146,7 +147,7 @@ export class Keeper {
       breakDown: () => this.kill(),
       adopt: (pipe) => this.#leftovers.adopt(pipe),
       ended: this.ended,
-      processes: () => this.processes(),
+      programs: () => this.#programs(),
     });
     this.#commands.add(command);
     this.#request.onWaiters(this.#commands.size);
@@ -179,11 +180,6 @@ export class Keeper {
     throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox has no terminal left", {
       cause: new Error(`${sending} ${said}`),
     });
-  }
-
-  /** The children of process 1, as the host counts them: waiters, and what lost its own. */
-  processes(): HostProcess[] {
-    return this.#init === undefined ? [] : childrenOf(this.#init.pid);
   }
 
   /** Ends the whole pid namespace with its first process; before that is known, as soon as it is. */
@@ -237,15 +233,28 @@ export class Keeper {
 
   async #sweepOnce(): Promise<void> {
     await Promise.race([Promise.all([...this.#unbegun].map((command) => command.begun)), this.ended]);
-    const strays = (): HostProcess[] => {
-      const waiters = new Set([...this.#commands].flatMap((command) => command.waiterPid ?? []));
-      return this.processes().filter(({ pid }) => !waiters.has(innerPid(pid) ?? -1));
-    };
-    if (!(await killTrees(strays))) this.kill();
+    if (!(await killTrees(() => this.#children().strays))) this.kill();
   }
 
   #childWith(inner: number): HostProcess | undefined {
-    return this.processes().findLast(({ pid }) => innerPid(pid) === inner);
+    return this.#children().waiters.findLast(({ pid }) => innerPid(pid) === inner);
+  }
+
+  /** All processes of the box that are not ours. */
+  #programs(): HostProcess[] {
+    const { waiters, strays } = this.#children();
+    return withDescendants([...waiters.flatMap(({ pid }) => childrenOf(pid)), ...strays]);
+  }
+
+  /** Those of process 1, as the host counts them. */
+  #children(): { readonly waiters: readonly HostProcess[]; readonly strays: readonly HostProcess[] } {
+    const commands = [...this.#commands];
+    const found = new Set(commands.flatMap(({ knownWaiter }) => knownWaiter?.pid ?? []));
+    const sought = new Set(commands.flatMap(({ knownWaiter, waiterPid }) => (knownWaiter ? [] : (waiterPid ?? []))));
+    const isWaiter = (pid: number): boolean => found.has(pid) || (sought.size > 0 && sought.has(innerPid(pid) ?? -1));
+    const children = this.#init === undefined ? [] : childrenOf(this.#init.pid);
+    const { waiters = [], strays = [] } = Object.groupBy(children, ({ pid }) => (isWaiter(pid) ? "waiters" : "strays"));
+    return { waiters, strays };
   }
 
   #listenToVoice(voice: Socket): void {
