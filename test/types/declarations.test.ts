@@ -2,21 +2,15 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 
 const repository = join(import.meta.dirname, "../..");
 
-const PACKAGES = ["sdk", "agentfense", "permission", "protocol"];
-
-let out: string;
-beforeAll(() => {
-  out = mkdtempSync(join(tmpdir(), "agentfense-types-"));
-});
-afterAll(() => rmSync(out, { recursive: true }));
-
-test("no any in what the packages declare, nor in what that is made of", () => {
+test.each(["sdk", "agentfense", "permission", "protocol"])("no any in what %s declares", (name) => {
+  const out = mkdtempSync(join(tmpdir(), "agentfense-types-"));
+  onTestFinished(() => rmSync(out, { recursive: true }));
   const project = join(out, "tsconfig.json");
-  writeFileSync(project, JSON.stringify(declarationsOf(PACKAGES)));
+  writeFileSync(project, JSON.stringify(declarationsOf(name, out)));
   const { status, stdout } = spawnSync(join(repository, "node_modules/.bin/tsc"), ["-p", project], {
     encoding: "utf8",
   });
@@ -24,9 +18,7 @@ test("no any in what the packages declare, nor in what that is made of", () => {
   const files = readdirSync(join(out, "types"), { recursive: true, encoding: "utf8" }).filter((path) =>
     path.endsWith(".d.ts"),
   );
-  for (const name of PACKAGES) {
-    expect(files.filter((path) => path.startsWith(`packages/${name}/`)).length, name).toBeGreaterThan(1);
-  }
+  expect(files.length).toBeGreaterThan(1);
   const offenders = files.flatMap((path) => {
     const text = withoutTexts(readFileSync(join(out, "types", path), "utf8"));
     // A property may have that name.
@@ -35,7 +27,7 @@ test("no any in what the packages declare, nor in what that is made of", () => {
   expect(offenders).toEqual([]);
 });
 
-function declarationsOf(names: readonly string[]): object {
+function declarationsOf(name: string, out: string): object {
   return {
     extends: join(repository, "tsconfig.json"),
     compilerOptions: {
@@ -46,7 +38,7 @@ function declarationsOf(names: readonly string[]): object {
       outDir: join(out, "types"),
       typeRoots: [join(repository, "node_modules/@types")],
     },
-    include: names.flatMap(entryPoints),
+    include: entryPoints(name),
   };
 }
 

@@ -9,20 +9,23 @@ from tests.samples.sample import InSandbox, PseudoCode, Row, Rules, RuleSet, Scr
 
 _READ_ALL = {"pattern": "**/*", "permission": "read"}
 
-# As many processes as there may be, each of which does nothing.
+# As many processes as there may be, each of which does nothing; the command after this one needs room again.
 _FORKS = """python3 -c '
-import os, time
-made = 0
+import os, signal, time
+made = []
 try:
-    while made < 200:
-        if os.fork() == 0:
+    while len(made) < 200:
+        child = os.fork()
+        if child == 0:
             time.sleep(30)
             os._exit(0)
-        made += 1
+        made.append(child)
 except BlockingIOError:
     pass
-print(made, flush=True)
-os._exit(0)
+print(len(made), flush=True)
+for child in made:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 '"""
 
 
