@@ -29,6 +29,7 @@ const TEST_USER = "agentfense-test";
 const NEEDS = [
   { for: "start", command: "fusermount3", package: "fuse3" },
   { for: "start", command: "bwrap", package: "bubblewrap" },
+  { for: "start", command: "perl", package: "perl" },
   { for: "start", command: "setpriv", package: "util-linux" },
   { for: "test", command: "pasta", package: "passt" },
   { for: "test", command: "ip", package: "iproute2" },
