@@ -3,6 +3,7 @@ import { syscalls } from "@agentfense/fuse";
 import type { Backend, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { LimitHost } from "../limits/limits.ts";
+import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import type { LogLine } from "../mount/host.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
@@ -12,6 +13,7 @@ import { memoryFile } from "./descriptors.ts";
 import { BoxOwners } from "./identity.ts";
 import { carriedInterpreter, sharedInterpreter } from "./interpreter.ts";
 import { Launcher } from "./launcher.ts";
+import { LeftoverRoom } from "./leftovers.ts";
 import { PrivateNetworks } from "./network.ts";
 import { endOrphans, markerOf } from "./orphans.ts";
 import { checkSpec } from "./plan.ts";
@@ -44,6 +46,7 @@ export class BwrapBackend implements Backend {
   readonly #seccompOfCountedMemory: number;
   readonly #programs: HostPrograms;
   readonly #network: PrivateNetworks;
+  readonly #leftoverRoom = new LeftoverRoom(Math.floor(descriptorLimit() / 16));
   /** With the descriptors that belong to each. */
   readonly #boxes = new Map<BwrapBox, readonly number[]>();
   #closing: Promise<void> | undefined;
@@ -120,6 +123,7 @@ export class BwrapBackend implements Backend {
         clock: this.#clock,
         network: this.#network,
         launcher: this.#launcher,
+        leftoverRoom: this.#leftoverRoom,
         programs: this.#programs,
         interpreter,
       },

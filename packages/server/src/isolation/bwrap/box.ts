@@ -22,6 +22,7 @@ import { nameFiles } from "./etc.ts";
 import type { Interpreter } from "./interpreter.ts";
 import { Keeper } from "./keeper.ts";
 import type { Launcher } from "./launcher.ts";
+import type { LeftoverRoom } from "./leftovers.ts";
 import type { PrivateNetworks } from "./network.ts";
 import { boxPlan, checkCommand, checkEnvironment } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";
@@ -62,6 +63,7 @@ export interface BoxSurroundings {
   readonly clock: BootClock;
   readonly network: PrivateNetworks;
   readonly launcher: Launcher;
+  readonly leftoverRoom: LeftoverRoom;
 }
 
 /**
@@ -214,7 +216,7 @@ export class BwrapBox implements Box {
     this.#group.makeRoom(0);
     const ownDescriptors = ownFiles.map(([path, content]) => memoryFile(path, Buffer.from(content)));
     try {
-      const keeper = new Keeper({
+      const keeper: Keeper = new Keeper({
         launcher: this.#around.launcher,
         // The marker tells a later server whose process this was.
         wrapper: [...(isRoot ? [programs.setpriv ?? "", ...become] : []), programs.bwrap, "--unsetenv", marker],
@@ -225,7 +227,10 @@ export class BwrapBox implements Box {
         seccomp: this.#isMemoryCounted ? this.#around.seccomp : this.#around.seccompOfCountedMemory,
         files: [...systemFiles, ...ownDescriptors],
         attach: network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
-        onWaiters: (count) => this.#group.makeRoom(count),
+        leftoverRoom: this.#around.leftoverRoom,
+        onWaiters: (count) => {
+          if (this.#keeper === keeper) this.#group.makeRoom(count); // not for one that broke and whose commands are told
+        },
       });
       this.#keepers.add(keeper);
       void keeper.ended.then(() => this.#keepers.delete(keeper));
@@ -269,7 +274,7 @@ export class BwrapBox implements Box {
   ): Promise<Launched> {
     checkCommand(request);
     checkEnvironment(request.env);
-    for (;;) {
+    for (let isFirst = true; ; isFirst = false) {
       const keeper = await this.#ready(signal);
       const oomKillsBefore = this.#spec.limits.memoryBytes === undefined ? undefined : this.#group.oomKills();
       oomKillsBefore?.catch(() => {}); // asked again when the command ends
@@ -283,7 +288,7 @@ export class BwrapBox implements Box {
       try {
         await this.#patiently(command.started, signal, () => command.kill());
       } catch (error) {
-        if (command.neverBegan && keeper.isOver) continue; // the box broke just before; there will be another
+        if (isFirst && command.neverBegan && keeper.isOver) continue; // the box broke just before; there will be another
         throw error;
       }
       const exit = this.#exitOf(command, oomKillsBefore);

@@ -50,7 +50,7 @@ const SHOWN = ["alternatives", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extra
 // Programs that do not run without their part of /etc.
 const SHOWN_BY_NAME = /^(java-\d+-.*|maven)$/;
 
-/** Reads the host's /etc once; each mount and each copy is paid for by every command, so only what tools miss is here. */
+/** Reads the host's /etc once; each mount and each copy is paid for by every box, so only what tools miss is here. */
 export async function readHostEtc(etc = "/etc"): Promise<HostEtc> {
   const files: Record<string, string | Uint8Array> = {};
   for (const name of COPIED) {

@@ -7,23 +7,12 @@ interface Explanation {
   readonly hint?: string;
 }
 
-// bwrap and the programs around it say in plain text why a command did not start; the first row that matches decides.
+// bwrap says in plain text why it could not make a box; the first row that matches decides.
 const EXPLANATIONS: readonly Explanation[] = [
-  { matches: /Argument list too long/, code: "INVALID_ARGUMENT", message: "the arguments and variables are too long" },
-  {
-    matches: /Can't chdir to .*: (No such file|Not a directory|Permission denied|File name too long|Too many levels)/,
-    code: "WORKDIR_UNUSABLE",
-    message: "the working directory does not exist in the sandbox, or is none",
-  },
-  {
-    matches: /execvp .*: |failed to execute .*: |^agentfense: cannot run /m,
-    code: "PROGRAM_NOT_FOUND",
-    message: "the program does not exist in the sandbox, or cannot be executed",
-  },
   {
     matches: /Resource temporarily unavailable|Cannot allocate memory|Too many open files|No space left on device/,
     code: "RESOURCES_EXHAUSTED",
-    message: "a limit of the sandbox or of the host left no room for another process",
+    message: "a limit of the sandbox or of the host left no room for the box",
   },
   {
     matches: /Can't find source path .*: Permission denied/,
@@ -39,7 +28,7 @@ const EXPLANATIONS: readonly Explanation[] = [
   },
 ];
 
-/** Why a command did not start, from what was written to its standard error. */
+/** Why a box could not be made, from what was said meanwhile. */
 export function explainFailure(text: string): SandboxError {
   const known = EXPLANATIONS.find((row) => row.matches.test(text));
   const cause = new Error(text.trim() === "" ? "bwrap ended without a word" : text.trim());

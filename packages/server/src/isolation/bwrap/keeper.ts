@@ -19,7 +19,7 @@ import {
   withDescendants,
 } from "./host-processes.ts";
 import type { Launcher } from "./launcher.ts";
-import { Leftovers } from "./leftovers.ts";
+import { type LeftoverRoom, Leftovers } from "./leftovers.ts";
 import type { Attachment } from "./network.ts";
 import { sendOrder } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";
@@ -31,17 +31,8 @@ const VOICE_BYTES = 16 * 1024;
 const MOST_UNBEGUN = 32;
 const RETRY_MS = 5;
 
-/** The descriptors of bwrap and of what runs in it first. */
-export const BoxDescriptor = {
-  script: 0,
-  voice: 1,
-  orders: 3,
-  options: 4,
-  seccomp: 5,
-  status: 6,
-  block: 7,
-  firstFile: 8,
-} as const;
+/** The descriptors of bwrap, behind those that are the keeper's: its script, twice its voice, and its orders. */
+export const BoxDescriptor = { options: 4, seccomp: 5, status: 6, block: 7, firstFile: 8 } as const;
 
 export interface KeeperRequest {
   readonly launcher: Launcher;
@@ -56,6 +47,7 @@ export interface KeeperRequest {
   readonly files: readonly number[];
   /** What the box needs from outside while bwrap waits in it, before anything runs; closed when the box is gone. */
   readonly attach: ((initPid: number) => Promise<Attachment>) | undefined;
+  readonly leftoverRoom: LeftoverRoom;
   /** Called when processes of ours come or go in the box, with how many there are besides bwrap and the keeper. */
   readonly onWaiters: (count: number) => void;
 }
@@ -74,7 +66,7 @@ export class Keeper {
   readonly #end = Promise.withResolvers<void>();
   readonly #commands = new Set<Command>();
   readonly #queue: (() => boolean)[] = [];
-  readonly #leftovers = new Leftovers();
+  readonly #leftovers: Leftovers;
   /** Ordered, and not yet begun. */
   readonly #unbegun = new Set<Command>();
   #sweeping: Promise<void> | undefined;
@@ -93,6 +85,7 @@ export class Keeper {
 
   constructor(request: KeeperRequest) {
     this.#request = request;
+    this.#leftovers = new Leftovers(request.leftoverRoom);
     this.ready = this.#ready.promise;
     this.ended = this.#end.promise;
     this.ready.catch(() => {}); // who cares awaits it

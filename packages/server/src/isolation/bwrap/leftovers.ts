@@ -1,29 +1,66 @@
 import type { Socket } from "node:net";
 
 /** So many pipes of a box are read on; whoever writes to an older one finds nobody reading. */
-const MOST_PIPES = 64;
+const MOST_PIPES = 16;
 const PAUSE_MS = 100;
+
+/** How many pipes all boxes of a server may have read on: each is a descriptor, and others need those, too. */
+export class LeftoverRoom {
+  #free: number;
+
+  constructor(pipes: number) {
+    this.#free = pipes;
+  }
+
+  take(): boolean {
+    if (this.#free <= 0) return false;
+    this.#free -= 1;
+    return true;
+  }
+
+  giveBack(): void {
+    this.#free += 1;
+  }
+}
 
 /**
  * Reads what background processes print after their command has ended, and drops it: otherwise they would die of it, or stand
- * still. Slowly, so that one that prints for ever costs the server next to nothing.
+ * still. Slowly, so that one that prints for ever costs the server next to nothing. Where there is no room, a box loses its
+ * own oldest pipe, never that of another.
  */
 export class Leftovers {
+  readonly #room: LeftoverRoom;
   readonly #pipes = new Set<Socket>();
 
+  constructor(room: LeftoverRoom) {
+    this.#room = room;
+  }
+
   adopt(pipe: Socket): void {
+    const [oldest] = this.#pipes;
+    if (this.#pipes.size >= MOST_PIPES && oldest !== undefined) this.#drop(oldest);
+    if (!this.#room.take()) {
+      if (oldest !== undefined) this.#drop(oldest);
+      if (!this.#room.take()) {
+        pipe.destroy();
+        return;
+      }
+    }
     this.#pipes.add(pipe);
-    pipe.once("close", () => this.#pipes.delete(pipe));
+    pipe.once("close", () => this.#drop(pipe));
     pipe.on("data", () => {
       pipe.pause();
       setTimeout(() => pipe.resume(), PAUSE_MS).unref();
     });
     pipe.resume();
-    const [oldest] = this.#pipes;
-    if (this.#pipes.size > MOST_PIPES) oldest?.destroy();
   }
 
   close(): void {
-    for (const pipe of this.#pipes) pipe.destroy();
+    for (const pipe of this.#pipes) this.#drop(pipe);
+  }
+
+  #drop(pipe: Socket): void {
+    if (this.#pipes.delete(pipe)) this.#room.giveBack();
+    pipe.destroy();
   }
 }

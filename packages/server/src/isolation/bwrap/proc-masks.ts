@@ -2,7 +2,7 @@ import { readdir, stat } from "node:fs/promises";
 
 /**
  * Of the fresh /proc, what tells about the host rather than the box. Not more of it: every mask is a mount, which costs each
- * command a tenth of a millisecond. Left are numbers that a container shows as well (memory, load, kernel version), and
+ * box a tenth of a millisecond. Left are numbers that a container shows as well (memory, load, kernel version), and
  * files that tell an ordinary user nothing (kallsyms without addresses).
  */
 const FILES = [
@@ -33,7 +33,7 @@ export interface ProcMasks {
 
 /**
  * Those that exist here and that others than root may read: a box is never root, and every mask is a mount that each
- * command pays for. Empty directories hide nothing worth a mount.
+ * box pays for. Empty directories hide nothing worth a mount.
  */
 export async function findProcMasks(options: { ownUser: boolean; proc?: string }): Promise<ProcMasks> {
   const { ownUser, proc = "/proc" } = options;
