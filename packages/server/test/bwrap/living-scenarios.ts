@@ -121,6 +121,20 @@ export const LIVING_SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     expected: true,
   },
+  "commands that leave processes behind are refused when there are too many of them, until they are gone": {
+    run: async (place) => {
+      const box = await place.anotherBox();
+      await Promise.all(Array.from({ length: 64 }, () => shell(box, "sleep 921 &")));
+      await eventually(async () => (await codeOf(shell(box, "true"))) === "RESOURCES_EXHAUSTED");
+      const neighbour = await place.sh("echo runs");
+      await box.stop();
+      await box.start();
+      const again = await shell(box, "echo again");
+      await box.destroy();
+      return [neighbour.stdout, again.stdout];
+    },
+    expected: ["runs\n", "again\n"],
+  },
   "variables act on the command they were given with alone; those of the box on all": {
     run: async (place) => {
       await shell(place.box, "echo 'echo greeting from $0' > greeting");

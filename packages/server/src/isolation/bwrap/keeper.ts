@@ -30,6 +30,10 @@ const VOICE_BYTES = 16 * 1024;
 /** Orders that the keeper has not begun: more would only wait in the kernel, which has room for few. */
 const MOST_UNBEGUN = 32;
 const RETRY_MS = 5;
+/** Commands that have ended and left processes behind: each costs the server a descriptor. */
+const MOST_LEFT = 64;
+/** Most of what a command started ends a moment after it; only what is still there then was left behind. */
+const LEFT_AFTER_MS = 1_000;
 
 /** The descriptors of bwrap, behind those that are the keeper's: its script, twice its voice, and its orders. */
 export const BoxDescriptor = { options: 4, seccomp: 5, status: 6, block: 7, firstFile: 8 } as const;
@@ -65,6 +69,8 @@ export class Keeper {
   readonly #ready = Promise.withResolvers<void>();
   readonly #end = Promise.withResolvers<void>();
   readonly #commands = new Set<Command>();
+  /** Those of them that have ended and have left processes behind. */
+  readonly #left = new Set<Command>();
   readonly #queue: (() => boolean)[] = [];
   readonly #leftovers: Leftovers;
   /** Ordered, and not yet begun. */
@@ -133,6 +139,11 @@ export class Keeper {
 
   /** Gives the order to run a command; it is begun when the keeper comes to it. */
   run(request: CommandRequest): Command {
+    if (this.#left.size >= MOST_LEFT || (this.#left.size > 0 && this.#request.leftoverRoom.isFull)) {
+      throw new SandboxError("RESOURCES_EXHAUSTED", "too many earlier commands have left processes running", {
+        hint: "start what runs in the background from fewer commands, or stop the sandbox and start it again",
+      });
+    }
     const command = new Command(request, {
       waiterOf: (inner) => this.#childWith(inner),
       isLiving: () => !this.#isOver && !this.#isKilled && this.#init !== undefined && !isEnding(this.#init),
@@ -147,7 +158,9 @@ export class Keeper {
     void command.gone.then(() => {
       this.#commands.delete(command);
       this.#request.onWaiters(this.#commands.size);
+      if (this.#left.delete(command)) this.#request.leftoverRoom.giveBack();
     });
+    void command.ended.then(() => setTimeout(() => this.#countIfLeft(command), LEFT_AFTER_MS).unref());
     this.#queue.push(() => this.#give(command));
     this.#work();
     return command;
@@ -180,6 +193,12 @@ export class Keeper {
     this.#isKilled = true;
     for (const command of this.#commands) command.killedWithBox();
     this.#killBox();
+  }
+
+  #countIfLeft(command: Command): void {
+    if (!this.#commands.has(command)) return;
+    this.#left.add(command);
+    this.#request.leftoverRoom.hold();
   }
 
   #give(command: Command): boolean {

@@ -4,18 +4,29 @@ import type { Socket } from "node:net";
 const MOST_PIPES = 16;
 const PAUSE_MS = 100;
 
-/** How many pipes all boxes of a server may have read on: each is a descriptor, and others need those, too. */
+/**
+ * The descriptors that all boxes of a server may have for what commands left behind; others need them, too. What cannot be
+ * let go of is counted also beyond it.
+ */
 export class LeftoverRoom {
   #free: number;
 
-  constructor(pipes: number) {
-    this.#free = pipes;
+  constructor(descriptors: number) {
+    this.#free = descriptors;
+  }
+
+  get isFull(): boolean {
+    return this.#free <= 0;
   }
 
   take(): boolean {
-    if (this.#free <= 0) return false;
-    this.#free -= 1;
+    if (this.isFull) return false;
+    this.hold();
     return true;
+  }
+
+  hold(): void {
+    this.#free -= 1;
   }
 
   giveBack(): void {
