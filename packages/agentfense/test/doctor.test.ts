@@ -31,6 +31,7 @@ const CHECKS = [
   "setpriv",
   "network-helper",
   "docker",
+  "toolchains",
 ];
 
 describeForBoth("agentfense doctor", (as) => {

@@ -7,6 +7,8 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 
+/** What a user has who installed nothing; tests of toolchains say more. */
+const PLAIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const cli = join(import.meta.dirname, "../src/cli.ts");
 
 export interface Surroundings {
@@ -67,7 +69,7 @@ export function start(args: readonly string[], surroundings: Surroundings): Chil
   const child = spawn(process.execPath, [cli, ...args], {
     ...identity,
     cwd,
-    env: { ...clean, LC_ALL: "C", ...env },
+    env: { ...clean, PATH: PLAIN_PATH, LC_ALL: "C", ...env },
     stdio: [input === undefined && !holdsInput ? "ignore" : "pipe", "pipe", "pipe"],
   });
   // What does not read its input to the end is no failure of the test.

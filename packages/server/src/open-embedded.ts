@@ -8,6 +8,7 @@ import { openRuntime } from "./open-runtime.ts";
 import type { Caller } from "./runtime/caller.ts";
 import { LocalDirectories } from "./runtime/codebases/local/directories.ts";
 import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
+import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
 import type { ServiceLog } from "./service/http/log.ts";
@@ -24,6 +25,7 @@ export interface EmbeddedOptions {
   readonly docker?: IsolationOptions["docker"] | undefined;
   /** Those that a sandbox may ask for, beside none. */
   readonly networks: readonly NetworkName[];
+  readonly toolchains?: SandboxesOptions["toolchains"];
   readonly defaultTimeoutMs?: number | undefined;
   readonly maxTimeoutMs?: number | undefined;
   readonly log: ServiceLog;
@@ -91,6 +93,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
       sandboxes: {
         runtimes,
         allowedBy: "program",
+        toolchains: options.toolchains,
         deltaDirectory: join(directory, "deltas"),
         defaults: {
           expirationMs: 0,

@@ -27,7 +27,14 @@ export interface RuntimeOptions {
   readonly isolation: Omit<IsolationOptions, "log" | "runtimes">;
   readonly sandboxes: Pick<
     SandboxesOptions,
-    "deltaDirectory" | "runtimes" | "fallbackRuntime" | "allowedBy" | "ociRuntime" | "defaults" | "observe"
+    | "deltaDirectory"
+    | "runtimes"
+    | "fallbackRuntime"
+    | "allowedBy"
+    | "ociRuntime"
+    | "toolchains"
+    | "defaults"
+    | "observe"
   >;
   readonly keysRequired: boolean;
 }

@@ -3,6 +3,8 @@ import { type Command, type ExitCode, parseArguments, UsageError } from "../comm
 import { describeFindings } from "../doctor/report.ts";
 import { print } from "../output.ts";
 import { paintFor } from "../terminal.ts";
+import { toolchainFinding } from "../toolchains/report.ts";
+import { toolchainsFor } from "../toolchains/workspaces.ts";
 
 const HELP = `Usage: agentfense doctor [OPTIONS]
 
@@ -24,7 +26,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   if (positionals.length > 0) throw new UsageError("doctor takes no arguments");
   const asked = chosenRuntimes(values.runtime);
-  const all = await examineHost();
+  const all = [...(await examineHost()), toolchainFinding(await toolchainsFor(process.cwd()))];
   const findings = all.filter(({ concerns }) => concerns.some((runtime) => asked.includes(runtime)));
   const working = workingRuntimes(all).filter((runtime) => asked.includes(runtime));
   await print(

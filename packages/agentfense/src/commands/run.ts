@@ -4,6 +4,7 @@ import { print, warn } from "../output.ts";
 import { exitCodeAfter, reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
+import { explainRequest } from "../run/explanation.ts";
 import { Interruption } from "../run/interruption.ts";
 import { parseDuration } from "../run/quantities.ts";
 import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";
@@ -23,6 +24,7 @@ Its output is passed on as it comes, input from a pipe or a file is passed in; w
 ${SANDBOX_HELP}
 
 Other:
+  --explain         run nothing; say what the sandbox would show, find in PATH and leave out
   --timeout TIME    kill it after 30s, 10m … (default: never)
   --json            one JSON object at the end instead: { exitCode, signal, timedOut, truncated, outOfMemory, durationMs,
                     stdout, stderr, changes, applied, problem, delta }; of stdout and stderr at most 10 MiB each
@@ -39,7 +41,11 @@ export const run: Command = { help: HELP, handlesClosedOutput: true, run: runCom
 const TIMED_OUT = 124;
 
 async function runCommand(args: readonly string[]): Promise<number> {
-  const { request, exec, json } = await readRequest(args);
+  const { request, exec, json, explain } = await readRequest(args);
+  if (explain) {
+    await print(explainRequest(request, { json }));
+    return 0;
+  }
   using interruption = new Interruption();
   await using delta = await DeltaPlace.open(request);
   try {
@@ -109,8 +115,9 @@ async function readRequest(args: readonly string[]) {
   const { request, values } = await readSandboxRequest("run", args.slice(0, separator), {
     timeout: { type: "string" },
     json: { type: "boolean" },
+    explain: { type: "boolean" },
   });
-  const { timeout, json } = values as { readonly timeout?: string; readonly json?: boolean };
+  const { timeout, json, explain } = values as { timeout?: string; json?: boolean; explain?: boolean };
   const input = inputToPassOn();
   const exec: ExecRequest = {
     command: rest.length === 0 ? first : [first, ...rest],
@@ -118,5 +125,5 @@ async function readRequest(args: readonly string[]) {
     ...(request.workdir === undefined ? {} : { workdir: request.workdir }),
     ...(timeout === undefined ? {} : { timeoutMs: parseDuration(timeout, "--timeout") }),
   };
-  return { request, exec, json: json === true };
+  return { request, exec, json: json === true, explain: explain === true };
 }

@@ -2,6 +2,7 @@ import { ConnectionError, RuntimeUnavailableError } from "@agentfense/sdk";
 import { type Engine, sandboxError } from "@agentfense/sdk/engine";
 import type { EmbeddedServer } from "@agentfense/server/embedded";
 import type { Transport } from "@connectrpc/connect";
+import { toolchainsFor } from "../toolchains/workspaces.ts";
 import { heldTransport } from "./held-transport.ts";
 import { ProcessHold } from "./process-hold.ts";
 
@@ -16,6 +17,11 @@ export interface EmbeddedEngineOptions {
   readonly stateDirectory?: string | undefined;
   /** Networks that a sandbox may ask for; default: all of them. A sandbox that asks for none has none. */
   readonly networks?: readonly ("none" | "private" | "host")[] | undefined;
+  /**
+   * `auto`: bwrap sandboxes also show, read-only, the programs that this process finds in its PATH outside of /usr, with what
+   * they need. Default `off`.
+   */
+  readonly toolchains?: "auto" | "off" | undefined;
   /** Of a command that names none; default: no limit. */
   readonly defaultTimeoutMs?: number | undefined;
   /** A command that asks for more is refused; default: no limit. */
@@ -119,7 +125,8 @@ export class EmbeddedEngine implements Engine {
     if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) throw onlyNewerNode();
     const { runtimes = ["bwrap", "docker"], networks = ["private", "host"], log = () => {}, ...rest } = this.#options;
     const { openEmbedded } = await import("@agentfense/server/embedded");
-    const server = await openEmbedded({ ...rest, runtimes, networks, log });
+    const toolchains = rest.toolchains === "auto" ? toolchainsFor : undefined;
+    const server = await openEmbedded({ ...rest, runtimes, networks, toolchains, log });
     process.once("beforeExit", this.#onIdle);
     return server;
   }

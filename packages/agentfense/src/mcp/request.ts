@@ -29,6 +29,7 @@ Sandbox:
   --runtime NAME    bwrap (default) or docker
   --image NAME      docker: the image
   --pull            docker: fetch the image when it is not there
+  --toolchains WHICH  bwrap: auto (default) shows the programs that your PATH finds outside of /usr; off shows none
   --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means) or host
   --env NAME=VALUE  a variable for commands (may be repeated); NAME alone passes on the one here
 

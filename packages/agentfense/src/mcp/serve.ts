@@ -70,11 +70,12 @@ function changesReachProject({ writesThrough, sandbox }: McpRequest): ChangesRea
   return sandbox.apply === "never" ? "when-taken-over" : "at-the-end";
 }
 
-function engineOptions({ runtime, allowPull, spec }: SandboxRequest) {
+function engineOptions({ runtime, allowPull, toolchains, spec }: SandboxRequest) {
   const { network = "none" } = spec;
   return {
     runtimes: [runtime] as const,
     docker: { allowPull },
+    toolchains: toolchains === undefined ? ("off" as const) : ("auto" as const),
     networks: network === "none" ? [] : [network],
     log: ({ level, message }: { readonly level: string; readonly message: string }) => {
       if (level !== "info") warn(message);

@@ -3,6 +3,7 @@ import { writeDeltaRecord } from "../changes/delta-record.ts";
 import { CommandFailure, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
 import { PullProgress } from "../progress/pull.ts";
+import { describeLeftOut } from "../toolchains/report.ts";
 import type { Interruption } from "./interruption.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
@@ -27,7 +28,14 @@ export async function inSandbox<Result>(
     });
     if (asksForLimits(request)) for (const sentence of isolation.degradations) warn(sentence);
     const workspace = { lowers: [request.directory], delta, rules: request.rules };
-    const spec = { ...request.spec, runtime: request.runtime, workspaces: [workspace] };
+    const { workspaces = [], env = {}, leftOut = [] } = request.toolchains ?? {};
+    if (leftOut.length > 0) warn(`of your PATH is not shown: ${describeLeftOut(leftOut)}`);
+    const spec = {
+      ...request.spec,
+      env: { ...env, ...request.spec.env },
+      runtime: request.runtime,
+      workspaces: [workspace, ...workspaces],
+    };
     await using sandbox = await pulling((onProgress) => isolation.create(spec, { signal, onProgress }));
     await sandbox.start({ signal });
     // The delta is ours alone from here on, and nothing has run yet.

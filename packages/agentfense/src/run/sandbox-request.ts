@@ -7,6 +7,7 @@ import { announcePolicy, findPolicy } from "../project-policy.ts";
 import { RULES_HELP, RULES_OPTIONS, rulesFor } from "../rules-option.ts";
 import { parseByteSize, parseCount } from "../size.ts";
 import { printable } from "../terminal.ts";
+import { type ShownToolchains, toolchainsFor } from "../toolchains/workspaces.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import { fillImpliedValues } from "./optional-values.ts";
 import { withProjectPart } from "./project-part.ts";
@@ -21,6 +22,7 @@ const SANDBOX_OPTIONS = {
   pull: { type: "boolean" },
   root: { type: "string" },
   "read-only-path": { type: "string", multiple: true },
+  toolchains: { type: "string" },
   network: { type: "string" },
   memory: { type: "string" },
   cpus: { type: "string" },
@@ -43,6 +45,8 @@ Sandbox:
   --pull            docker: fetch the image when it is not there
   --root DIR        bwrap: a root directory of your own instead of this machine's programs
   --read-only-path PATH  bwrap: show this too, at the same path, read-only (may be repeated)
+  --toolchains WHICH  bwrap: auto (default) shows, read-only, the programs that your PATH finds outside of /usr, with what
+                    they need: nvm, pyenv, uv, cargo, Homebrew …; off shows none
   --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means) or host
   --env NAME=VALUE  a variable for the command (may be repeated); NAME alone passes on the one here
   --workdir DIR     where to start, absolute or relative to the workspace (default /workspace)
@@ -70,6 +74,8 @@ export interface SandboxRequest {
   /** Everything of the specification but the workspace, whose delta may still have to be made. */
   readonly spec: Omit<SandboxSpec, "workspaces" | "runtime">;
   readonly limits: SandboxLimits;
+  /** Absent: none. */
+  readonly toolchains: ShownToolchains | undefined;
   readonly allowPull: boolean;
   readonly workdir: string | undefined;
   readonly keptDelta: string | undefined;
@@ -109,6 +115,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
     rulesLabel: chosen.label,
     runtime,
     limits,
+    toolchains: usesToolchains(runtime, common) ? await toolchainsFor(place) : undefined,
     spec: {
       limits,
       network,
@@ -138,6 +145,7 @@ const BELONGS_TO: readonly (readonly [option: keyof CommonValues, runtime: Sandb
   ["pull", "docker"],
   ["root", "bwrap"],
   ["read-only-path", "bwrap"],
+  ["toolchains", "bwrap"],
 ];
 
 function chooseRuntime(runtime: string, values: CommonValues): SandboxRequest["runtime"] {
@@ -150,6 +158,15 @@ function chooseRuntime(runtime: string, values: CommonValues): SandboxRequest["r
     }
   }
   return runtime;
+}
+
+/** A root directory has programs of its own, and an image too. */
+function usesToolchains(runtime: SandboxRequest["runtime"], { toolchains, root }: CommonValues): boolean {
+  if (toolchains !== undefined && toolchains !== "auto" && toolchains !== "off") {
+    throw new UsageError(`--toolchains is auto or off, not ${JSON.stringify(toolchains)}`);
+  }
+  if (toolchains === "auto" && root !== undefined) throw new UsageError("give --toolchains auto or --root, not both");
+  return runtime === "bwrap" && root === undefined && toolchains !== "off";
 }
 
 function readLimits({ memory, cpus, pids, disk }: CommonValues): SandboxLimits {

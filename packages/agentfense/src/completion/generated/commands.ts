@@ -88,6 +88,15 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--toolchains",
+    "about": "bwrap",
+    "value": {
+     "name": "WHICH",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--network",
     "about": "none",
     "value": {
@@ -171,6 +180,10 @@ export const SHAPES: readonly CommandShape[] = [
    {
     "name": "--all",
     "about": "list each of them, also many in one directory and those that DIR's .gitignore files name"
+   },
+   {
+    "name": "--explain",
+    "about": "run nothing"
    },
    {
     "name": "--timeout",
@@ -268,6 +281,15 @@ export const SHAPES: readonly CommandShape[] = [
     "value": {
      "name": "PATH",
      "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--toolchains",
+    "about": "bwrap",
+    "value": {
+     "name": "WHICH",
+     "kind": "other",
      "optional": false
     }
    },
@@ -459,6 +481,15 @@ export const SHAPES: readonly CommandShape[] = [
    {
     "name": "--pull",
     "about": "docker"
+   },
+   {
+    "name": "--toolchains",
+    "about": "bwrap",
+    "value": {
+     "name": "WHICH",
+     "kind": "other",
+     "optional": false
+    }
    },
    {
     "name": "--network",

@@ -10,7 +10,10 @@ import type { Sync } from "./sync.ts";
 import type { Witness } from "./witness.ts";
 
 export interface LifecycleParts
-  extends Pick<SandboxesOptions, "store" | "codebases" | "isolation" | "deltas" | "observe" | "ociRuntime"> {
+  extends Pick<
+    SandboxesOptions,
+    "store" | "codebases" | "isolation" | "deltas" | "observe" | "ociRuntime" | "toolchains"
+  > {
   deltaOf(resident: Resident): string;
   readonly sync: Sync;
   readonly witness: Witness;
@@ -141,8 +144,10 @@ export class Lifecycle {
     undo.defer(() => layer.release());
     const missed = new Set<string>();
     resident.missed = missed;
+    const toolchains = record.runtime === "bwrap" ? await this.#parts.toolchains?.(layer.directory) : undefined;
     const spec = sandboxSpec(record, {
       lower: layer.directory,
+      toolchains,
       delta: this.#parts.deltaOf(resident),
       ociRuntime: this.#parts.ociRuntime,
       onEvent: (event) => this.#onEvent(resident, event),
@@ -224,6 +229,7 @@ function sandboxSpec(
   place: {
     readonly lower: string;
     readonly delta: string;
+    readonly toolchains: Required<Pick<SandboxSpec, "workspaces" | "env">> | undefined;
     readonly ociRuntime: string | undefined;
     onEvent(event: SandboxEvent): void;
   },
@@ -232,10 +238,13 @@ function sandboxSpec(
   return {
     id: record.id,
     runtime: record.runtime,
-    workspaces: [{ lowers: [place.lower], delta: place.delta, rules: record.rules, revocable: record.revocable }],
+    workspaces: [
+      { lowers: [place.lower], delta: place.delta, rules: record.rules, revocable: record.revocable },
+      ...(place.toolchains?.workspaces ?? []),
+    ],
     limits: limitsOf(record.resources),
     network: record.network,
-    env: record.env,
+    env: { ...place.toolchains?.env, ...record.env },
     ...(record.image === "" ? {} : { image: record.image }),
     ...(ownRuntime ? { ociRuntime: place.ociRuntime } : {}),
     onEvent: place.onEvent,

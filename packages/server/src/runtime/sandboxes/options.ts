@@ -1,4 +1,5 @@
 import type { Isolation } from "../../isolation/isolation.ts";
+import type { SandboxSpec } from "../../isolation/sandbox/api.ts";
 import type { AuditLog } from "../audit/api.ts";
 import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
 import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
@@ -76,6 +77,8 @@ export interface SandboxesOptions {
   readonly allowedBy?: "operator" | "program";
   /** Another runtime that the Docker engine knows, for every docker sandbox. */
   readonly ociRuntime?: string;
+  /** What bwrap sandboxes of a codebase in this directory show beside it, and the variables that go with it; default: nothing. */
+  readonly toolchains?: ((directory: string) => Promise<Required<Pick<SandboxSpec, "workspaces" | "env">>>) | undefined;
   readonly defaults?: Partial<SandboxDefaults>;
   readonly clock?: Clock;
   readonly observe?: SandboxObserver;
