@@ -76,6 +76,7 @@ export {
   type PathExplanation,
   type PathsOptions,
   PermissionDeniedError,
+  PortClosedError,
   PresetError,
   type PresetSummary,
   type ProjectPolicy,

@@ -29,6 +29,7 @@ export const ERRORS = {
   SYNC_REFUSED: { status: "FAILED_PRECONDITION", retryable: false },
   SESSION_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   SESSION_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
+  PORT_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
   KEY_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   COMMAND_TIMEOUT: { status: "DEADLINE_EXCEEDED", retryable: false },
   WORKDIR_UNUSABLE: { status: "INVALID_ARGUMENT", retryable: false },

@@ -142,6 +142,11 @@ export class SessionClosedError extends SessionError {
   override readonly name: string = "SessionClosedError";
 }
 
+/** Nothing accepts connections at a port of the sandbox. */
+export class PortClosedError extends SandboxError {
+  override readonly name: string = "PortClosedError";
+}
+
 /** A timeout of which the server told nothing but that it was one. */
 const UNKNOWN_RESULT: RunResult = {
   command: "",
@@ -183,6 +188,7 @@ export const ERROR_CLASSES: Readonly<
   SYNC_REFUSED: SandboxError,
   SESSION_NOT_FOUND: SessionNotFoundError,
   SESSION_CLOSED: SessionClosedError,
+  PORT_CLOSED: PortClosedError,
   KEY_NOT_FOUND: SandboxError,
   COMMAND_TIMEOUT: CommandTimeoutError,
   WORKDIR_UNUSABLE: InvalidConfigurationError,

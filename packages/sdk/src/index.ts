@@ -23,6 +23,7 @@ export {
   FileNotFoundError,
   InvalidConfigurationError,
   PermissionDeniedError,
+  PortClosedError,
   ResourceLimitExceededError,
   RuntimeUnavailableError,
   SandboxError,

@@ -165,6 +165,10 @@ class SessionClosedError(SessionError):
     """Its shell has ended."""
 
 
+class PortClosedError(SandboxError):
+    """Nothing accepts connections at a port of the sandbox."""
+
+
 #: The class of each error that a server can tell of: one row for every code of its registry.
 ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "INVALID_ARGUMENT": InvalidConfigurationError,
@@ -185,6 +189,7 @@ ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "SYNC_REFUSED": SandboxError,
     "SESSION_NOT_FOUND": SessionNotFoundError,
     "SESSION_CLOSED": SessionClosedError,
+    "PORT_CLOSED": PortClosedError,
     "KEY_NOT_FOUND": SandboxError,
     "COMMAND_TIMEOUT": CommandTimeoutError,
     "WORKDIR_UNUSABLE": InvalidConfigurationError,

@@ -56,6 +56,10 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
     meaning: "its shell ended, or another process took the channel to it; `close_reason` of the session says why",
     todo: "make another",
   },
+  PORT_CLOSED: {
+    meaning: "nothing in the sandbox accepts connections at this port",
+    todo: "start a server there, on localhost or on all addresses, or wait for the port",
+  },
   KEY_NOT_FOUND: { meaning: "no such API key", todo: "list the keys" },
   COMMAND_TIMEOUT: {
     meaning: "the command's time was up; its whole process tree was killed. The output so far is in the details",

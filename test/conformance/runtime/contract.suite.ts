@@ -12,6 +12,7 @@ import {
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
+import { describePorts } from "./ports.suite.ts";
 
 // What every backend does alike. The real ones run the commands; the mock answers them from the script below, so that a
 // promise of this suite is also a promise of the mock.
@@ -390,6 +391,9 @@ export function describeBackend(name: string, options: ContractOptions): void {
         await eventually(async () => expect(await sh(sandbox, ask)).toBe("hello\n\n"));
         await using session = await sandbox.session();
         expect(text((await session.exec({ command: ask })).stdout)).toBe("hello\n\n");
+        const outside = await sandbox.connect(4711);
+        outside.end("GET / HTTP/1.0\r\n\r\n");
+        expect(text(Buffer.concat(await outside.toArray()))).toMatch(/200 OK[\s\S]*\r\n\r\nhello\n$/);
         const other = await running();
         expect((await other.exec({ command: ask })).exitCode).not.toBe(0);
       });
@@ -711,6 +715,14 @@ export function describeBackend(name: string, options: ContractOptions): void {
         expect(text(result.stderr)).toMatch(/quota|No space/i);
       });
     });
+
+    realities("the network", () => describePorts({ running, reality }));
+    if (acted) {
+      promise("has no ports, and says so", async () => {
+        const sandbox = await running();
+        await expect(sandbox.connect(80)).rejects.toMatchObject({ code: "RUNTIME_UNAVAILABLE" });
+      });
+    }
 
     test("no skip names a promise that is not there", () => {
       expect(Object.keys(skip).filter((title) => !titles.has(title))).toEqual([]);

@@ -37,6 +37,7 @@ const CLASSES = {
   SYNC_REFUSED: errors.SandboxError,
   SESSION_NOT_FOUND: errors.SessionNotFoundError,
   SESSION_CLOSED: errors.SessionClosedError,
+  PORT_CLOSED: errors.PortClosedError,
   KEY_NOT_FOUND: errors.SandboxError,
   COMMAND_TIMEOUT: errors.CommandTimeoutError,
   WORKDIR_UNUSABLE: errors.InvalidConfigurationError,

@@ -6,9 +6,11 @@ import { Instance } from "./instance/instance.ts";
 import { Watchdog } from "./instance/watchdog.ts";
 import type { MockOptions } from "./mock/backend.ts";
 import type { EngineCounts } from "./mount/counters.ts";
+import { descriptorLimit } from "./mount/descriptor-plan.ts";
 import { type LogLine, MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
+import { ConnectionRoom } from "./sandbox/connections.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
 import { checkId, type TimeLimits } from "./sandbox/request.ts";
 import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
@@ -181,6 +183,7 @@ class HostIsolation implements Isolation {
   readonly #sandboxes = new Map<string, Sandbox>();
   /** Ids in use, those of sandboxes in the making too. */
   readonly #ids = new Set<string>();
+  readonly #connectionRoom = new ConnectionRoom(Math.floor(descriptorLimit() / 16));
   #closing: Promise<void> | undefined;
 
   constructor(host: HostParts) {
@@ -240,6 +243,7 @@ class HostIsolation implements Isolation {
         kernelWatch,
         instance,
         timeLimits,
+        connectionRoom: this.#connectionRoom,
         onDestroyed: () => {
           this.#sandboxes.delete(id);
           this.#ids.delete(id);

@@ -25,6 +25,8 @@ export type RuntimeErrorCode =
   | "SYNC_REFUSED"
   | "SESSION_NOT_FOUND"
   | "SESSION_CLOSED"
+  /** Nothing accepts connections at a port of the sandbox. */
+  | "PORT_CLOSED"
   | "KEY_NOT_FOUND"
   | "COMMAND_TIMEOUT"
   | "WORKDIR_UNUSABLE"

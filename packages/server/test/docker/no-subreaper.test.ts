@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { unusedOwner } from "../../src/isolation/backend/box-owner.ts";
+import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
 import { Container, type ProcessHome } from "../../src/isolation/docker/container.ts";
 import { Engine } from "../../src/isolation/docker/engine.ts";
 import { findImage } from "../../src/isolation/docker/image.ts";
@@ -16,7 +17,8 @@ async function openHome(arena: Arena): Promise<ProcessHome> {
   const image = await findImage(engine, arena.engine.image, policy, { signal: undefined, onProgress: () => {} });
   const [owner, keeper] = [unusedOwner(), unusedOwner()];
   const plan = containerPlan({ instance: arena.name, spec: await arena.spec(), image, owner, keeper });
-  const container = await Container.start({ engine, owner, plan, unknownRuntime: true, log: () => {} });
+  const launcher = new Launcher({ perl: "perl", log: () => {} }); // never started: nobody uses a port
+  const container = await Container.start({ engine, owner, plan, unknownRuntime: true, launcher, log: () => {} });
   arena.onTidy(() => container.remove());
   expect(container.subreaper).toBe(true); // what this runtime really can
   return {

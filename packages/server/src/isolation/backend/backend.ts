@@ -1,5 +1,7 @@
+import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Owner } from "../filesystem/presentation.ts";
+import { SandboxError } from "./errors.ts";
 import type { ResourceLimits, ResourceUsage } from "./limits.ts";
 
 export type BackendName = "bwrap" | "docker" | "mock";
@@ -65,6 +67,8 @@ export interface Box {
     command: TerminalCommand,
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<TerminalProcess>;
+  /** Connects to a port that something in the box listens at, on its loopback device. PORT_CLOSED: nothing does. */
+  connect(port: number, options?: { readonly signal?: AbortSignal | undefined }): Promise<Socket>;
   /** The shells this box has, by absolute path; the first is the one commands are given to. */
   shells(): Promise<readonly string[]>;
   usage(): Promise<ResourceUsage>;
@@ -170,4 +174,12 @@ export interface TerminalProcess {
   readonly exit: Promise<ProcessExit>;
   resize(size: TerminalSize): Promise<void>;
   kill(): void;
+}
+
+/** A box in the host's own network has no ports of its own: whoever may use the sandbox would reach all that the host runs. */
+export function refuseHostNetwork(network: NetworkMode): void {
+  if (network !== "host") return;
+  throw new SandboxError("RUNTIME_UNAVAILABLE", "the sandbox is in the host's network and has no ports of its own", {
+    hint: "use the network none or private; what listens in this sandbox listens at the host itself",
+  });
 }

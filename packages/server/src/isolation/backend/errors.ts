@@ -10,6 +10,8 @@ export type SandboxErrorCode =
   /** The program or the shell does not exist in the sandbox. */
   | "PROGRAM_NOT_FOUND"
   | "SESSION_CLOSED"
+  /** Nothing accepts connections at a port of the sandbox. */
+  | "PORT_CLOSED"
   | "IMAGE_NOT_FOUND"
   /** This host lacks something: bwrap, user namespaces, an engine, a network helper. */
   | "RUNTIME_UNAVAILABLE"

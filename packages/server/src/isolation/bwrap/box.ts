@@ -1,14 +1,16 @@
+import type { Socket } from "node:net";
 import { syscalls } from "@agentfense/fuse";
-import type {
-  Box,
-  BoxCommand,
-  BoxProcess,
-  BoxSpec,
-  ProcessExit,
-  ShellCommand,
-  ShellProcess,
-  TerminalCommand,
-  TerminalProcess,
+import {
+  type Box,
+  type BoxCommand,
+  type BoxProcess,
+  type BoxSpec,
+  type ProcessExit,
+  refuseHostNetwork,
+  type ShellCommand,
+  type ShellProcess,
+  type TerminalCommand,
+  type TerminalProcess,
 } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
@@ -149,6 +151,22 @@ export class BwrapBox implements Box {
     } finally {
       syscalls.close(terminal.otherSide);
     }
+  }
+
+  async connect(port: number, options: Cancellable = {}): Promise<Socket> {
+    refuseHostNetwork(this.#spec.network);
+    const { sockets } = await this.#ready(options.signal);
+    const connecting = sockets.connect(port, options.signal);
+    await this.#patiently(
+      connecting,
+      options.signal,
+      () =>
+        void connecting.then(
+          (late) => late.destroy(),
+          () => {},
+        ),
+    );
+    return await connecting;
   }
 
   async shells(): Promise<readonly string[]> {

@@ -20,9 +20,10 @@ import {
 } from "./host-processes.ts";
 import type { Launcher } from "./launcher.ts";
 import { type LeftoverRoom, Leftovers } from "./leftovers.ts";
-import type { Attachment } from "./network.ts";
-import { sendOrder } from "./orders.ts";
+import { type Attachment, openNamespaces } from "./network.ts";
+import { askForDescriptor, sendOrder } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";
+import { type BoxNetwork, BoxSockets } from "./sockets.ts";
 
 const SIGKILL = 9;
 const GONE_TIMEOUT_MS = 5_000;
@@ -82,6 +83,7 @@ export class Keeper {
   /** Held from the start: killing must not need a descriptor when there is none left. */
   #grip = -1;
   #attached: Attachment | undefined;
+  #sockets: BoxSockets | undefined;
   #attachFailure: SandboxError | undefined;
   #voice = "";
   readonly #hasSpoken = Promise.withResolvers<void>();
@@ -168,24 +170,21 @@ export class Keeper {
 
   /** The master of a new terminal of the box. */
   async openTerminal(): Promise<number> {
-    using lent = new DescriptorSet();
-    const pair = syscalls.socketpair();
-    if (typeof pair === "number") throw exhausted("socketpair", pair);
-    const [ours, theirs] = pair.map((fd) => lent.add(fd)) as [number, number];
-    const status = lent.pipe();
-    const answer = readFrom(lent.release(status.readEnd)).setEncoding("latin1");
-    const sending = this.#isOver ? "gone" : sendOrder(this.#orders, "t", [], [status.writeEnd, theirs]);
-    lent.close(status.writeEnd);
-    lent.close(theirs);
-    let said = "";
-    if (sending === "sent") for await (const text of answer) said += String(text);
-    else answer.destroy();
-    const master = said === "d\n" ? syscalls.receiveDescriptor(ours) : -1;
-    if (master >= 0 && isTerminalMaster(master)) return master;
-    if (master >= 0) syscalls.close(master);
+    const { fd, said } = this.#isOver ? { fd: -1, said: "gone" } : await askForDescriptor(this.#orders, "t");
+    if (fd >= 0 && isTerminalMaster(fd)) return fd;
+    if (fd >= 0) syscalls.close(fd);
     throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox has no terminal left", {
-      cause: new Error(`${sending} ${said}`),
+      cause: new Error(said),
     });
+  }
+
+  /** For connections to the box's ports. */
+  get sockets(): BoxSockets {
+    this.#sockets ??= new BoxSockets({
+      launcher: this.#request.launcher,
+      openNetwork: async () => this.#openNetwork(),
+    });
+    return this.#sockets;
   }
 
   /** Ends the whole pid namespace with its first process; before that is known, as soon as it is. */
@@ -325,6 +324,18 @@ export class Keeper {
     if (isBoxInit(init.pid, this.#request.owner.uid)) this.#grip = holdProcess(init);
   }
 
+  /** A root server has rights over every network; another one has them in the user namespace that the box's belongs to. */
+  #openNetwork(): BoxNetwork {
+    const init = this.#init;
+    if (init === undefined || this.#isOver) throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
+    const descriptors = new DescriptorSet();
+    const [user, network] = openNamespaces(init.pid).map((fd) => descriptors.add(fd)) as [number, number];
+    const held = { [Symbol.asyncDispose]: async () => descriptors[Symbol.dispose]() };
+    if (!isEnding(init)) return { namespaces: process.geteuid?.() === 0 ? [network] : [network, user], ...held };
+    descriptors[Symbol.dispose](); // they may be of another process, which has the number by now
+    throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
+  }
+
   #killBox(): void {
     if (this.#isOver) return;
     this.#hold(); // when it could not be done at first
@@ -340,6 +351,7 @@ export class Keeper {
     this.#ready.reject(this.#failure());
     for (const fd of [this.#grip, this.#gate, this.#orders]) if (fd >= 0) syscalls.close(fd);
     this.#attached?.close();
+    this.#sockets?.close();
     this.#leftovers.close();
     this.#end.resolve();
     this.#work(); // what was never ordered is told

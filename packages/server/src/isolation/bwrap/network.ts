@@ -147,7 +147,7 @@ function pastaArguments(pasta: string, marker: string): string[] {
  * The user namespace that rules over the box's network, and the network namespace. It is not the one the box's processes
  * are in: bwrap nests a second one below it.
  */
-function openNamespaces(pid: number): [number, number] {
+export function openNamespaces(pid: number): [number, number] {
   const network = syscalls.open(`/proc/${pid}/ns/net`, syscalls.Open.RDONLY | syscalls.Open.CLOEXEC);
   if (network < 0) throw exhausted("open of a network namespace", network);
   const user = processes.owningUserNamespace(network);

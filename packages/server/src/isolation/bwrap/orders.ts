@@ -1,5 +1,7 @@
 import { Errno, processes, syscalls } from "@agentfense/fuse";
-import { exhausted, memoryFile } from "./descriptors.ts";
+import { DescriptorSet, exhausted, memoryFile, readFrom } from "./descriptors.ts";
+
+const LONGEST_ANSWER = 64;
 
 /** What an order comes to: `full` is to be tried again, nobody reads what is `gone`. */
 export type Sending = "sent" | "full" | "gone";
@@ -21,4 +23,29 @@ export function sendOrder(
   if (code === -Errno.EAGAIN || code === -Errno.ETOOMANYREFS) return "full";
   if (code === -Errno.EPIPE || code === -Errno.ECONNRESET || code === -Errno.ENOTCONN) return "gone";
   throw exhausted("sendmsg", code);
+}
+
+/** Asks for a descriptor and tells what was said; -1 when none came. What it is has to be looked at: it may be anything. */
+export async function askForDescriptor(
+  socket: number,
+  letter: string,
+): Promise<{ readonly fd: number; readonly said: string }> {
+  using lent = new DescriptorSet();
+  const pair = syscalls.socketpair();
+  if (typeof pair === "number") throw exhausted("socketpair", pair);
+  const [ours, theirs] = pair.map((fd) => lent.add(fd)) as [number, number];
+  const status = lent.pipe();
+  const answer = readFrom(lent.release(status.readEnd)).setEncoding("latin1");
+  const sending = sendOrder(socket, letter, [], [status.writeEnd, theirs]);
+  lent.close(status.writeEnd);
+  lent.close(theirs);
+  let said = "";
+  if (sending !== "sent") answer.destroy();
+  else {
+    for await (const text of answer) {
+      said += String(text);
+      if (said.length > LONGEST_ANSWER) break;
+    }
+  }
+  return { fd: said === "d\n" ? syscalls.receiveDescriptor(ours) : -1, said: `${sending} ${said}` };
 }

@@ -1,10 +1,12 @@
 import type { Backend, Box, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { pickBoxOwner } from "../backend/box-owner.ts";
 import { SandboxError } from "../backend/errors.ts";
+import { findProgram } from "../backend/find-program.ts";
+import { Launcher } from "../bwrap/launcher.ts";
 import type { LogLine } from "../mount/host.ts";
 import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
-import { EgressGuard } from "./egress.ts";
+import { EgressGuard, usesKernelNetwork } from "./egress.ts";
 import { Engine, type EngineInfo } from "./engine.ts";
 import { findImage, type ImagePolicy } from "./image.ts";
 import { checkImageName } from "./image-name.ts";
@@ -31,12 +33,15 @@ export class DockerBackend implements Backend {
   readonly #engine: Engine;
   readonly #options: DockerOptions;
   readonly #policy: ImagePolicy;
+  /** Starts what reaches containers' ports; not before somebody uses one. */
+  readonly #launcher: Launcher;
   readonly #boxes = new Set<DockerBox>();
 
-  private constructor(engine: Engine, info: EngineInfo, options: DockerOptions) {
+  private constructor(engine: Engine, info: EngineInfo, perl: string | undefined, options: DockerOptions) {
     this.#engine = engine;
     this.#options = options;
     this.#policy = { allowPull: options.allowPull ?? false, allowedImages: options.allowedImages };
+    this.#launcher = new Launcher({ perl: perl ?? "perl", log: options.log ?? (() => {}) });
     this.degradations = degradationsOf(info);
   }
 
@@ -50,7 +55,7 @@ export class DockerBackend implements Backend {
         hint: "use an engine on this Linux host that is neither rootless nor remaps users",
       });
     }
-    return new DockerBackend(engine, info, options);
+    return new DockerBackend(engine, info, await findProgram("perl"), options);
   }
 
   async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<Box> {
@@ -71,6 +76,8 @@ export class DockerBackend implements Backend {
       image,
       runtime: runtime.name,
       egress,
+      launcher: this.#launcher,
+      noPorts: reasonAgainstPorts(runtime.program),
       owner: pickBoxOwner(),
       log,
       onDestroyed: () => this.#boxes.delete(box),
@@ -87,6 +94,7 @@ export class DockerBackend implements Backend {
 
   async close(): Promise<void> {
     const results = await Promise.allSettled([...this.#boxes].map((box) => box.destroy()));
+    await this.#launcher.close();
     const failed = results.find((result) => result.status === "rejected");
     if (failed !== undefined) throw failed.reason;
   }
@@ -113,6 +121,11 @@ export class DockerBackend implements Backend {
       hint: `it has: ${Object.keys(Runtimes).sort().join(", ")}`,
     });
   }
+}
+
+function reasonAgainstPorts(runtimeProgram: string): string | undefined {
+  if (process.geteuid?.() !== 0) return "only a server of root can enter its network";
+  return usesKernelNetwork(runtimeProgram) ? undefined : "its OCI runtime has a network stack of its own";
 }
 
 const DEFAULT_SOCKET = "/var/run/docker.sock";

@@ -1,16 +1,19 @@
-import type {
-  Box,
-  BoxCommand,
-  BoxProcess,
-  BoxSpec,
-  ShellCommand,
-  ShellProcess,
-  TerminalCommand,
-  TerminalProcess,
+import type { Socket } from "node:net";
+import {
+  type Box,
+  type BoxCommand,
+  type BoxProcess,
+  type BoxSpec,
+  refuseHostNetwork,
+  type ShellCommand,
+  type ShellProcess,
+  type TerminalCommand,
+  type TerminalProcess,
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
+import type { Launcher } from "../bwrap/launcher.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../mount/host.ts";
 import { Container } from "./container.ts";
@@ -36,6 +39,9 @@ export interface DockerBoxOptions {
   readonly runtime: string;
   /** For a box with a private network. */
   readonly egress: EgressGuard | undefined;
+  readonly launcher: Launcher;
+  /** Why ports of containers are out of reach; undefined when they are not. */
+  readonly noPorts: string | undefined;
   readonly owner: Owner;
   readonly log: (line: LogLine) => void;
   readonly onDestroyed: () => void;
@@ -89,6 +95,14 @@ export class DockerBox implements Box {
     );
   }
 
+  async connect(port: number, options: Waiting = {}): Promise<Socket> {
+    refuseHostNetwork(this.#options.spec.network);
+    if (this.#options.noPorts !== undefined) {
+      throw new SandboxError("RUNTIME_UNAVAILABLE", `a container's ports cannot be reached: ${this.#options.noPorts}`);
+    }
+    return await this.#running().connect(port, options.signal);
+  }
+
   async shells(): Promise<readonly string[]> {
     this.#shells ??= await this.#running().warden.shells();
     return this.#shells;
@@ -114,11 +128,11 @@ export class DockerBox implements Box {
     if (this.#destroyed) throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
     if (await this.#container?.isRunning()) return;
     await this.#stop();
-    const { engine, log, runtime, egress } = this.#options;
+    const { engine, log, runtime, egress, launcher } = this.#options;
     const plan = containerPlan({ ...this.#options, keeper: this.#keeper });
     try {
       const container = await Container.start(
-        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", egress, log },
+        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", egress, launcher, log },
         signal,
       );
       this.#container = container;

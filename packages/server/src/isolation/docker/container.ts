@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { ResourceUsage } from "../backend/limits.ts";
+import type { Launcher } from "../bwrap/launcher.ts";
+import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../mount/host.ts";
-import type { EgressGuard, NetworkedContainer } from "./egress.ts";
+import { type EgressGuard, type NetworkedContainer, openNetwork } from "./egress.ts";
 import { type Engine, isStatus } from "./engine.ts";
 import { type Exec, exitCodeOf, notRunning, startExec } from "./exec.ts";
 import { SUBREAPER_PROBE } from "./scripts.ts";
@@ -51,6 +53,8 @@ export class Container implements ProcessHome {
   readonly #owner: Owner;
   readonly #log: (line: LogLine) => void;
   readonly #egress: EgressGuard | undefined;
+  readonly #launcher: Launcher;
+  #sockets: BoxSockets;
   #warden: Warden;
   #subreaper = true;
   /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
@@ -65,7 +69,9 @@ export class Container implements ProcessHome {
     this.#owner = options.owner;
     this.#log = options.log;
     this.#egress = options.egress;
+    this.#launcher = options.launcher;
     this.#id = id;
+    this.#sockets = this.#newSockets();
     this.#warden = this.#newWarden();
   }
 
@@ -126,6 +132,12 @@ export class Container implements ProcessHome {
     return this.#restarting;
   }
 
+  async connect(port: number, signal: AbortSignal | undefined): Promise<Socket> {
+    await this.#restarting?.catch(() => {});
+    if (this.#lost || this.#removing !== undefined) throw notRunning();
+    return await this.#sockets.connect(port, signal);
+  }
+
   async isRunning(): Promise<boolean> {
     return !this.#lost && ((await this.#inspect())?.State.Running ?? false);
   }
@@ -163,6 +175,7 @@ export class Container implements ProcessHome {
 
   async #remove(): Promise<void> {
     this.#warden.close();
+    this.#sockets.close();
     await removeContainer(this.engine, this.#id);
   }
 
@@ -173,6 +186,8 @@ export class Container implements ProcessHome {
     this.#log({ level: "error", message: "a sandbox could not end a command; its container was restarted" });
     this.#warden.close();
     this.#warden = this.#newWarden();
+    this.#sockets.close();
+    this.#sockets = this.#newSockets();
     try {
       await this.engine.json({ method: "POST", path: `/containers/${this.#id}/restart`, query: { t: "0" } });
       await this.#confine();
@@ -212,6 +227,7 @@ export class Container implements ProcessHome {
     if (this.#restarting === undefined) {
       this.#lost = true;
       this.#warden.close();
+      this.#sockets.close();
     }
     setTimeout(() => orphaned.forEach((connection) => void connection.destroy()), LAST_WORDS_MS).unref();
   }
@@ -221,6 +237,18 @@ export class Container implements ProcessHome {
     exec.connection.resume();
     await once(exec.connection, "close");
     this.#subreaper = (await exitCodeOf(this.engine, exec.id)) === 0;
+  }
+
+  #newSockets(): BoxSockets {
+    return new BoxSockets({
+      launcher: this.#launcher,
+      openNetwork: async () => {
+        const state = await this.#inspect();
+        if (!state?.State.Running) throw notRunning();
+        const network = await openNetwork(state);
+        return { namespaces: [network.fd], [Symbol.asyncDispose]: () => network.close() };
+      },
+    });
   }
 
   #newWarden(): Warden {
@@ -237,6 +265,7 @@ export interface ContainerOptions {
   readonly plan: { readonly name: string; readonly config: object };
   /** Whether the OCI runtime is another than runc, so that it has to show what it can do. */
   readonly unknownRuntime: boolean;
+  readonly launcher: Launcher;
   /** For a container with a private network. */
   readonly egress?: EgressGuard | undefined;
   readonly log: (line: LogLine) => void;

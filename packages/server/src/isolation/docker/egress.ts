@@ -16,6 +16,10 @@ const LOCK_SECONDS = 5;
 /** Runtimes whose containers send through the kernel's own network namespaces; gVisor and virtual machines do not. */
 const KERNEL_RUNTIMES: readonly string[] = ["runc", "crun"];
 
+export function usesKernelNetwork(runtimeProgram: string): boolean {
+  return KERNEL_RUNTIMES.includes(basename(runtimeProgram));
+}
+
 /** What the engine says of a running container, as far as its network goes. */
 export interface NetworkedContainer {
   readonly Id: string;
@@ -50,7 +54,7 @@ export class EgressGuard {
   /** Refuses where there can be no such policy, and so no private network. */
   static async open(runtimeProgram: string, log: (line: LogLine) => void): Promise<EgressGuard> {
     if (process.geteuid?.() !== 0) throw refusal("only a server of root can confine it", "use the network none");
-    if (!KERNEL_RUNTIMES.includes(basename(runtimeProgram))) {
+    if (!usesKernelNetwork(runtimeProgram)) {
       throw refusal("this OCI runtime has a network stack of its own", "use runc, or the network none");
     }
     const restore = { ipv4: await needed("iptables-restore"), ipv6: await needed("ip6tables-restore") };
@@ -128,7 +132,7 @@ async function resolversOf({ ResolvConfPath = "" }: NetworkedContainer): Promise
  * The network namespace of a container's process 1, held open. The engine may count processes in another namespace than
  * we do: then the number is nobody's here, or, worse, somebody else's, whose network is not ours to change.
  */
-async function openNetwork({ Id, State }: NetworkedContainer): Promise<FileHandle> {
+export async function openNetwork({ Id, State }: NetworkedContainer): Promise<FileHandle> {
   try {
     await using process = await open(`/proc/${State.Pid}`, constants.O_RDONLY | constants.O_DIRECTORY);
     // Through the descriptor it stays this process, whatever becomes of its number.

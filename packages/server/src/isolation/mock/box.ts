@@ -78,6 +78,11 @@ export class MockBox implements Box {
     return this.#track(terminal);
   }
 
+  async connect(): Promise<never> {
+    this.#requireStarted();
+    throw new SandboxError("RUNTIME_UNAVAILABLE", "the mock runs nothing that could listen at a port");
+  }
+
   async shells(): Promise<readonly string[]> {
     return ["/bin/bash", "/bin/sh"];
   }

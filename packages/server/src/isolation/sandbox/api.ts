@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Rule } from "@agentfense/permission";
 import type { BackendName, NetworkMode, TerminalSize } from "../backend/backend.ts";
@@ -64,6 +65,8 @@ export interface Sandbox extends AsyncDisposable {
   execStream(request: ExecRequest, options?: Cancellable): AsyncIterable<ExecEvent>;
   session(request?: SessionRequest, options?: Cancellable): Promise<Session>;
   terminal(request: TerminalRequest, options?: Cancellable): Promise<Terminal>;
+  /** To a port on the loopback device of the sandbox. PORT_CLOSED when nothing accepts there; it is cut when the sandbox stops. */
+  connect(port: number, options?: Cancellable): Promise<Socket>;
   /** New rules for one workspace (default /workspace), at once, kernel caches included. */
   updateRules(rules: readonly Rule[], target?: string): Promise<void>;
   usage(): Promise<ResourceUsage>;

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { Backend, BackendName, Box } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
@@ -29,6 +30,7 @@ import type {
   ViewFiles,
   WorkspaceSpecification,
 } from "./api.ts";
+import { type ConnectionRoom, Connections } from "./connections.ts";
 import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./exec.ts";
 import { exitSignal } from "./exit-signal.ts";
 import { checkEnvironment, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "./request.ts";
@@ -47,6 +49,7 @@ export interface SandboxParts {
   readonly kernelWatch: KernelWatch;
   readonly instance: Instance;
   readonly timeLimits: TimeLimits;
+  readonly connectionRoom: ConnectionRoom;
   readonly onDestroyed: () => void;
 }
 
@@ -64,6 +67,7 @@ export class GuardedSandbox implements Sandbox {
   readonly #box: Box;
   readonly #mounted = new Map<string, WorkspaceMount>();
   readonly #sessions = new Set<ShellSession>();
+  readonly #connections: Connections;
   /** What a restart must mount, rule changes included. */
   readonly #rules = new Map<string, readonly Rule[]>();
   #status: SandboxStatus = "PENDING";
@@ -78,6 +82,7 @@ export class GuardedSandbox implements Sandbox {
     this.#parts = parts;
     this.#spec = parts.spec;
     this.#box = parts.box;
+    this.#connections = new Connections(parts.connectionRoom);
     for (const workspace of parts.spec.workspaces) this.#rules.set(targetOf(workspace), workspace.rules);
     if (parts.mounts !== undefined) {
       const target = this.#workspace;
@@ -193,6 +198,15 @@ export class GuardedSandbox implements Sandbox {
         await exit.catch(() => {});
       },
     };
+  }
+
+  async connect(port: number, options: Cancellable = {}): Promise<Socket> {
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      throw new SandboxError("INVALID_ARGUMENT", `a port is a number from 1 to 65535, not ${port}`);
+    }
+    this.#requireRunning();
+    const signal = AbortSignal.any([this.#stopping.signal, ...(options.signal ? [options.signal] : [])]);
+    return await this.#explain(this.#connections.add(() => this.#box.connect(port, { signal })));
   }
 
   async updateRules(rules: readonly Rule[], target: string = this.#workspace): Promise<void> {
@@ -376,6 +390,7 @@ export class GuardedSandbox implements Sandbox {
     };
     // The sessions are told first, so that they know their end for what it is.
     const sessions = [...this.#sessions].map((session) => session.end("stopped"));
+    this.#connections.cut();
     await attempt(() => this.#box.stop());
     for (const ended of sessions) await attempt(() => ended);
     this.#sessions.clear();

@@ -112,12 +112,6 @@ sub become {
   exec { $fields->[0] } @$fields or syswrite($writes, ($! + 0) . " program");
 }
 
-sub report {
-  my ($status, @words) = @_;
-  my ($line, $number) = (join(" ", @words) . "\n", $status + 0);
-  syscall($NR{write}, $number, $line, length $line);
-}
-
 sub control {
   my ($option, $value, $none) = ($_[0] + 0, $_[1] + 0, 0);
   syscall($NR{prctl}, $option, $value, $none, $none, $none);

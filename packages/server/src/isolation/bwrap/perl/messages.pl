@@ -1,4 +1,4 @@
-# What the launcher and the keeper have in common: taking orders from the server. Only perl itself is needed, no module: one
+# What the launcher, the keeper and the maker of sockets have in common: taking orders from the server. Only perl itself is needed, no module: one
 # would cost two megabytes and ten milliseconds for each box. %NR, the numbers of the system calls, is put in front of this.
 #
 # An order is one message on descriptor 3: a letter, and descriptors by SCM_RIGHTS. The first of them is a file in memory with
@@ -34,6 +34,13 @@ sub transmit {
   my $vector = pack("P J", $letter, 1);
   my $header = pack("J J P J P J J", 0, 0, $vector, 1, $control, length $control, 0);
   return syscall($NR{sendmsg}, $socket, $header, $flags) > 0;
+}
+
+# Says a line by a status pipe.
+sub report {
+  my ($status, @words) = @_;
+  my ($line, $number) = (join(" ", @words) . "\n", $status + 0);
+  syscall($NR{write}, $number, $line, length $line);
 }
 
 sub fields {
