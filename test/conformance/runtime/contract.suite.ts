@@ -12,6 +12,7 @@ import {
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
+import { describeHome } from "./home.suite.ts";
 import { describePorts } from "./ports.suite.ts";
 
 // What every backend does alike. The real ones run the commands; the mock answers them from the script below, so that a
@@ -345,17 +346,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       const sh = async (sandbox: Sandbox, command: string): Promise<string> =>
         text((await withoutHanging(() => sandbox.exec({ command }))).stdout);
 
-      reality("files in /tmp, /dev/shm and the home stay, until the sandbox stops", async () => {
-        const sandbox = await running();
-        const places = "/tmp/kept /dev/shm/kept ~/kept";
-        await sh(sandbox, `for f in ${places}; do echo kept > $f; done`);
-        expect(await sh(sandbox, `cat ${places}`)).toBe("kept\nkept\nkept\n");
-        await sandbox.stop();
-        await sandbox.start();
-        expect(await sh(sandbox, `cat ${places} 2>/dev/null`)).toBe("");
-      });
-
-      reality("sessions and terminals see them too, and the other way round", async () => {
+      reality("files in /tmp stay, and sessions and terminals see them too, and the other way round", async () => {
         const sandbox = await running();
         await sh(sandbox, "echo from a command > /tmp/kept");
         await using session = await sandbox.session();
@@ -398,12 +389,6 @@ export function describeBackend(name: string, options: ContractOptions): void {
         expect((await other.exec({ command: ask })).exitCode).not.toBe(0);
       });
 
-      reality("a module that was installed for the user can be imported", async () => {
-        const sandbox = await running();
-        await sh(sandbox, 'd=$(python3 -m site --user-site); mkdir -p $d; echo "word = 42" > $d/installed.py');
-        expect(await sh(sandbox, "python3 -c 'import installed; print(installed.word)'")).toBe("42\n");
-      });
-
       reality("a time limit ends the daemons of its own command, and not those of the one before", async () => {
         const sandbox = await running();
         await sh(sandbox, "setsid sleep 971 & (setsid sleep 972 &)");
@@ -414,6 +399,10 @@ export function describeBackend(name: string, options: ContractOptions): void {
           "971\n972\n",
         );
       });
+    });
+
+    realities("home", () => {
+      describeHome({ reality, running, make, directory: () => home, project: () => project });
     });
 
     describe("execStream", () => {

@@ -6,7 +6,9 @@ const skip = {
   "of IPv6 alone are reached, too": "the engine switches IPv6 off in containers without a network",
   "a background process lives on, and the next command can see and end it": ENDS,
   "a server that one command starts answers the next, and a session": ENDS,
-  "a module that was installed for the user can be imported": "the image of these tests has no python",
+  "what pip installs for the user can be imported by the next command, and after a stop":
+    "the image of these tests has no pip",
+  "npm finds its cache again after a stop": "the image of these tests has no npm",
   "a time limit ends the daemons of its own command, and not those of the one before": ENDS,
 };
 

@@ -13,7 +13,7 @@ import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
 import { ConnectionRoom } from "./sandbox/connections.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
 import { checkId, type TimeLimits } from "./sandbox/request.ts";
-import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
+import { boxSpec, checkSpecification, mountsOf } from "./sandbox/specification.ts";
 import { KernelWatch } from "./view/kernel-watch.ts";
 import { ViewThread } from "./view/thread.ts";
 
@@ -228,7 +228,7 @@ class HostIsolation implements Isolation {
   async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
     const { instance, mounts, view, kernelWatch, timeLimits } = this.#host;
     const real = backend.name !== "mock";
-    const mountPoints = await instance.makeMountPoints(id, spec.workspaces.length);
+    const mountPoints = await instance.makeMountPoints(id, mountsOf(spec).length);
     try {
       const box = await backend.createBox(boxSpec(id, spec, mountPoints), options);
       await instance.giveMountPoints(id, box.owner);

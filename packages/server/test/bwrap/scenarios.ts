@@ -158,21 +158,21 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
         "/proc/sys/kernel/core_pattern",
         "/proc/sys/kernel/msgmax",
       ];
-      const own = ["/tmp", "/var/tmp", "/dev/shm", "/home/agent", "/run", "/workspace"];
+      const own = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/workspace"];
       const script = (path: string): string => `[ -d ${path} ] && touch ${path}/x || echo 1 > ${path}`;
       const line = [...tried, ...own].map((path) => `(${script(path)}) 2>/dev/null && echo ${path}`).join("; ");
       return (await place.sh(line)).stdout.trim().split("\n");
     },
-    expected: ["/tmp", "/var/tmp", "/dev/shm", "/home/agent", "/run", "/workspace"],
+    expected: ["/tmp", "/var/tmp", "/dev/shm", "/run", "/workspace"],
   },
   "private directories are full at their size": {
     run: async (place) => {
       const fill = (path: string): string => `head -c 20M /dev/zero > ${path}/f 2>/dev/null; stat -c %s ${path}/f`;
-      const sizes = (await place.sh(["/tmp", "/dev/shm", "/home/agent"].map(fill).join("; "))).stdout;
-      await place.sh("rm /tmp/f /dev/shm/f ~/f");
+      const sizes = (await place.sh(["/tmp", "/dev/shm"].map(fill).join("; "))).stdout;
+      await place.sh("rm /tmp/f /dev/shm/f");
       return sizes.trim().split("\n").map(Number);
     },
-    expected: [4, 4, 4].map((size) => size * 1024 * 1024),
+    expected: [4, 4].map((size) => size * 1024 * 1024),
   },
   "the host's data in /proc cannot be read": {
     run: async (place) => {

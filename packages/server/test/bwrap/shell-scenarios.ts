@@ -182,7 +182,7 @@ export const MORE_SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
     expected: [
       [
-        ...["bin", "dev", "etc", "home", "proc", "run", "tmp", "var", "workspace"],
+        ...["bin", "dev", "etc", "proc", "run", "tmp", "var", "workspace"],
         ...["hello", "root:x:0:", "tty:x:5:", "agent:x:1000:", "nogroup:x:65534:", "x", ""],
       ],
       ["/bin/sh"],

@@ -36,7 +36,7 @@ describeDocker("a box in Docker", (arena) => {
       box,
       "grep -E '^(CapEff|CapPrm|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '; id -u; id -g; " +
         "ls /sys/class/net 2>/dev/null || python3 -c 'import socket; print([n for _, n in socket.if_nameindex()])'; " +
-        "touch /etc/x /usr/x /x 2>&1 | grep -c 'Read-only'; for d in /tmp /var/tmp /run /home/agent /dev/shm /workspace; do " +
+        "touch /etc/x /usr/x /x 2>&1 | grep -c 'Read-only'; for d in /tmp /var/tmp /run /dev/shm /workspace; do " +
         "echo x >$d/x && echo $d; done; ulimit -c; hostname 2>/dev/null || cat /proc/sys/kernel/hostname",
     );
     expect(stdout.split("\n")).toEqual([
@@ -53,14 +53,13 @@ describeDocker("a box in Docker", (arena) => {
       "/tmp",
       "/var/tmp",
       "/run",
-      "/home/agent",
       "/dev/shm",
       "/workspace",
       "0",
       "sandbox",
       "",
     ]);
-    const flags = await output(box, "grep -E ' (/tmp|/var/tmp|/run|/home/agent|/dev/shm) ' /proc/self/mounts");
+    const flags = await output(box, "grep -E ' (/tmp|/var/tmp|/run|/dev/shm) ' /proc/self/mounts");
     for (const line of flags.stdout.trim().split("\n")) expect(line).toMatch(/nosuid,nodev/);
     const devices = await output(box, "ls -I core /dev"); // a link to /proc/kcore, which is masked
     expect(devices.stdout.split("\n").sort()).toEqual([

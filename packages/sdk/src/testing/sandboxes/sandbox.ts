@@ -32,7 +32,7 @@ export class MockSandbox {
   readonly overlay: Overlay;
   readonly view: GuardedView;
   readonly watchers = new Watchers();
-  /** What programs see: the workspace, and places of the box's own that are as empty as the box is new. */
+  /** What programs see: the workspace, the home, and a place of the box's own that is as empty as the box is new. */
   files: MountedFiles;
   startedAtMs: number | undefined;
   stoppedAtMs: number | undefined;
@@ -41,6 +41,7 @@ export class MockSandbox {
   /** Refusals of syncs that were told already. */
   toldRefusals: ReadonlySet<string> = new Set();
   readonly #audit: AuditLog;
+  readonly #home = scratch();
   #rules: readonly Rule[];
   #policy: Policy;
   #ended: AbortController | undefined;
@@ -130,7 +131,7 @@ export class MockSandbox {
     return new MountedFiles([
       { at: "/workspace", view: this.view },
       { at: "/tmp", view: scratch() },
-      { at: "/home/agent", view: scratch() },
+      { at: "/home/agent", view: this.#home },
     ]);
   }
 

@@ -32,6 +32,9 @@ export interface CreateOptions {
   readonly onProgress?: ((line: string) => void) | undefined;
 }
 
+/** Where a box has the home of its user, which is one of its mounts. */
+export const HOME = "/home/agent";
+
 export interface BoxSpec {
   /** Unique on this host; letters, digits, `_` and `-` only. */
   readonly id: string;

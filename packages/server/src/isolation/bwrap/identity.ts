@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
+import { HOME } from "../backend/backend.ts";
 import { pickBoxOwner } from "../backend/box-owner.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 
 /** Who every box shows its processes to be; the kernel of the host knows them as the box's owner. */
-export const INSIDE = { uid: 1000, gid: 1000, name: "agent", home: "/home/agent" } as const;
+export const INSIDE = { uid: 1000, gid: 1000, name: "agent", home: HOME } as const;
 
 /** The user of last resort, where no other one exists: in containers that map a few thousand ids only. */
 const NOBODY: Owner = { uid: 65_534, gid: 65_534 };

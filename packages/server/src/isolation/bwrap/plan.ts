@@ -34,7 +34,7 @@ export interface BoxPlan {
 
 /**
  * The box as bwrap's options. Later mounts cover earlier ones. Nothing that the box can write lies outside of a tmpfs
- * with a size or of the workspace: the root and /dev, tmpfs too, become read-only at the end.
+ * with a size or of the workspace and the home: the root and /dev, tmpfs too, become read-only at the end.
  */
 export function boxPlan(options: {
   readonly spec: BoxSpec;
@@ -77,7 +77,6 @@ export function boxPlan(options: {
       ...privateDirectory("/tmp", "1777", sizes.tmp),
       ...privateDirectory("/run", "0755", sizes.run),
       ...options.binds.flatMap(({ source, target }) => ["--ro-bind", source, target]),
-      ...privateDirectory(INSIDE.home, "0755", sizes.home),
       ...variableDirectories(system),
 
       ...spec.readOnlyPaths.flatMap((path) => ["--ro-bind", path, path]),
@@ -88,16 +87,12 @@ export function boxPlan(options: {
   };
 }
 
-function temporarySizes(
-  tmpBytes: number,
-  together: number | undefined,
-): Record<"tmp" | "shared" | "home" | "run", number> {
+function temporarySizes(tmpBytes: number, together: number | undefined): Record<"tmp" | "shared" | "run", number> {
   const part = (share: number, most: number): number =>
     together === undefined ? most : Math.min(most, Math.floor(together * share));
   return {
-    tmp: part(1 / 2, tmpBytes),
+    tmp: part(5 / 8, tmpBytes),
     shared: part(1 / 4, tmpBytes),
-    home: part(1 / 8, tmpBytes),
     run: part(1 / 8, RUN_BYTES),
   };
 }

@@ -1,11 +1,10 @@
-import type { BoxSpec, NetworkMode } from "../backend/backend.ts";
+import { type BoxSpec, HOME, type NetworkMode } from "../backend/backend.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { dockerSeccompProfile } from "../seccomp/profile.ts";
 import type { Image } from "./image.ts";
 
 export const LABEL = { instance: "agentfense.instance", sandbox: "agentfense.sandbox" } as const;
 
-const HOME = "/home/agent";
 const CPU_PERIOD_MICROS = 100_000;
 const RUN_BYTES = 16 * 1024 * 1024;
 const OPEN_FILES = 16_384;
@@ -142,7 +141,7 @@ function limits(spec: BoxSpec): object {
   };
 }
 
-/** Everything that can be written besides the workspace: in memory, charged to the box, bounded in bytes and in files. */
+/** Everything that can be written besides the workspace and the home: in memory, charged to the box, bounded in bytes and in files. */
 function temporaryFileSystems(spec: BoxSpec, image: Image, owner: Owner): Record<string, string> {
   // Where the image has the directory, runc gives it the image's mode, whatever is asked for: so it belongs to the box's user.
   const own = (bytes: number, mode = "0700") => tmpfs(bytes, `mode=${mode},uid=${owner.uid},gid=${owner.gid}`);
@@ -153,7 +152,6 @@ function temporaryFileSystems(spec: BoxSpec, image: Image, owner: Owner): Record
     "/tmp": own(spec.tmpBytes, "1777"),
     "/var/tmp": own(spec.tmpBytes, "1777"),
     "/run": own(RUN_BYTES),
-    [HOME]: own(spec.tmpBytes),
   };
 }
 

@@ -7,6 +7,13 @@ import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.
 
 const { Open, AT_REMOVEDIR } = syscalls;
 
+const WORK_OF_HOME = ".wh..wh.work";
+
+/** Where a sandbox with this delta has its home, unless it is given another. */
+export function homeIn(delta: string): string {
+  return `${delta}/home`;
+}
+
 /** Receives what stat said about an entry before it went. */
 export type OnRemoved = (stat: syscalls.Stat) => void;
 
@@ -14,8 +21,12 @@ export type OnRemoved = (stat: syscalls.Stat) => void;
  * The delta on disk.
  *
  *   <delta>/tree/   the layer itself (see whiteouts.ts)
+ *   <delta>/home/   the home of a sandbox that was given no other, see below
  *   <delta>/work/   files under construction, directories on their way out, and records of what a crash would leave
  *                   undone; emptied when the delta is opened
+ *
+ * A home has no codebase below it: its directory is the tree, and `work` lies in it under a name that the sandbox can
+ * neither see nor make.
  *
  * Nothing here touches a name in the tree before its replacement is complete in `work`: every step is one rename.
  */
@@ -41,18 +52,26 @@ export class Delta {
     const root = check(`open the delta ${path}`, syscalls.open(path, Open.PATH | Open.DIRECTORY));
     try {
       const isNew = syscalls.statat(root, "tree", new syscalls.Stat()) < 0;
-      const tree = openOrCreate(root, "tree", 0o755);
-      const work = openOrCreate(root, "work", 0o700);
-      const lock = check("open work in the delta", syscalls.openat(root, "work", Open.RDONLY | Open.DIRECTORY));
-      if (syscalls.tryLock(lock) < 0) {
-        for (const fd of [tree, work, lock]) syscalls.close(fd);
-        throw new Error(`the delta ${path} is in use by another mount`);
-      }
-      if (isNew && codebase !== undefined) takeOver(codebase, tree);
-      return new Delta(tree, work, lock);
+      const delta = Delta.#lock(root, "work", openOrCreate(root, "tree", 0o755), `the delta ${path}`);
+      if (isNew && codebase !== undefined) takeOver(codebase, delta.tree);
+      return delta;
     } finally {
       syscalls.close(root);
     }
+  }
+
+  /** Opens a directory as a home; recover() must follow. */
+  static openHome(path: string): Delta {
+    const root = check(`open the home ${path}`, syscalls.open(path, Open.PATH | Open.DIRECTORY | Open.NOFOLLOW));
+    return Delta.#lock(root, WORK_OF_HOME, root, `the home ${path}`);
+  }
+
+  static #lock(root: number, workName: string, tree: number, what: string): Delta {
+    const work = openOrCreate(root, workName, 0o700);
+    const lock = check("open work in the delta", syscalls.openat(root, workName, Open.RDONLY | Open.DIRECTORY));
+    if (syscalls.tryLock(lock) >= 0) return new Delta(tree, work, lock);
+    for (const fd of [tree, work, lock]) syscalls.close(fd);
+    throw new Error(`${what} is in use by another mount`);
   }
 
   close(): void {
@@ -62,9 +81,9 @@ export class Delta {
   /** Nothing is in the tree. */
   isEmpty(): boolean {
     let found = false;
-    readDirectory(this.tree, () => {
-      found = true;
-      return true;
+    readDirectory(this.tree, (name) => {
+      found = name !== WORK_OF_HOME;
+      return found;
     });
     return !found;
   }

@@ -64,7 +64,7 @@ export class Openings {
   constructor(budget: DescriptorBudget, quota: Quota | undefined) {
     this.#budget = budget;
     this.#quota = quota;
-    if (quota) quota.reclaim = () => this.#dropOldest();
+    quota?.used.reclaimers.push(() => this.#dropOldest());
   }
 
   /** There is room for one more open file, or some orphan can make it. */
@@ -83,11 +83,11 @@ export class Openings {
     node.orphan = -1;
     const quota = this.#quota;
     if (quota === undefined) return true;
-    quota.reclaimable -= node.owed;
+    quota.used.reclaimable -= node.owed;
     if (this.#isNameless(node, node.fd)) {
       node.owed = 0;
       quota.charge(node, this.#stat);
-    } else quota.usedBytes += node.owed;
+    } else quota.used.bytes += node.owed;
     return true;
   }
 
@@ -118,7 +118,7 @@ export class Openings {
     const freed = quota.free(node);
     if (node.orphan < 0) return;
     node.owed = freed;
-    quota.reclaimable += freed;
+    quota.used.reclaimable += freed;
   }
 
   /** A nameless file that only an orphan's descriptor kept has got a name. */
@@ -137,7 +137,7 @@ export class Openings {
     else if (this.#orphans.has(node)) {
       quota.charge(node, stat);
       const charge = quota.free(node);
-      quota.reclaimable += charge - node.owed;
+      quota.used.reclaimable += charge - node.owed;
       node.owed = charge;
     }
   }
@@ -147,7 +147,7 @@ export class Openings {
     if (!this.#orphans.delete(node)) return;
     syscalls.close(node.orphan);
     node.orphan = -1;
-    if (this.#quota) this.#quota.reclaimable -= node.owed;
+    if (this.#quota) this.#quota.used.reclaimable -= node.owed;
     node.owed = 0;
     this.#giveBack();
   }
@@ -163,7 +163,7 @@ export class Openings {
   #adopt(node: Node, descriptor: number, owed: number): void {
     node.orphan = descriptor;
     node.owed = owed;
-    if (this.#quota) this.#quota.reclaimable += owed;
+    if (this.#quota) this.#quota.used.reclaimable += owed;
     this.#orphans.add(node);
   }
 
@@ -191,7 +191,7 @@ export class Openings {
     if (node.countedNameless) quota.takeFiles(-1);
     node.countedNameless = false;
     const owed = node.owed;
-    quota.usedBytes -= owed;
+    quota.used.bytes -= owed;
     node.owed = 0;
     return owed + (this.#isNameless(node, descriptor) ? quota.free(node) : 0);
   }

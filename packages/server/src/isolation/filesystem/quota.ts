@@ -30,6 +30,16 @@ export function wholeBlocks(size: number): number {
 /** A file of the delta as the account knows it. */
 type Account = Pick<Node, "deltaInode" | "size">;
 
+/** What all file systems under one quota use together. */
+interface Used {
+  bytes: number;
+  files: number;
+  /** Space on the disk that is held for orphans (see Openings) and can be had at once; not part of what is used. */
+  reclaimable: number;
+  /** Each gives some of the reclaimable space up; false when it has none. */
+  readonly reclaimers: (() => boolean)[];
+}
+
 /**
  * What the delta may hold. A regular file is charged its size in whole blocks, so that a sparse giant counts in full, or the
  * blocks it has on the disk when those are more: space preallocated behind its end, extended attributes. Files are entries
@@ -37,19 +47,18 @@ type Account = Pick<Node, "deltaInode" | "size">;
  *
  * The disk's count of blocks changes at times without a request (a file system puts off what it allocates). So what was
  * charged for them is remembered for each file, and a file gives back exactly what was taken for it.
+ *
+ * The delta and the home of a sandbox have one quota: the second is made beside the first. Each knows its own files, whose
+ * inode numbers may be those of another disk, and both count in `used`.
  */
 export class Quota {
   readonly limits: QuotaLimits;
-  usedBytes = 0;
-  usedFiles = 0;
-  /** Space on the disk that is held for orphans (see Openings) and can be had at once; not part of what is used. */
-  reclaimable = 0;
-  /** Gives some of the reclaimable space up; false when there is none. */
-  reclaim: () => boolean = () => false;
+  readonly used: Used;
   /** What a file is charged beyond its size, by its inode in the delta; most files are not here. */
   readonly #beyondSize = new Map<number, number>();
 
-  constructor({ bytes, files }: QuotaLimits) {
+  constructor({ bytes, files }: QuotaLimits, beside?: Quota) {
+    this.used = beside?.used ?? { bytes: 0, files: 0, reclaimable: 0, reclaimers: [] };
     this.limits = {
       ...(bytes === undefined ? {} : { bytes: wholeBlocks(bytes) }),
       ...(files === undefined ? {} : { files }),
@@ -57,22 +66,23 @@ export class Quota {
   }
 
   takeFiles(count: number): boolean {
-    if (count > 0 && this.limits.files !== undefined && this.usedFiles + count > this.limits.files) return false;
-    this.usedFiles += count;
+    if (count > 0 && this.limits.files !== undefined && this.used.files + count > this.limits.files) return false;
+    this.used.files += count;
     return true;
   }
 
   takeBytes(count: number): boolean {
     if (count > 0 && !this.makeRoom(count)) return false;
-    this.usedBytes += count;
+    this.used.bytes += count;
     return true;
   }
 
   /** True if so much more may be used, on the disk too; for 0 bytes, unless too much is used already. */
   makeRoom(bytes: number): boolean {
     const limit = this.limits.bytes ?? Number.POSITIVE_INFINITY;
-    if (this.usedBytes + bytes > limit) return false;
-    while (this.usedBytes + this.reclaimable + bytes > limit && this.reclaim());
+    if (this.used.bytes + bytes > limit) return false;
+    const { used } = this;
+    while (used.bytes + used.reclaimable + bytes > limit && used.reclaimers.some((reclaim) => reclaim()));
     return true;
   }
 
@@ -83,12 +93,12 @@ export class Quota {
 
   /** Charges a file what it takes now; that space is used already, whether there is room for it or not. */
   settle(file: Account, stat: syscalls.Stat): void {
-    this.usedBytes -= this.chargeOf(file);
+    this.used.bytes -= this.chargeOf(file);
     file.size = stat.size;
     const beyond = stat.blocks * STAT_BLOCK - wholeBlocks(stat.size);
     if (beyond > 0) this.#beyondSize.set(file.deltaInode, beyond);
     else this.#beyondSize.delete(file.deltaInode);
-    this.usedBytes += this.chargeOf(file);
+    this.used.bytes += this.chargeOf(file);
   }
 
   /** Charges a file that is not charged for. */
@@ -102,7 +112,7 @@ export class Quota {
   free(file: Account): number {
     const charge = this.chargeOf(file);
     this.#beyondSize.delete(file.deltaInode);
-    this.usedBytes -= charge;
+    this.used.bytes -= charge;
     return charge;
   }
 
@@ -118,7 +128,7 @@ export class Quota {
     const take = (directory: number, name: string): boolean => {
       const isKept = name.startsWith(KEPT_PREFIX);
       if ((isReserved(name) && !isKept) || syscalls.statat(directory, name, stat) < 0) return false;
-      if (!isKept) this.usedFiles += 1;
+      if (!isKept) this.used.files += 1;
       if (stat.type === FileType.REGULAR && !linked.has(stat.ino)) {
         if (stat.nlink > 1) linked.add(stat.ino);
         this.charge({ deltaInode: stat.ino, size: 0 }, stat);

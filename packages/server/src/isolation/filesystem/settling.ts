@@ -173,7 +173,7 @@ function letGoOfSpace(quota: Quota, entry: syscalls.Stat, known: Node | undefine
   else if (!known.inDelta) {
     const charge = quota.free(left);
     known.owed += charge;
-    quota.usedBytes += charge;
+    quota.used.bytes += charge;
   }
   // Otherwise the node is what is left of the delta's file, and gives it back.
 }

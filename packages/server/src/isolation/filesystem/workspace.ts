@@ -34,7 +34,7 @@ import { Moves } from "./moves.ts";
 import type { Node } from "./node.ts";
 import { type DescriptorBudget, Openings } from "./openings.ts";
 import { type Owner, Presentation } from "./presentation.ts";
-import { BLOCK_SIZE, Quota, type QuotaLimits } from "./quota.ts";
+import { BLOCK_SIZE, type Quota } from "./quota.ts";
 import type { StaleReport } from "./refresh.ts";
 import { Removal } from "./removal.ts";
 import { Renaming } from "./renaming.ts";
@@ -52,12 +52,12 @@ const UNLIMITED_BYTES = 2 ** 40;
 const UNLIMITED_FILES = 2 ** 30;
 
 export interface WorkspaceOptions {
-  /** Descriptors of the codebase layers' roots, top first; the workspace takes them over. */
+  /** Descriptors of the codebase layers' roots, top first; the workspace takes them over. None: it is a home. */
   readonly lowers: readonly number[];
   /** Directory of the delta; absent: nothing can be written. */
   readonly deltaPath: string | undefined;
   readonly policy: Policy;
-  readonly quota: QuotaLimits | undefined;
+  readonly quota: Quota | undefined;
   readonly owner: Owner | undefined;
   readonly passthrough: boolean;
   readonly xattrs: boolean;
@@ -104,14 +104,14 @@ export class Workspace implements FileSystem {
     let delta: Delta | undefined;
     let workspace: Workspace | undefined;
     try {
-      delta = options.deltaPath === undefined ? undefined : Delta.open(options.deltaPath, options.lowers[0]);
-      const limits = options.quota;
-      const isLimited = limits?.bytes !== undefined || limits?.files !== undefined;
-      const quota = limits && isLimited ? new Quota(limits) : undefined;
+      const { deltaPath, lowers, quota } = options;
+      if (deltaPath !== undefined) {
+        delta = lowers.length === 0 ? Delta.openHome(deltaPath) : Delta.open(deltaPath, lowers[0]);
+      }
       if (delta) yield* delta.recover();
       if (delta) yield* quota?.measure(delta.tree) ?? [];
       const hiddenLinks = delta && (yield* countHiddenLinks(delta.tree, options.policy));
-      workspace = new Workspace(options, delta, quota, hiddenLinks ?? new Map());
+      workspace = new Workspace(options, delta, hiddenLinks ?? new Map());
       return workspace;
     } finally {
       for (const fd of options.lowers) syscalls.close(fd);
@@ -119,13 +119,8 @@ export class Workspace implements FileSystem {
     }
   }
 
-  private constructor(
-    options: WorkspaceOptions,
-    delta: Delta | undefined,
-    quota: Quota | undefined,
-    hiddenLinks: HiddenLinks,
-  ) {
-    const { policy, descriptors } = options;
+  private constructor(options: WorkspaceOptions, delta: Delta | undefined, hiddenLinks: HiddenLinks) {
+    const { policy, descriptors, quota } = options;
     this.#descriptors = descriptors;
     this.#revocable = options.revocable;
     this.#delta = delta;
@@ -305,8 +300,8 @@ export class Workspace implements FileSystem {
     const quota = this.#context.writing?.quota;
     const totalBytes = quota?.limits.bytes ?? UNLIMITED_BYTES;
     const totalFiles = quota?.limits.files ?? UNLIMITED_FILES;
-    const usedBytes = quota?.limits.bytes === undefined ? 0 : quota.usedBytes;
-    const usedFiles = quota?.limits.files === undefined ? 0 : quota.usedFiles;
+    const usedBytes = quota?.limits.bytes === undefined ? 0 : quota.used.bytes;
+    const usedFiles = quota?.limits.files === undefined ? 0 : quota.used.files;
     reply.statistics({
       blocks: Math.floor(totalBytes / BLOCK_SIZE),
       blocksFree: Math.floor(Math.max(0, totalBytes - usedBytes) / BLOCK_SIZE),

@@ -4,6 +4,7 @@ import { type Collection, type CollectSpec, collectChanges as collect } from "..
 import { type DiffSpec, diffChanges as diff, type FileDiff } from "../changes/diff.ts";
 import { type Change, type ListSpec, listChanges as list } from "../changes/list.ts";
 import { type WriteSpec, type WrittenChanges, writeChanges as write } from "../changes/write.ts";
+import { homeIn } from "../filesystem/delta.ts";
 import { Quota } from "../filesystem/quota.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
 import { atOnce } from "../filesystem/walks.ts";
@@ -60,21 +61,23 @@ export async function deflatePiece(spec: {
   return await deflate(spec, spec);
 }
 
-/** Bytes that a delta holds; 0 when there is none. */
+/** Bytes that a delta holds, and the home in it; 0 when there is none. */
 export function measureDelta({ delta }: { readonly delta: string }): number {
-  const tree = syscalls.open(
-    Buffer.from(`${delta}/tree`).toString("latin1"),
-    syscalls.Open.PATH | syscalls.Open.DIRECTORY | syscalls.Open.NOFOLLOW,
-  );
-  if (tree === -Errno.ENOENT) return 0;
-  if (tree < 0) throw new Error("the delta cannot be measured");
-  try {
-    const quota = new Quota({});
-    atOnce(quota.measure(tree));
-    return quota.usedBytes;
-  } finally {
-    syscalls.close(tree);
+  const quota = new Quota({});
+  for (const directory of [`${delta}/tree`, homeIn(delta)]) {
+    const tree = syscalls.open(
+      Buffer.from(directory).toString("latin1"),
+      syscalls.Open.PATH | syscalls.Open.DIRECTORY | syscalls.Open.NOFOLLOW,
+    );
+    if (tree === -Errno.ENOENT) continue;
+    if (tree < 0) throw new Error("the delta cannot be measured");
+    try {
+      atOnce(new Quota({}, quota).measure(tree));
+    } finally {
+      syscalls.close(tree);
+    }
   }
+  return quota.used.bytes;
 }
 
 /** With all that is beside its tree. Absent is fine. */

@@ -29,7 +29,7 @@ export function memoryForFiles(memoryBytes: number): number {
 const LOSSES: Partial<Record<Controller, string>> = {
   memory:
     "Memory is limited for each process by itself, not for a sandbox as a whole, and running out of it is not recognised as such. " +
-    "A quarter of the limit is for files in /tmp, /dev/shm and the home directory of a sandbox, the rest for each of its processes; memory " +
+    "A quarter of the limit is for files in /tmp and /dev/shm of a sandbox, the rest for each of its processes; memory " +
     "that processes share without a file is refused. Programs that reserve memory ahead need a larger limit: node about 900 MiB, Java 700.",
   pids: "Processes are limited by RLIMIT_NPROC, which kernels before 5.14 count for the whole user.",
   cpu: "CPU quota and CPU shares are not enforced.",

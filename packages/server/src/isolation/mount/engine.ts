@@ -4,6 +4,7 @@ import { compileRules } from "@agentfense/permission";
 import { ChangesError } from "../changes/errors.ts";
 import { DescriptorCache } from "../filesystem/descriptor-cache.ts";
 import { DescriptorBudget } from "../filesystem/openings.ts";
+import { Quota } from "../filesystem/quota.ts";
 import { turn, type Walk, walkInBackground } from "../filesystem/walks.ts";
 import { Workspace } from "../filesystem/workspace.ts";
 import { EngineCalls } from "./calls.ts";
@@ -29,6 +30,8 @@ class Engine {
   readonly #budget: DescriptorBudget;
   readonly #loop: ServeLoop;
   readonly #counters: EngineCounters;
+  /** Of the mounts that have one, those that are being opened included. */
+  readonly #quotas = new Map<number, Quota>();
   /** Workspaces that are being opened. */
   readonly #opening = new Map<number, Walk<Workspace>>();
 
@@ -80,7 +83,7 @@ class Engine {
         const mount = this.#mounts.get(message.mount);
         if (mount !== undefined) this.#drop(mount);
         this.#opening.get(message.mount)?.return(undefined as never);
-        this.#opening.delete(message.mount);
+        this.#forget(message.mount);
         this.#send({ kind: "closed", mount: message.mount });
         break;
       }
@@ -92,7 +95,7 @@ class Engine {
 
   #prepare(id: number, spec: EngineMountSpec): void {
     const failed = (error: unknown): void => {
-      this.#opening.delete(id);
+      this.#forget(id);
       this.#send({ kind: "failed", mount: id, error: toError(error) });
     };
     try {
@@ -104,7 +107,7 @@ class Engine {
         lowers: lowers.map((lower) => lower.fd),
         deltaPath: spec.delta === undefined ? undefined : pathBytes(spec.delta),
         policy: compileRules(spec.rules),
-        quota: spec.quota,
+        quota: this.#quotaOf(id, spec),
         owner: spec.owner,
         passthrough,
         xattrs: spec.xattrs,
@@ -129,6 +132,19 @@ class Engine {
     } catch (error) {
       failed(error);
     }
+  }
+
+  #quotaOf(id: number, { quota: limits, sharesQuotaOf }: EngineMountSpec): Quota | undefined {
+    if (limits?.bytes === undefined && limits?.files === undefined) return undefined;
+    const quota = new Quota(limits, sharesQuotaOf === undefined ? undefined : this.#quotas.get(sharesQuotaOf));
+    this.#quotas.set(id, quota);
+    return quota;
+  }
+
+  #forget(id: number): void {
+    this.#opening.delete(id);
+    this.#mounts.delete(id);
+    this.#quotas.delete(id);
   }
 
   #serve(id: number, fd: number): void {
@@ -170,14 +186,14 @@ class Engine {
   #closed(session: Session): void {
     for (const mount of this.#mounts.values()) {
       if (mount.session !== session) continue;
-      this.#mounts.delete(mount.id);
+      this.#forget(mount.id);
       mount.calls.close();
       this.#send({ kind: "closed", mount: mount.id });
     }
   }
 
   #drop(mount: EngineMount): void {
-    this.#mounts.delete(mount.id);
+    this.#forget(mount.id);
     if (mount.session) this.#loop.remove(mount.session);
     mount.calls.close();
     mount.workspace.destroy();

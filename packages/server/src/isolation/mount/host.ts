@@ -37,7 +37,7 @@ export type WorkspaceEvent = FileSystemEvent | { readonly kind: "engine_lost"; r
 
 export interface WorkspaceSpec {
   readonly mountPoint: string;
-  /** Codebase directories, top first; usually one. They are never written. */
+  /** Codebase directories, top first; usually one. They are never written. None: the delta is a home (see Delta). */
   readonly lowers: readonly string[];
   /** Where writes go; made if absent. Without one the workspace is read-only (EROFS). */
   readonly delta?: string;
@@ -123,32 +123,44 @@ export class MountHost implements AsyncDisposable {
   }
 
   async mount(spec: WorkspaceSpec): Promise<WorkspaceMount> {
-    compileRules(spec.rules); // refuses bad ones here, with the error the caller can use
+    const [mount] = await this.mountTogether([spec]);
+    return mount!;
+  }
+
+  /** Mounts all of them on one engine thread, or none. What they use counts in one quota, which each of them names. */
+  async mountTogether(specs: readonly WorkspaceSpec[]): Promise<readonly WorkspaceMount[]> {
+    for (const { rules } of specs) compileRules(rules); // refuses bad ones here, with the error the caller can use
     if (this.#closing) throw new Error("the mount host is closed");
     const place = await this.#pool.take();
-    const mount = await this.#place(spec, place).catch((error: unknown) => {
+    const mounts = await this.#place(specs, place).catch((error: unknown) => {
       place.leave();
       throw error;
     });
-    try {
-      await mount.start();
-      return mount;
-    } catch (error) {
-      await mount.unmount().catch(() => {});
-      throw error;
-    }
+    const started = await Promise.allSettled(mounts.map((mount) => mount.start()));
+    const failed = started.find((one) => one.status === "rejected");
+    if (failed === undefined) return mounts;
+    await Promise.allSettled(mounts.map((mount) => mount.unmount()));
+    throw failed.reason;
   }
 
-  async #place(spec: WorkspaceSpec, place: EnginePlace): Promise<ServedMount> {
-    const mountPoint = await mountPointPath(spec.mountPoint);
-    if (spec.delta !== undefined) await mkdir(spec.delta, { recursive: true, mode: 0o700 });
-    const id = this.#nextMount++;
-    const onGone = (): void => {
-      if (this.#mounts.delete(id)) place.leave();
-    };
-    const mount = new ServedMount({ id, engine: place.engine, mountPoint, spec, log: this.#log, onGone });
-    this.#mounts.set(id, mount);
-    return mount;
+  async #place(specs: readonly WorkspaceSpec[], place: EnginePlace): Promise<readonly ServedMount[]> {
+    const points = await Promise.all(specs.map(({ mountPoint }) => mountPointPath(mountPoint)));
+    for (const { delta } of specs) if (delta !== undefined) await mkdir(delta, { recursive: true, mode: 0o700 });
+    const first = this.#nextMount;
+    this.#nextMount += specs.length;
+    let left = specs.length;
+    return specs.map((spec, index) => {
+      const id = first + index;
+      const onGone = (): void => {
+        if (this.#mounts.delete(id) && --left === 0) place.leave();
+      };
+      const sharesQuotaOf = index === 0 ? undefined : first;
+      const mountPoint = points[index]!;
+      const { engine } = place;
+      const mount = new ServedMount({ id, engine, mountPoint, spec, sharesQuotaOf, log: this.#log, onGone });
+      this.#mounts.set(id, mount);
+      return mount;
+    });
   }
 
   /** Of all engines, those that died included. */
@@ -197,6 +209,7 @@ interface ServedMountOptions {
   readonly engine: EngineThread;
   readonly mountPoint: string;
   readonly spec: WorkspaceSpec;
+  readonly sharesQuotaOf: number | undefined;
   readonly log: (line: LogLine) => void;
   readonly onGone: () => void;
 }
@@ -206,6 +219,7 @@ class ServedMount implements WorkspaceMount {
   readonly engine: EngineThread;
   readonly #id: number;
   readonly #spec: WorkspaceSpec;
+  readonly #sharesQuotaOf: number | undefined;
   readonly #log: (line: LogLine) => void;
   readonly #onGone: () => void;
   readonly #privileged = process.geteuid?.() === 0;
@@ -222,6 +236,7 @@ class ServedMount implements WorkspaceMount {
     this.engine = options.engine;
     this.#id = options.id;
     this.#spec = options.spec;
+    this.#sharesQuotaOf = options.sharesQuotaOf;
     this.#log = options.log;
     this.#onGone = options.onGone;
   }
@@ -241,6 +256,7 @@ class ServedMount implements WorkspaceMount {
         delta: spec.delta,
         rules: spec.rules,
         quota: spec.quota,
+        sharesQuotaOf: this.#sharesQuotaOf,
         owner: spec.owner,
         passthrough: (spec.passthrough ?? true) && this.#privileged && !spec.revocable,
         xattrs: spec.xattrs ?? true,

@@ -25,6 +25,8 @@ export interface EngineMountSpec {
   readonly delta: string | undefined;
   readonly rules: readonly Rule[];
   readonly quota: QuotaLimits | undefined;
+  /** Another mount of the same engine, asked for before, whose quota this one uses too. */
+  readonly sharesQuotaOf: number | undefined;
   readonly owner: Owner | undefined;
   readonly passthrough: boolean;
   readonly xattrs: boolean;

@@ -14,6 +14,11 @@ export interface SandboxSpec {
   readonly runtime: BackendName;
   /** The guarded file systems; the first one is usually at /workspace. */
   readonly workspaces: readonly WorkspaceSpecification[];
+  /**
+   * A directory of the host for the home of the box's user, made if absent; it belongs to the caller and stays. Default: one in
+   * the delta of the first workspace. A sandbox with neither has no home.
+   */
+  readonly home?: string;
   readonly limits?: SandboxLimits;
   /** Default `none`. */
   readonly network?: NetworkMode;
@@ -40,7 +45,7 @@ export interface WorkspaceSpecification {
 }
 
 export interface SandboxLimits extends ResourceLimits {
-  /** Delta quota, for each workspace. */
+  /** Of what all workspaces and the home hold together. */
   readonly diskBytes?: number;
   readonly diskFiles?: number;
   /** Kept of each stream of a command; default 10 MiB. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
-import type { Backend, BackendName, Box } from "../backend/backend.ts";
+import { type Backend, type BackendName, type Box, HOME } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { type DiscardReport, discardChanges } from "../changes/discard.ts";
@@ -34,8 +34,8 @@ import { type ConnectionRoom, Connections } from "./connections.ts";
 import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./exec.ts";
 import { exitSignal } from "./exit-signal.ts";
 import { checkEnvironment, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "./request.ts";
+import { mountsOf, targetOf } from "./specification.ts";
 
-const DEFAULT_TARGET = "/workspace";
 const DEFAULT_OUTPUT_BYTES = 10 * 1024 * 1024;
 
 export interface SandboxParts {
@@ -352,24 +352,26 @@ export class GuardedSandbox implements Sandbox {
       ...(diskBytes === undefined ? {} : { bytes: diskBytes }),
       ...(diskFiles === undefined ? {} : { files: diskFiles }),
     };
-    for (const [index, workspace] of this.#spec.workspaces.entries()) {
-      const target = targetOf(workspace);
-      const mount = await mounts.mount({
+    const wanted = mountsOf(this.#spec);
+    const mounted = await mounts.mountTogether(
+      wanted.map((workspace, index) => ({
         mountPoint: mountPoints[index]!,
         lowers: workspace.lowers,
         ...(workspace.delta === undefined ? {} : { delta: workspace.delta }),
-        rules: this.#rules.get(target)!,
+        rules: this.#rules.get(targetOf(workspace)) ?? workspace.rules,
         quota,
         owner: this.#box.owner,
         revocable: workspace.revocable ?? false,
-        onEvent: (event) => this.#onWorkspaceEvent(event),
-      });
-      this.#mounted.set(target, mount);
-    }
+        onEvent: (event) => this.#onWorkspaceEvent(event, targetOf(workspace)),
+      })),
+    );
+    for (const [index, mount] of mounted.entries()) this.#mounted.set(targetOf(wanted[index]!), mount);
   }
 
-  #onWorkspaceEvent(event: WorkspaceEvent): void {
-    this.#spec.onEvent?.(event satisfies SandboxEvent);
+  #onWorkspaceEvent(event: WorkspaceEvent, target: string): void {
+    // Paths of events are those of the workspace; one of the home is told as the shell would write it.
+    const told = target === HOME && "path" in event ? { ...event, path: `~${event.path}` } : event;
+    this.#spec.onEvent?.(told satisfies SandboxEvent);
     if (event.kind === "engine_lost") void this.#fail();
   }
 
@@ -395,7 +397,7 @@ export class GuardedSandbox implements Sandbox {
     for (const ended of sessions) await attempt(() => ended);
     this.#sessions.clear();
     await attempt(async () => this.#mountedFiles?.close());
-    for (const mount of this.#mounted.values()) await attempt(() => mount.unmount());
+    await Promise.all([...this.#mounted.values()].map((mount) => attempt(() => mount.unmount())));
     this.#mounted.clear();
     if (failures.length > 0) throw failures[0];
   }
@@ -418,8 +420,4 @@ export class GuardedSandbox implements Sandbox {
   #refuseDestroyed(): void {
     if (this.#status === "DESTROYED") throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
   }
-}
-
-export function targetOf(workspace: WorkspaceSpecification): string {
-  return workspace.target ?? DEFAULT_TARGET;
 }

@@ -1,24 +1,50 @@
 import { posix } from "node:path";
 import { compileRules } from "@agentfense/permission";
-import type { BoxSpec } from "../backend/backend.ts";
+import { type BoxSpec, HOME } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import { homeIn } from "../filesystem/delta.ts";
 import { validateLimits } from "../limits/validate.ts";
-import type { SandboxSpec } from "./api.ts";
-import { targetOf } from "./guarded-sandbox.ts";
+import type { SandboxSpec, WorkspaceSpecification } from "./api.ts";
 import { checkEnvironment, checkHostname } from "./request.ts";
 
+const DEFAULT_TARGET = "/workspace";
 const DEFAULT_TMP_BYTES = 1024 ** 3;
 /** Enough for any build; few enough that a fork bomb in a sandbox nobody thought about does not take the host. */
 const DEFAULT_PIDS = 1024;
 const DEFAULT_HOSTNAME = "sandbox";
 /** Parts of the box that are its own; a workspace there would hide them, or hide the workspace. */
-const RESERVED = ["/proc", "/sys", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+const RESERVED = [
+  HOME,
+  "/proc",
+  "/sys",
+  "/dev",
+  "/etc",
+  "/usr",
+  "/bin",
+  "/sbin",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/libx32",
+];
+
+export function targetOf(workspace: WorkspaceSpecification): string {
+  return workspace.target ?? DEFAULT_TARGET;
+}
+
+/** Everything that is mounted for a sandbox: its workspaces, and behind them its home, where everything may be written. */
+export function mountsOf({ workspaces, home }: SandboxSpec): readonly WorkspaceSpecification[] {
+  const delta = workspaces[0]?.delta;
+  const place = home ?? (delta === undefined ? undefined : homeIn(delta));
+  if (place === undefined) return workspaces;
+  return [...workspaces, { target: HOME, lowers: [], delta: place, rules: [{ pattern: "**", permission: "write" }] }];
+}
 
 /** Refuses what cannot be right before anything is made, and fills in the defaults. */
 export function boxSpec(id: string, spec: SandboxSpec, mountPoints: readonly string[]): BoxSpec {
   return {
     id,
-    mounts: spec.workspaces.map((workspace, index) => ({ source: mountPoints[index]!, target: targetOf(workspace) })),
+    mounts: mountsOf(spec).map((mount, index) => ({ source: mountPoints[index]!, target: targetOf(mount) })),
     limits: { pids: DEFAULT_PIDS, ...spec.limits },
     network: spec.network ?? "none",
     env: checkEnvironment(spec.env),
@@ -62,7 +88,7 @@ function checkTarget(target: string): void {
   if (!plain || target.includes("\0")) {
     throw invalid(`${JSON.stringify(target)} is not a place for a workspace: an absolute path without . and .. is`);
   }
-  if (RESERVED.some((place) => target === place || target.startsWith(`${place}/`))) {
+  if (RESERVED.some((place) => target === place || target.startsWith(`${place}/`)) || HOME.startsWith(`${target}/`)) {
     throw invalid(`a workspace cannot be at ${target}: the sandbox needs that place itself`);
   }
 }

@@ -3,7 +3,7 @@ import type { Clock } from "./options.ts";
 /** Measuring walks through every delta: an answer serves for a while. */
 const FRESH_MS = 30_000;
 
-/** How much all sandboxes have changed, in bytes, as it was not long ago. */
+/** How much all sandboxes have changed, and have in homes of their own, in bytes, as it was not long ago. */
 export class DeltaSize {
   readonly #measure: () => Promise<number>;
   readonly #clock: Clock;

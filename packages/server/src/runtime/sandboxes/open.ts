@@ -26,7 +26,7 @@ export interface OpenSandboxes extends Sandboxes, AsyncDisposable {
   readonly ready: Promise<void>;
   counts(): Readonly<Record<SandboxRecordStatus, number>>;
   sessionCount(): number;
-  /** What all sandboxes have changed and not synced, in bytes; measured now and then. */
+  /** What all sandboxes have changed and not synced, and their own homes, in bytes; measured now and then. */
   deltaBytes(): Promise<number>;
   close(): Promise<void>;
 }

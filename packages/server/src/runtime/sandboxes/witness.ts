@@ -1,3 +1,4 @@
+import { HOME } from "../../isolation/backend/backend.ts";
 import type { SandboxEvent } from "../../isolation/sandbox/api.ts";
 import type { AuditEntry, AuditLog } from "../audit/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
@@ -70,7 +71,8 @@ export function clippedCommand(command: string | readonly string[]): string {
     .replace(/\ufffd$/u, "")}…`;
 }
 
-/** As a process inside would name it. */
+/** As a process inside would name it: a path of the workspace, "/src/a.ts", or of the home, "~/.npm". */
 export function inside(path: string): string {
+  if (path.startsWith("~")) return `${HOME}${path.slice(1)}`;
   return path === "/" ? "/workspace" : `/workspace${path}`;
 }

@@ -128,7 +128,7 @@ export class Metrics implements Disposable {
     if (deltaBytes !== undefined) {
       new Gauge({
         name: "agentfense_delta_bytes",
-        help: "Bytes in the changes of all sandboxes",
+        help: "Bytes in the changes and the own homes of all sandboxes",
         registers,
         async collect() {
           this.set(await deltaBytes());
