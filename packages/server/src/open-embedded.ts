@@ -3,7 +3,7 @@ import { createRouterTransport, type Interceptor, type Transport } from "@connec
 import { openStateDirectory } from "./isolation/instance/instance.ts";
 import { TemporaryHome } from "./isolation/instance/temporary-home.ts";
 import type { IsolationOptions } from "./isolation/isolation.ts";
-import { LazyJobs } from "./isolation/jobs/thread.ts";
+import { JobThread } from "./isolation/jobs/thread.ts";
 import { openRuntime } from "./open-runtime.ts";
 import type { Caller } from "./runtime/caller.ts";
 import { LocalDirectories } from "./runtime/codebases/local/directories.ts";
@@ -69,7 +69,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
     await TemporaryHome.create({ prefix: "agentfense-engine-", parent: options.stateDirectory }),
   );
   const store = undo.use(openMemoryStore());
-  const jobs = undo.use(new LazyJobs({ threads: 1 }));
+  const jobs = undo.use(new JobThread({ threads: 1, holdsProcess: false }));
   const local = new LocalDirectories({ reserved: [directory, await openStateDirectory()] });
   const runtime = undo.use(
     await openRuntime({

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { JobInput, JobName, JobOutput } from "../../src/isolation/jobs/jobs.ts";
-import { type JobOptions, type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
+import { type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
+import type { AskOptions } from "../../src/isolation/threads/answering-thread.ts";
 import { SERVER } from "../../src/runtime/caller.ts";
 import { type Entry, expected, type Operation, perform, readVersion, type State } from "./model.ts";
 import { openPlace } from "./opening.ts";
@@ -124,7 +125,7 @@ class StoppingJobs implements Jobs {
     this.#jobs = jobs;
   }
 
-  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: JobOptions): Promise<JobOutput<Name>> {
+  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: AskOptions): Promise<JobOutput<Name>> {
     if (name !== "runSteps" || this.stopAfter === undefined) return await this.#jobs.run(name, input, options);
     const { steps, ...rest } = input as JobInput<"runSteps">;
     this.stepCount = steps.length;

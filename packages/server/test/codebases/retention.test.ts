@@ -2,7 +2,8 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { JobInput, JobName, JobOutput } from "../../src/isolation/jobs/jobs.ts";
-import { type JobOptions, type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
+import { type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
+import type { AskOptions } from "../../src/isolation/threads/answering-thread.ts";
 import { SERVER } from "../../src/runtime/caller.ts";
 import { chunks, collected, openPlace, pieces, type Store } from "./opening.ts";
 import { ALICE, arrange, refusal, shapeOf, temporary, textOf } from "./place.ts";
@@ -230,7 +231,7 @@ class ForgetfulJobs implements Jobs {
     this.#jobs = jobs;
   }
 
-  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: JobOptions): Promise<JobOutput<Name>> {
+  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: AskOptions): Promise<JobOutput<Name>> {
     if (name === "releaseKept") throw new Error("the server died");
     return await this.#jobs.run(name, input, options);
   }

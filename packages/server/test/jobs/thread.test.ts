@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
 import { expect, onTestFinished, test } from "vitest";
-import { JobError, JobThread } from "../../src/isolation/jobs/thread.ts";
+import { JobThread } from "../../src/isolation/jobs/thread.ts";
+import { ThreadError } from "../../src/isolation/threads/answering-thread.ts";
 
 const CODEBASE = "cb_0123456789abcdef";
 
@@ -39,7 +40,7 @@ test("what a job throws arrives with its errno, and the thread goes on", async (
   await using jobs = await JobThread.start({ threads: 1 });
   const failing = jobs.run("inspectStaged", { root, codebase: CODEBASE, upload: "missing", files: [] });
   const error = await failing.catch((caught: unknown) => caught);
-  expect(error).toBeInstanceOf(JobError);
+  expect(error).toBeInstanceOf(ThreadError);
   expect(error).toMatchObject({ name: "SystemError", code: "ENOENT", errno: 2 });
   expect(await jobs.run("inspectStaged", { root, codebase: CODEBASE, upload: "up", files: [] })).toEqual([]);
 });

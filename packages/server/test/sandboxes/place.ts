@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterAll } from "vitest";
 import { type Isolation, openIsolation } from "../../src/isolation/isolation.ts";
 import type { JobInput, JobName, JobOutput } from "../../src/isolation/jobs/jobs.ts";
-import { type JobOptions, type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
+import { type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
 import type { MockAnswer } from "../../src/isolation/mock/plan.ts";
+import type { AskOptions } from "../../src/isolation/threads/answering-thread.ts";
 import { openAudit } from "../../src/runtime/audit/open.ts";
 import type { Caller } from "../../src/runtime/caller.ts";
 import { openCodebases } from "../../src/runtime/codebases/open.ts";
@@ -59,7 +60,7 @@ class JobsOfPlace implements Jobs, AsyncDisposable {
     this.#thread = thread;
   }
 
-  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: JobOptions): Promise<JobOutput<Name>> {
+  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: AskOptions): Promise<JobOutput<Name>> {
     if (this.#closed) throw new Error("the job threads are closed");
     const output = this.#thread.run(name, input, options);
     this.#running.add(output);

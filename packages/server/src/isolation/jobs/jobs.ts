@@ -52,3 +52,8 @@ export const JOBS = {
 export type JobName = keyof typeof JOBS;
 export type JobInput<Name extends JobName> = Parameters<(typeof JOBS)[Name]>[0];
 export type JobOutput<Name extends JobName> = Awaited<ReturnType<(typeof JOBS)[Name]>>;
+
+export interface JobRequest {
+  readonly name: JobName;
+  readonly input: unknown;
+}

@@ -1,57 +1,50 @@
-import { parentPort, workerData } from "node:worker_threads";
-import { Errno, syscalls } from "@agentfense/fuse";
-import { type FromViewThread, Progress, type ToViewThread } from "./messages.ts";
+import { setImmediate } from "node:timers/promises";
+import { workerData } from "node:worker_threads";
+import { Errno, SystemError, syscalls } from "@agentfense/fuse";
+import { answer } from "../threads/answer.ts";
+import { Progress, type ViewRequest } from "./messages.ts";
 import { OPERATIONS } from "./operations.ts";
 
 // The thread through which the API looks into mounts. It waits in the kernel for engines to answer, so it is neither the
 // API's nor an engine's, and it may get stuck: its owner then starts another.
 
-const port = parentPort;
-if (port === null) throw new Error("a view thread is started by ViewThread");
 const progress = workerData.progress as Int32Array;
 
 // Modes arrive as they are asked for, whatever the process's umask.
 syscalls.isolateUmask();
 
-type Step = Generator<void, unknown>;
+answer(
+  async ({ serial, name, input }: ViewRequest) => {
+    // The two ends of the thread are typed by the same table: the input is the one that belongs to the name.
+    const run = OPERATIONS[name] as (input: unknown) => unknown;
+    let value = step(serial, () => run(input));
+    if (isGenerator(value)) {
+      const work = value;
+      for (let turn = step(serial, () => work.next()); ; turn = step(serial, () => work.next())) {
+        value = turn.value;
+        if (turn.done) break;
+        await setImmediate();
+      }
+    }
+    if (typeof value === "number" && value < 0) throw new SystemError(name, -value);
+    return value;
+  },
+  { transferOf: (value) => (value instanceof Uint8Array ? [value.buffer as ArrayBuffer] : []) },
+);
 
-port.on("message", ({ id, name, input }: ToViewThread) => {
-  // The two ends of the thread are typed by the same table: the input is the one that belongs to the name.
-  const run = OPERATIONS[name] as (input: unknown) => unknown;
-  step(id, () => {
-    const result = run(input);
-    if (!isGenerator(result)) return answer(id, result);
-    advance(id, result);
-  });
-});
-
-function advance(id: number, work: Step): void {
-  step(id, () => {
-    const { done, value } = work.next();
-    if (done) answer(id, value);
-    else setImmediate(() => advance(id, work));
-  });
-}
-
-function step(id: number, run: () => void): void {
-  Atomics.store(progress, Progress.CURRENT, id);
+/** Lets the owner see what the thread is at while it is stuck in it. */
+function step<Value>(serial: number, run: () => Value): Value {
+  Atomics.store(progress, Progress.CURRENT, serial);
   try {
-    run();
-  } catch {
-    answer(id, -Errno.EIO);
+    return run();
+  } catch (cause) {
+    throw new SystemError(String(cause), Errno.EIO);
   } finally {
     Atomics.store(progress, Progress.CURRENT, 0);
     Atomics.add(progress, Progress.STEPS, 1);
   }
 }
 
-function answer(id: number, value: unknown): void {
-  const failed = typeof value === "number" && value < 0;
-  const message: FromViewThread = failed ? { id, errno: -value } : { id, value };
-  const transfer = value instanceof Uint8Array ? [value.buffer as ArrayBuffer] : [];
-  port?.postMessage(message, transfer);
-}
-
-function isGenerator(value: unknown): value is Step {
+function isGenerator(value: unknown): value is Generator<void, unknown> {
   return typeof value === "object" && value !== null && "next" in value && Symbol.iterator in value;
 }

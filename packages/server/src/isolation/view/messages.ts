@@ -6,21 +6,18 @@ type Result<T> = T extends Generator<void, infer Value> ? Value : T;
 /** Without the negated errnos, which come as failures. */
 export type OperationOutput<Name extends OperationName> = Result<ReturnType<(typeof OPERATIONS)[Name]>>;
 
-export interface ToViewThread {
-  readonly id: number;
+export interface ViewRequest {
+  /** Counts up, over all threads. */
+  readonly serial: number;
   readonly name: OperationName;
   readonly input: unknown;
 }
-
-export type FromViewThread =
-  | { readonly id: number; readonly value: unknown }
-  | { readonly id: number; readonly errno: number };
 
 // What the thread is doing, in memory that its owner can read while it is stuck in the kernel.
 export const Progress = {
   /** Counts up with every step. */
   STEPS: 0,
-  /** The request being worked on; 0 for none. */
+  /** The serial of the request being worked on; 0 for none. */
   CURRENT: 1,
   LENGTH: 2,
 } as const;

@@ -1,12 +1,6 @@
-import { Worker } from "node:worker_threads";
 import { Errno, errnoName } from "@agentfense/fuse";
-import {
-  type FromViewThread,
-  type OperationInput,
-  type OperationOutput,
-  Progress,
-  type ToViewThread,
-} from "./messages.ts";
+import { AnsweringThread, ThreadError } from "../threads/answering-thread.ts";
+import { type OperationInput, type OperationOutput, Progress, type ViewRequest } from "./messages.ts";
 import type { OperationName } from "./operations.ts";
 
 /** A request that the kernel refused, by the name of the errno. */
@@ -19,15 +13,11 @@ export class ViewFailure extends Error {
   }
 }
 
-interface Pending extends ToViewThread {
-  resolve(value: unknown): void;
-  reject(error: Error): void;
-}
-
 /** Requests that take several steps cannot be begun again on another thread. */
 const IN_STEPS: ReadonlySet<OperationName> = new Set(["list", "remove"]);
 
 const STUCK_AFTER_MS = 15_000;
+const ENDS_WITHIN_MS = 1000;
 
 /**
  * The thread for file operations in mounts. A mount that does not answer holds it up; then the request fails (ETIMEDOUT)
@@ -35,70 +25,81 @@ const STUCK_AFTER_MS = 15_000;
  */
 export class ViewThread implements AsyncDisposable {
   readonly #stuckAfterMs: number;
-  readonly #pending = new Map<number, Pending>();
-  #worker: Worker | undefined;
-  #progress = new Int32Array(new SharedArrayBuffer(0));
-  #nextId = 1;
-  #watch: NodeJS.Timeout | undefined;
-  #seen = { steps: -1, atMs: 0 };
+  #current: WatchedThread | undefined;
+  #nextSerial = 1;
   #closed = false;
 
   constructor(options: { readonly stuckAfterMs?: number } = {}) {
     this.#stuckAfterMs = options.stuckAfterMs ?? STUCK_AFTER_MS;
   }
 
-  request<Name extends OperationName>(name: Name, input: OperationInput<Name>): Promise<OperationOutput<Name>> {
-    if (this.#closed) return Promise.reject(new ViewFailure(Errno.ENOTCONN));
-    const id = this.#nextId++;
-    return new Promise<unknown>((resolve, reject) => {
-      const pending = { id, name, input, resolve, reject };
-      this.#pending.set(id, pending);
-      this.#send(pending);
-    }) as Promise<OperationOutput<Name>>;
+  async request<Name extends OperationName>(name: Name, input: OperationInput<Name>): Promise<OperationOutput<Name>> {
+    const serial = this.#nextSerial++;
+    for (;;) {
+      if (this.#closed) throw new ViewFailure(Errno.ENOTCONN);
+      if (!this.#current?.isAlive) this.#current = new WatchedThread(this.#stuckAfterMs);
+      const thread = this.#current;
+      try {
+        return (await thread.ask({ serial, name, input })) as OperationOutput<Name>;
+      } catch (error) {
+        if (error instanceof ThreadError) throw new ViewFailure(error.errno ?? Errno.EIO);
+        // The thread is lost; what it had begun is lost with it, the rest is for the next one.
+        if (!this.#closed && (thread.wasAt(serial) || IN_STEPS.has(name))) throw new ViewFailure(thread.lostBy);
+      }
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#watch);
-    const worker = this.#worker;
-    this.#worker = undefined;
-    for (const { reject } of this.#pending.values()) reject(new ViewFailure(Errno.ENOTCONN));
-    this.#pending.clear();
     // One that is stuck ends when its mount does.
-    if (worker !== undefined) await Promise.race([worker.terminate(), delay(1000)]);
+    await Promise.race([this.#current?.close(), delay(ENDS_WITHIN_MS)]);
   }
+}
 
-  #send({ id, name, input }: ToViewThread): void {
-    this.#worker ??= this.#start();
-    this.#worker.postMessage({ id, name, input } satisfies ToViewThread);
-    this.#watch ??= setInterval(() => this.#look(), Math.min(1000, this.#stuckAfterMs / 4)).unref();
-  }
+/** One thread, given up when it has not moved for too long. */
+class WatchedThread {
+  readonly #progress = new Int32Array(new SharedArrayBuffer(Progress.LENGTH * Int32Array.BYTES_PER_ELEMENT));
+  readonly #thread: AnsweringThread;
+  readonly #stuckAfterMs: number;
+  #watch: NodeJS.Timeout | undefined;
+  #seen = { steps: -1, atMs: performance.now() };
+  #lastAt: number | undefined;
+  /** What those are told whose request it had begun. */
+  lostBy: number = Errno.EIO;
 
-  #start(): Worker {
-    this.#progress = new Int32Array(new SharedArrayBuffer(Progress.LENGTH * Int32Array.BYTES_PER_ELEMENT));
-    this.#seen = { steps: -1, atMs: performance.now() };
-    const worker = new Worker(new URL("./main.ts", import.meta.url), {
+  constructor(stuckAfterMs: number) {
+    this.#stuckAfterMs = stuckAfterMs;
+    this.#thread = new AnsweringThread({
+      main: new URL("./main.ts", import.meta.url),
       name: "agentfense-view",
-      workerData: { progress: this.#progress },
+      data: { progress: this.#progress },
+      holdsProcess: false,
     });
-    worker.on("message", (message: FromViewThread) => this.#answered(message));
-    worker.unref(); // after the listener, which takes hold of the process
-    worker.on("error", () => {}); // its end says enough
-    worker.on("exit", () => {
-      if (this.#worker === worker) this.#replace(Errno.EIO);
-    });
-    return worker;
   }
 
-  #answered(message: FromViewThread): void {
-    const pending = this.#pending.get(message.id);
-    if (pending === undefined) return;
-    this.#pending.delete(message.id);
-    if ("errno" in message) pending.reject(new ViewFailure(message.errno));
-    else pending.resolve(message.value);
-    if (this.#pending.size > 0) return;
-    clearInterval(this.#watch);
-    this.#watch = undefined;
+  get isAlive(): boolean {
+    return this.#thread.isAlive;
+  }
+
+  /** Whether it had begun a request when it was lost. */
+  wasAt(serial: number): boolean {
+    return (this.#lastAt ?? Atomics.load(this.#progress, Progress.CURRENT)) === serial;
+  }
+
+  async ask(request: ViewRequest): Promise<unknown> {
+    this.#watch ??= setInterval(() => this.#look(), Math.min(1000, this.#stuckAfterMs / 4)).unref();
+    try {
+      return await this.#thread.ask(request);
+    } finally {
+      if (this.#thread.busy === 0) this.#stopWatching();
+    }
+  }
+
+  close(): Promise<void> {
+    this.#stopWatching();
+    // It may move on before it ends.
+    this.#lastAt = Atomics.load(this.#progress, Progress.CURRENT);
+    return this.#thread.abandon(new Error("the view is closed"));
   }
 
   #look(): void {
@@ -106,23 +107,14 @@ export class ViewThread implements AsyncDisposable {
     const isBusy = Atomics.load(this.#progress, Progress.CURRENT) !== 0;
     if (steps !== this.#seen.steps || !isBusy) this.#seen = { steps, atMs: performance.now() };
     else if (performance.now() - this.#seen.atMs >= this.#stuckAfterMs) {
-      const stuck = this.#worker;
-      stuck?.removeAllListeners("message");
-      this.#replace(Errno.ETIMEDOUT);
-      void stuck?.terminate();
+      this.lostBy = Errno.ETIMEDOUT;
+      void this.close();
     }
   }
 
-  /** Fails what the thread had begun, and gives the rest to a new one. */
-  #replace(errno: number): void {
-    const current = Atomics.load(this.#progress, Progress.CURRENT);
-    this.#worker = undefined;
-    for (const pending of [...this.#pending.values()]) {
-      if (pending.id === current || IN_STEPS.has(pending.name)) {
-        this.#pending.delete(pending.id);
-        pending.reject(new ViewFailure(errno));
-      } else if (!this.#closed) this.#send(pending);
-    }
+  #stopWatching(): void {
+    clearInterval(this.#watch);
+    this.#watch = undefined;
   }
 }
 

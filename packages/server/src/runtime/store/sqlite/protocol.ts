@@ -56,19 +56,10 @@ const METHODS: Readonly<Record<StoreMethod, true>> = {
 export const METHOD_NAMES = Object.keys(METHODS) as readonly StoreMethod[];
 
 // Calls are answered in the order in which they were sent.
+export interface StoreRequest {
+  readonly method: StoreMethod;
+  readonly parameters: readonly unknown[];
+}
 
-export type ToStoreThread =
-  | {
-      readonly kind: "call";
-      readonly id: number;
-      readonly method: StoreMethod;
-      readonly parameters: readonly unknown[];
-    }
-  | { readonly kind: "close" };
-
-export type FromStoreThread =
-  | { readonly kind: "opened" }
-  | { readonly kind: "refused"; readonly message: string }
-  | { readonly kind: "result"; readonly id: number; readonly result: unknown }
-  /** `full`: the disk has no room for it. */
-  | { readonly kind: "failure"; readonly id: number; readonly message: string; readonly full: boolean };
+/** Of the error when the disk has no room for it. */
+export const DISK_FULL = "DISK_FULL";

@@ -1,43 +1,26 @@
-import assert from "node:assert/strict";
-import { parentPort, workerData } from "node:worker_threads";
+import { workerData } from "node:worker_threads";
+import { answer } from "../../../isolation/threads/answer.ts";
 import { Database } from "./database.ts";
 import { storeMethods } from "./methods.ts";
-import type { FromStoreThread, ToStoreThread } from "./protocol.ts";
+import { DISK_FULL, type StoreRequest } from "./protocol.ts";
 
 // The thread that owns the connection: SQLite blocks, and here it blocks nobody else.
 
-assert(parentPort !== null, "this file is the main program of a worker thread");
-const port = parentPort;
 const { path } = workerData as { readonly path: string };
+const database = Database.open(path);
+const methods = storeMethods(database);
 
-try {
-  serve(Database.open(path));
-  answer({ kind: "opened" });
-} catch (error) {
-  answer({ kind: "refused", message: messageOf(error) });
-}
-
-function serve(database: Database): void {
-  const methods = storeMethods(database);
-  port.on("message", (message: ToStoreThread) => {
-    if (message.kind === "close") {
-      database.close();
-      port.close();
-      return;
-    }
-    const { id, method, parameters } = message;
+answer(
+  ({ method, parameters }: StoreRequest) => {
+    const call = methods[method] as (...parameters: readonly unknown[]) => unknown;
     try {
-      const call = methods[method] as (...parameters: readonly unknown[]) => unknown;
-      answer({ kind: "result", id, result: call(...parameters) });
+      return call(...parameters);
     } catch (error) {
-      answer({ kind: "failure", id, message: messageOf(error), full: isFull(error) });
+      throw isFull(error) ? Object.assign(error as Error, { code: DISK_FULL }) : error;
     }
-  });
-}
-
-function answer(message: FromStoreThread): void {
-  port.postMessage(message);
-}
+  },
+  { onStop: () => database.close() },
+);
 
 const SQLITE_FULL = 13;
 /** The index of the write-ahead log cannot grow. */
@@ -46,8 +29,4 @@ const SQLITE_IOERR_SHMSIZE = 4874;
 function isFull(error: unknown): boolean {
   const { errcode } = error as { readonly errcode?: unknown };
   return errcode === SQLITE_FULL || errcode === SQLITE_IOERR_SHMSIZE;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
