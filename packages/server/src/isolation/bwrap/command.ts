@@ -290,7 +290,7 @@ export class Command {
       this.#isKilled = true;
     }
     if (!this.#hasEnded && !this.#place.isLiving()) await this.#place.ended;
-    this.#finish(this.#verdict());
+    if (!this.#hasEnded) this.#finish(this.#verdict());
     this.#disappearance.resolve();
   }
 
