@@ -1,6 +1,11 @@
+import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
+import { unusedOwner } from "../../src/isolation/backend/box-owner.ts";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
-import { Engine } from "../../src/isolation/docker/engine.ts";
+import { LeftoverRoom } from "../../src/isolation/backend/leftovers.ts";
+import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
+import { Container } from "../../src/isolation/docker/container.ts";
+import { Engine, type EngineRequest } from "../../src/isolation/docker/engine.ts";
 import { describeDocker } from "./arena.ts";
 
 describeDocker("what the engine says", (arena) => {
@@ -45,4 +50,27 @@ describeDocker("what the engine says", (arena) => {
     await expect(box.shells()).resolves.toContain("/bin/sh");
     await box.stop();
   });
+});
+
+test("a runtime without subreapers, as old versions of gVisor are, is refused, and its container removed", async () => {
+  const asked: string[] = [];
+  const engine = {
+    json: async ({ method, path }: EngineRequest) => {
+      asked.push(`${method} ${path}`);
+      if (path.endsWith("/wait")) await new Promise(() => {});
+      return { Id: "id", ExitCode: 1, Running: false };
+    },
+    hijack: async () => Object.assign(new PassThrough().end(), { setTimeout: () => {}, setNoDelay: () => {} }),
+  };
+  const starting = Container.start({
+    engine: engine as unknown as Engine,
+    owner: unusedOwner(),
+    plan: { name: "name", config: {}, pidsLimit: undefined },
+    unknownRuntime: true,
+    launcher: new Launcher({ perl: "perl", log: () => {} }),
+    leftoverRoom: new LeftoverRoom(1),
+    log: () => {},
+  });
+  await expect(starting).rejects.toMatchObject({ code: "RUNTIME_UNAVAILABLE", hint: expect.stringContaining("runc") });
+  expect(asked.at(-1)).toBe("DELETE /containers/id");
 });

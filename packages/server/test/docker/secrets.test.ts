@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { bash, describeDocker, finish, output } from "./arena.ts";
 
 const FIND_SECRETS =
@@ -66,15 +67,20 @@ describeDocker("what a script marks its words with", (arena) => {
   const reason = reasonAgainstTracing();
   if (reason !== undefined) process.stdout.write(`skipped: tracing the script: ${reason}\n`);
   test.skipIf(reason !== undefined)(
-    "ends nothing without the seal; who traced the script for both ends with its own forgery",
+    "ends nothing without the seal; who traced the script for both is in the background with its own forgery",
     async () => {
       const box = await arena.box();
       const forge = (...args: string[]) =>
         box.run({ argv: ["/usr/bin/python3", "-c", FORGE, ...args], env: {}, workdir: "/", stdin: false });
       expect(await finish(await forge())).toMatchObject({ exitCode: 7, stdout: "still here" });
       expect(await finish(await forge("with the seal"))).toMatchObject({ exitCode: 0, stdout: "still here" });
-      expect((await output(box, "ps -eo args | grep -c '^/usr/bin/python3'")).stdout).toBe("0\n");
-      expect((await output(box, "ps -eo args | grep -c '^/bin/sleep'")).stdout, "scripts that wait").toBe("0\n");
+      const python = "ps -eo args | grep -c '^/usr/bin/python3'";
+      expect(
+        (await output(box, `${python}; kill -9 $(ps -eo pid,args | awk '$2 ~ /python3/ { print $1 }')`)).stdout,
+      ).toBe("1\n");
+      await eventually(async () =>
+        expect((await output(box, "ps -eo args | grep -c '^/bin/sleep'")).stdout, "scripts that wait").toBe("0\n"),
+      );
     },
   );
 });

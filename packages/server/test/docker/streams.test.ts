@@ -1,7 +1,11 @@
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { ProcessHome } from "../../src/isolation/docker/container.ts";
 import { Demultiplexer } from "../../src/isolation/docker/demultiplexer.ts";
 import { FrameScanner } from "../../src/isolation/docker/frames.ts";
+import { ContainerProcess } from "../../src/isolation/docker/process.ts";
 
 const NONCE = "0123456789abcdef0123456789abcdef";
 
@@ -70,4 +74,41 @@ test("the engine's multiplexed stream comes apart wherever it is cut", () => {
       expect(got).toEqual({ stdout: expected("stdout"), stderr: expected("stderr") });
     }),
   );
+});
+
+test("a command that has ended before its start could be cancelled loses what it left in the background", async () => {
+  const multiplexed = (stream: 1 | 2, text: string): Buffer => {
+    const header = Buffer.alloc(8);
+    header[0] = stream;
+    header.writeUInt32BE(text.length, 4);
+    return Buffer.concat([header, Buffer.from(text)]);
+  };
+  const server = createServer((socket) =>
+    socket.once("data", (firstLine) => {
+      const [mark, seal] = firstLine.toString().trim().split(" ");
+      const ended = `\x1e${mark} ended ${seal} 0 0\x1e`;
+      socket.write(
+        Buffer.concat([
+          multiplexed(2, `\x1e${mark} started 41 42 0\x1e${ended}`), // at once
+          multiplexed(1, ended),
+        ]),
+      );
+    }),
+  ).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const connection = connect((server.address() as { port: number }).port, "127.0.0.1");
+  onTestFinished(() => {
+    connection.destroy();
+    server.close();
+  });
+  const clear = vi.fn(async () => 0);
+  const home = { warden: { clear }, startCommand: async () => ({ id: "", connection }), leave: vi.fn() };
+  const command = { script: "", argv: ["/bin/true"], env: {}, workdir: "/", stdin: false };
+  const signal = AbortSignal.abort();
+  await expect(ContainerProcess.start(home as unknown as ProcessHome, command, { signal })).rejects.toMatchObject({
+    code: "CANCELLED",
+  });
+  await vi.waitUntil(() => clear.mock.calls.length > 0, { timeout: 60_000 });
+  expect(clear).toHaveBeenCalledExactlyOnceWith({ root: 41, wrapper: 42 });
+  expect(home.leave).toHaveBeenCalledOnce();
 });

@@ -13,6 +13,7 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import type { LeftoverRoom } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
@@ -24,7 +25,6 @@ import { nameFiles } from "./etc.ts";
 import type { Interpreter } from "./interpreter.ts";
 import { Keeper } from "./keeper.ts";
 import type { Launcher } from "./launcher.ts";
-import type { LeftoverRoom } from "./leftovers.ts";
 import type { PrivateNetworks } from "./network.ts";
 import { boxPlan, checkCommand, checkEnvironment } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";

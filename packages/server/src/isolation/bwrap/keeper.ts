@@ -2,6 +2,7 @@ import { fstatSync } from "node:fs";
 import type { Socket } from "node:net";
 import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
+import { type LeftoverRoom, Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { Command, type CommandRequest } from "./command.ts";
 import { killTrees } from "./command-tree.ts";
@@ -19,7 +20,6 @@ import {
   withDescendants,
 } from "./host-processes.ts";
 import type { Launcher } from "./launcher.ts";
-import { type LeftoverRoom, Leftovers } from "./leftovers.ts";
 import { type Attachment, openNamespaces } from "./network.ts";
 import { askForDescriptor, sendOrder } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";
@@ -31,8 +31,6 @@ const VOICE_BYTES = 16 * 1024;
 /** Orders that the keeper has not begun: more would only wait in the kernel, which has room for few. */
 const MOST_UNBEGUN = 32;
 const RETRY_MS = 5;
-/** Commands that have ended and left processes behind: each costs the server a descriptor. */
-const MOST_LEFT = 64;
 /** Most of what a command started ends a moment after it; only what is still there then was left behind. */
 const LEFT_AFTER_MS = 1_000;
 
@@ -142,9 +140,7 @@ export class Keeper {
   /** Gives the order to run a command; it is begun when the keeper comes to it. */
   run(request: CommandRequest): Command {
     if (this.#left.size >= MOST_LEFT || (this.#left.size > 0 && this.#request.leftoverRoom.isFull)) {
-      throw new SandboxError("RESOURCES_EXHAUSTED", "too many earlier commands have left processes running", {
-        hint: "start what runs in the background from fewer commands, or stop the sandbox and start it again",
-      });
+      throw tooManyLeft();
     }
     const command = new Command(request, {
       waiterOf: (inner) => this.#childWith(inner),

@@ -12,6 +12,7 @@ import {
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { SandboxError } from "../backend/errors.ts";
+import type { LeftoverRoom } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
 import type { Owner } from "../filesystem/presentation.ts";
@@ -42,6 +43,7 @@ export interface DockerBoxOptions {
   readonly launcher: Launcher;
   /** Why ports of containers are out of reach; undefined when they are not. */
   readonly noPorts: string | undefined;
+  readonly leftoverRoom: LeftoverRoom;
   readonly owner: Owner;
   readonly log: (line: LogLine) => void;
   readonly onDestroyed: () => void;
@@ -128,11 +130,11 @@ export class DockerBox implements Box {
     if (this.#destroyed) throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
     if (await this.#container?.isRunning()) return;
     await this.#stop();
-    const { engine, log, runtime, egress, launcher } = this.#options;
+    const { engine, log, runtime, egress, launcher, leftoverRoom } = this.#options;
     const plan = containerPlan({ ...this.#options, keeper: this.#keeper });
     try {
       const container = await Container.start(
-        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", egress, launcher, log },
+        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", egress, launcher, leftoverRoom, log },
         signal,
       );
       this.#container = container;

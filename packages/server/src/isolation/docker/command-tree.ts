@@ -1,12 +1,16 @@
+import type { Socket } from "node:net";
 import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ProcessHome } from "./container.ts";
-import type { Root } from "./warden.ts";
+import { settledWithin } from "./exec.ts";
+import type { Root, Warden } from "./warden.ts";
 
 /** What the shell would say of a command that was killed; ours for one whose end nobody saw. */
 export const KILLED = 137;
 /** How long a script may take to say that its command has ended, once everything below it was killed. */
 const FAREWELL_MS = 300;
+/** How long the engine may take to tell that a process was killed: two seconds where others hold the streams, and some. */
+const RELEASE_MS = 4_000;
 
 /** What is known of a command from outside. */
 interface CommandState {
@@ -19,6 +23,8 @@ interface CommandState {
 /** The processes of one command: a docker-init, the script below it, and below that whatever the command started. */
 export class CommandTree {
   readonly #home: ProcessHome;
+  /** That of the container as it was: after a restart the numbers of processes mean others. */
+  readonly #warden: Warden;
   readonly #root: Root;
   readonly #oomKillsBefore: number;
 
@@ -26,52 +32,49 @@ export class CommandTree {
   constructor(home: ProcessHome, fields: readonly string[]) {
     const [root = 0, wrapper = 0, oomKills = 0] = fields.map(Number);
     this.#home = home;
+    this.#warden = home.warden;
     this.#root = { root, wrapper };
     this.#oomKillsBefore = oomKills;
   }
 
   /**
-   * Kills whatever the command started; the script then reports its end. If something survives, or the warden does not
-   * answer, the whole container is restarted: every command and session in it dies and /tmp is empty, but the box lives on.
+   * Kills whatever the command started; the script then reports its end. Only if something survives, or a second warden does
+   * not answer either, the whole container is restarted: every process in it dies, also those that earlier commands left in
+   * the background, and /tmp is empty, but the box lives on.
    */
   async kill(command: CommandState): Promise<void> {
-    if (command.isOver()) return;
-    const left = await this.#home.warden.clear(this.#root).catch(() => undefined);
-    if (left !== 0 && !command.isOver()) await this.#home.restart();
+    const left = await this.#warden.clear(this.#root).catch(() => undefined);
+    if (left !== 0) await this.#home.restart(this.#warden);
     // Nothing writes any more, so what is left to fetch is bounded; and the end comes behind it.
     command.drain();
-    if (await endsSoon(command)) return;
-    await this.#home.warden.release(this.#root).catch(() => {});
+    if (await endsWithin(FAREWELL_MS, command)) return;
+    await this.#warden.release(this.#root).catch(() => {});
     // A warden that was tampered with says what the command wants; the engine cannot be.
-    if (!(await endsSoon(command))) await this.#home.restart();
+    if (!(await endsWithin(RELEASE_MS, command))) await this.#home.restart(this.#warden);
   }
 
   /**
-   * After a command that reported its end. An honest script has left nothing but itself and docker-init; whoever forged the
-   * report gets what it says. A warden that was stopped is replaced once, since a box that is short of CPU time is not
-   * worth a restart.
+   * After a command that ended without a report, because somebody killed the script: ends what it left behind, which cannot be
+   * told from what earlier commands lost in the same way.
    */
-  async end(): Promise<void> {
-    const end = () => this.#home.warden.end(this.#root);
-    const left = await end()
-      .catch(end)
-      .catch(() => undefined);
-    if (left !== 0) await this.#home.restart();
-  }
-
-  /** After a command that ended without a report, because somebody killed the script: ends what it left behind. */
   async clearUp(): Promise<{ readonly outOfMemory: boolean }> {
+    const left = await this.#warden.killOrphans().catch(() => undefined);
+    if (left !== 0) await this.#home.restart(this.#warden);
     try {
-      await this.#home.warden.killOrphans();
-      return { outOfMemory: this.killedForMemory(await this.#home.warden.oomKills()) };
+      return { outOfMemory: this.killedForMemory(await this.#warden.oomKills()) };
     } catch {
       return { outOfMemory: await this.#home.ranOutOfMemory() };
     }
   }
 
+  /** After a command that reported its end. */
+  leave(connection: Socket): void {
+    this.#home.leave(this.#root, connection, this.#warden);
+  }
+
   /** Who has the channels of this command, a session's shell, besides it. */
   channels(shell: number): Promise<ChannelState> {
-    return this.#home.warden.channels(shell, this.#root);
+    return this.#warden.channels(shell, this.#root);
   }
 
   /** Whether the kernel killed since the command started, given how often it did so far. */
@@ -80,13 +83,8 @@ export class CommandTree {
   }
 }
 
-async function endsSoon(command: CommandState): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, FAREWELL_MS);
-  });
-  await Promise.race([command.exit.catch(() => {}), late]);
-  clearTimeout(timer);
+async function endsWithin(milliseconds: number, command: CommandState): Promise<boolean> {
+  await settledWithin(milliseconds, command.exit);
   return command.isOver();
 }
 

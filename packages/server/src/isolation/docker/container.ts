@@ -1,37 +1,34 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import { SandboxError } from "../backend/errors.ts";
+import { type LeftoverRoom, MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
 import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../mount/host.ts";
 import { type EgressGuard, type NetworkedContainer, openNetwork } from "./egress.ts";
-import { type Engine, isStatus } from "./engine.ts";
-import { type Exec, exitCodeOf, notRunning, startExec } from "./exec.ts";
+import { type Engine, isStatus, whatFailed } from "./engine.ts";
+import { type Exec, type ExecRequest, exitCodeOf, notRunning, settledWithin, startExec } from "./exec.ts";
+import { type ContainerPlan, PIDS_PER_COMMAND } from "./plan.ts";
 import { SUBREAPER_PROBE } from "./scripts.ts";
-import { Warden } from "./warden.ts";
+import { type Root, Warden } from "./warden.ts";
 
 /** What a process in a container needs of it. */
 export interface ProcessHome {
   readonly engine: Engine;
   readonly warden: Warden;
-  /** Whether a process here can keep its descendants together. */
-  readonly subreaper: boolean;
-  startExec(
-    request: {
-      readonly commandLine: readonly string[];
-      readonly env: Readonly<Record<string, string>>;
-      readonly stdin: boolean;
-      readonly terminal: boolean;
-    },
-    signal?: AbortSignal,
-  ): Promise<Exec>;
-  /** Ends everything in the container at once, for when the warden cannot. */
-  restart(): Promise<void>;
+  startCommand(request: ContainerExec, signal?: AbortSignal): Promise<Exec>;
+  /** Takes over what is left of a command that has ended: its root, and the connection that is open as long as that lives. */
+  leave(root: Root, connection: Socket, warden: Warden): void;
+  /** Ends everything in the container at once, for when its warden cannot; nothing, if that is another by now. */
+  restart(warden: Warden): Promise<void>;
   /** Whether the engine saw the container run out of memory. */
   ranOutOfMemory(): Promise<boolean>;
   log(line: LogLine): void;
 }
+
+type ContainerExec = Omit<ExecRequest, "container" | "owner">;
 
 interface ContainerState extends NetworkedContainer {
   readonly State: { readonly Running: boolean; readonly OOMKilled: boolean; readonly Pid: number };
@@ -55,13 +52,20 @@ export class Container implements ProcessHome {
   readonly #egress: EgressGuard | undefined;
   readonly #launcher: Launcher;
   #sockets: BoxSockets;
+  readonly #room: LeftoverRoom;
+  readonly #pidsLimit: number | undefined;
   #warden: Warden;
-  #subreaper = true;
   /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
   #lost = false;
   readonly #connections = new Set<Socket>();
+  /** Those of commands that have ended, with their roots. */
+  readonly #ended = new Map<Socket, Root>();
+  /** Those of them that had left processes behind when the warden last looked. */
+  #left: ReadonlySet<Socket> = new Set();
+  #settling: Promise<void> = Promise.resolve();
+  #willSettle = false;
+  #allowedFor = 0;
   #restarting: Promise<void> | undefined;
-  #restarts = 0;
   #removing: Promise<void> | undefined;
 
   private constructor(options: ContainerOptions, id: string) {
@@ -70,6 +74,8 @@ export class Container implements ProcessHome {
     this.#log = options.log;
     this.#egress = options.egress;
     this.#launcher = options.launcher;
+    this.#room = options.leftoverRoom;
+    this.#pidsLimit = options.plan.pidsLimit;
     this.#id = id;
     this.#sockets = this.#newSockets();
     this.#warden = this.#newWarden();
@@ -102,34 +108,37 @@ export class Container implements ProcessHome {
     return this.#warden;
   }
 
-  get subreaper(): boolean {
-    return this.#subreaper;
-  }
-
   log(line: LogLine): void {
     this.#log(line);
   }
 
-  async startExec(request: Parameters<ProcessHome["startExec"]>[0], signal?: AbortSignal): Promise<Exec> {
-    await this.#restarting?.catch(() => {});
-    if (this.#lost) throw notRunning();
-    const restarts = this.#restarts;
-    const exec = await startExec(this.engine, { container: this.#id, owner: this.#owner, ...request }, signal);
-    if (restarts !== this.#restarts) {
-      // It may be in the new container before its network is closed; it waits for its first line, and gets none.
-      exec.connection.destroy();
-      throw notRunning();
-    }
-    this.#connections.add(exec.connection);
-    exec.connection.once("close", () => this.#connections.delete(exec.connection));
-    return exec;
+  /** By the time the command starts, nothing of ours is in its way of commands that have ended and left nothing. */
+  async startCommand(request: ContainerExec, signal?: AbortSignal): Promise<Exec> {
+    await this.#settling;
+    if (this.#isFull) await this.#settle();
+    if (this.#isFull) throw tooManyLeft();
+    return await this.#startExec(request, signal);
   }
 
-  restart(): Promise<void> {
+  leave(root: Root, connection: Socket, warden: Warden): void {
+    if (warden !== this.#warden) return void connection.destroy();
+    this.#ended.set(connection, root);
+    connection.once("close", () => {
+      this.#ended.delete(connection);
+      if (this.#left.has(connection)) void this.#settle();
+    });
+    connection.end(); // to background processes that read it, the command's stdin has ended
+    // If the connection were closed, the engine would fetch and drop what they print, as fast as they can.
+    readSlowly(connection, () => this.#ended.size * PAUSE_MS);
+    void this.#settle();
+  }
+
+  async restart(warden: Warden): Promise<void> {
+    if (warden !== this.#warden) return await this.#restarting;
     this.#restarting ??= this.#restart().finally(() => {
       this.#restarting = undefined;
     });
-    return this.#restarting;
+    await this.#restarting;
   }
 
   async connect(port: number, signal: AbortSignal | undefined): Promise<Socket> {
@@ -181,13 +190,13 @@ export class Container implements ProcessHome {
 
   async #restart(): Promise<void> {
     if (this.#removing !== undefined) return this.#removing;
-    if (this.#lost) return;
-    this.#restarts += 1;
+    if (!(await this.isRunning())) return;
     this.#log({ level: "error", message: "a sandbox could not end a command; its container was restarted" });
     this.#warden.close();
     this.#warden = this.#newWarden();
     this.#sockets.close();
     this.#sockets = this.#newSockets();
+    this.#ended.clear();
     try {
       await this.engine.json({ method: "POST", path: `/containers/${this.#id}/restart`, query: { t: "0" } });
       await this.#confine();
@@ -197,6 +206,72 @@ export class Container implements ProcessHome {
       throw error;
     }
     void this.#watch();
+    void this.#settle();
+  }
+
+  async #startExec(request: ContainerExec, signal?: AbortSignal): Promise<Exec> {
+    await this.#restarting?.catch(() => {});
+    if (this.#lost) throw notRunning();
+    const warden = this.#warden;
+    const exec = await startExec(this.engine, { container: this.#id, owner: this.#owner, ...request }, signal);
+    if (warden !== this.#warden) {
+      // It may be in the new container before its network is closed; it waits for its first line, and gets none.
+      exec.connection.destroy();
+      throw notRunning();
+    }
+    this.#connections.add(exec.connection);
+    exec.connection.once("close", () => this.#connections.delete(exec.connection));
+    return exec;
+  }
+
+  get #isFull(): boolean {
+    return this.#ended.size >= MOST_LEFT || (this.#left.size > 0 && this.#room.isFull);
+  }
+
+  /** Has the warden end what is ours of commands that have ended, and have left nothing. */
+  #settle(): Promise<void> {
+    if (this.#willSettle) return this.#settling;
+    this.#willSettle = true;
+    this.#settling = this.#settling.then(async () => {
+      this.#willSettle = false;
+      await this.#settleOnce();
+    });
+    return this.#settling;
+  }
+
+  async #settleOnce(): Promise<void> {
+    const asked = [...this.#ended];
+    const roots = asked.map(([, root]) => root);
+    // Of those that nobody can be asked about the worst is assumed.
+    const remaining = asked.length === 0 ? [] : await this.#warden.settle(roots).catch(() => undefined);
+    if (this.#removing !== undefined || this.#lost) return;
+    const isLeft = ({ root }: Root) => remaining?.includes(root) ?? true;
+    const before = this.#left;
+    const left = asked.filter(([connection, root]) => this.#ended.has(connection) && isLeft(root));
+    this.#left = new Set(left.map(([connection]) => connection));
+    for (const connection of this.#left.difference(before)) {
+      this.#room.hold();
+      connection.once("close", () => this.#room.giveBack());
+      // Most of what a command leaves ends a moment after it.
+      setTimeout(() => void this.#settle(), LEFT_AFTER_MS).unref();
+    }
+    await this.#allowFor(this.#left.size);
+    if (this.#ended.size < MOST_LEFT) return;
+    // What the warden says it has ended the engine has to confirm.
+    const closing = asked.filter(([connection, root]) => !isLeft(root) && !connection.closed);
+    await settledWithin(CLOSING_MS, Promise.all(closing.map(([connection]) => once(connection, "close"))));
+  }
+
+  /** Keeps the limit on processes exact: what is ours of commands that left something comes on top of it. */
+  async #allowFor(left: number): Promise<void> {
+    if (this.#pidsLimit === undefined || left === this.#allowedFor) return;
+    this.#allowedFor = left;
+    const body = { PidsLimit: this.#pidsLimit + left * PIDS_PER_COMMAND };
+    try {
+      await this.engine.json({ method: "POST", path: `/containers/${this.#id}/update`, body });
+    } catch (error) {
+      this.#log({ level: "error", message: `a limit on processes could not be changed: ${whatFailed(error)}` });
+    }
   }
 
   /** Every start has a network namespace of its own, which is open at first. */
@@ -232,11 +307,15 @@ export class Container implements ProcessHome {
     setTimeout(() => orphaned.forEach((connection) => void connection.destroy()), LAST_WORDS_MS).unref();
   }
 
+  /** Without subreapers (old versions of gVisor have none) nobody could tell which command a process belongs to. */
   async #examine(): Promise<void> {
-    const exec = await this.startExec({ commandLine: SUBREAPER_PROBE, env: {}, stdin: false, terminal: false });
+    const exec = await this.#startExec({ commandLine: SUBREAPER_PROBE, env: {}, stdin: false, terminal: false });
     exec.connection.resume();
     await once(exec.connection, "close");
-    this.#subreaper = (await exitCodeOf(this.engine, exec.id)) === 0;
+    if ((await exitCodeOf(this.engine, exec.id)) === 0) return;
+    throw new SandboxError("RUNTIME_UNAVAILABLE", "the OCI runtime cannot keep the processes of a command together", {
+      hint: "use a newer version of it, or runc",
+    });
   }
 
   #newSockets(): BoxSockets {
@@ -253,7 +332,7 @@ export class Container implements ProcessHome {
 
   #newWarden(): Warden {
     return new Warden(async (commandLine): Promise<Socket> => {
-      const exec = await this.startExec({ commandLine, env: {}, stdin: true, terminal: false });
+      const exec = await this.#startExec({ commandLine, env: {}, stdin: true, terminal: false });
       return exec.connection;
     });
   }
@@ -262,17 +341,23 @@ export class Container implements ProcessHome {
 export interface ContainerOptions {
   readonly engine: Engine;
   readonly owner: Owner;
-  readonly plan: { readonly name: string; readonly config: object };
+  readonly plan: ContainerPlan;
   /** Whether the OCI runtime is another than runc, so that it has to show what it can do. */
   readonly unknownRuntime: boolean;
   readonly launcher: Launcher;
   /** For a container with a private network. */
   readonly egress?: EgressGuard | undefined;
+  readonly leftoverRoom: LeftoverRoom;
   readonly log: (line: LogLine) => void;
 }
 
 /** How long the engine may take to deliver what a container's processes said before they died. */
 const LAST_WORDS_MS = 500;
+/** How long the engine may take to close the connections of processes that were killed. */
+const CLOSING_MS = 2_500;
+const LEFT_AFTER_MS = 1_000;
+/** Between two readings of what background processes of one box print. */
+const PAUSE_MS = 25;
 const REMOVAL_ATTEMPTS = 5;
 
 export async function removeContainer(engine: Engine, id: string): Promise<void> {

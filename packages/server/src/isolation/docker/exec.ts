@@ -63,6 +63,14 @@ export async function exitCodeOf(engine: Engine, execId: string): Promise<number
   }
 }
 
+/** Waits for the promise, whatever becomes of it, and no longer than this. */
+export async function settledWithin(milliseconds: number, promise: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, milliseconds);
+  await Promise.race([promise.catch(() => {}), late.promise]);
+  clearTimeout(timer);
+}
+
 export function notRunning(cause?: unknown): SandboxError {
   return new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running", { hint: "start it first", cause });
 }

@@ -47,6 +47,7 @@ export class Outputs {
   end(output: Readable): void {
     if (this.#ended.has(output)) return;
     this.#ended.add(output);
+    this.#full.delete(output);
     if (!output.destroyed) output.push(null);
   }
 

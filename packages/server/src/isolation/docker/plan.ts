@@ -8,8 +8,10 @@ export const LABEL = { instance: "agentfense.instance", sandbox: "agentfense.san
 const CPU_PERIOD_MICROS = 100_000;
 const RUN_BYTES = 16 * 1024 * 1024;
 const OPEN_FILES = 16_384;
-/** Ours in every box: process 1, what keeps it alive, the warden, and one command's docker-init and script. */
-const OWN_PIDS = 5;
+/** docker-init and the script. */
+export const PIDS_PER_COMMAND = 2;
+/** Ours in every box: process 1, what keeps it alive, the warden, and what one command needs. */
+const OWN_PIDS = 3 + PIDS_PER_COMMAND;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What every box gets; what the image and the caller say comes over it. */
@@ -49,6 +51,8 @@ export interface ContainerPlan {
   readonly name: string;
   /** The body of the engine's "create a container". */
   readonly config: object;
+  /** Of all processes, with ours. */
+  readonly pidsLimit: number | undefined;
 }
 
 /**
@@ -65,8 +69,10 @@ export function containerPlan(options: {
   readonly keeper: Owner;
 }): ContainerPlan {
   const { instance, spec, image, owner, keeper } = options;
+  const pidsLimit = spec.limits.pids === undefined ? undefined : spec.limits.pids + OWN_PIDS;
   return {
     name: `agentfense-${instance}-${spec.id}`,
+    pidsLimit,
     config: {
       Image: image.id,
       Labels: { [LABEL.instance]: instance, [LABEL.sandbox]: spec.id },
@@ -87,6 +93,7 @@ export function containerPlan(options: {
       HostConfig: {
         ...confinement(spec),
         ...limits(spec),
+        ...(pidsLimit === undefined ? {} : { PidsLimit: pidsLimit }),
         Mounts: spec.mounts.map(({ source, target }) => ({
           Type: "bind",
           Source: source,
@@ -125,13 +132,12 @@ function confinement(spec: BoxSpec): object {
 }
 
 function limits(spec: BoxSpec): object {
-  const { memoryBytes, cpuQuota, cpuShares, pids } = spec.limits;
+  const { memoryBytes, cpuQuota, cpuShares } = spec.limits;
   return {
     // Equal values: memory and swap together, so none of it is swap.
     ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
     ...(cpuQuota === undefined ? {} : { CpuQuota: cpuQuota, CpuPeriod: CPU_PERIOD_MICROS }),
     ...(cpuShares === undefined ? {} : { CpuShares: cpuShares }),
-    ...(pids === undefined ? {} : { PidsLimit: pids + OWN_PIDS }),
     // When the host runs out of memory the boxes go first. It is their lower bound as well where the engine has CAP_SYS_RESOURCE.
     OomScoreAdj: 500,
     Ulimits: [

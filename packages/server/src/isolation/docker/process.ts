@@ -29,7 +29,14 @@ export interface ShellListener {
   onStatus(line: string): void;
 }
 
-/** One command and everything it starts, below a docker-init of its own (see scripts.ts). */
+export interface ProcessOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly listener?: ShellListener;
+  /** For a command on a terminal, whose one output is `stderr`: makes it ready before the command starts. */
+  readonly prepareTerminal?: (exec: Exec) => Promise<void>;
+}
+
+/** One command, below a docker-init of its own (see scripts.ts), until it has ended: what it leaves is then its home's. */
 export class ContainerProcess implements BoxProcess {
   readonly stdin?: Writable;
   readonly stdout: Readable;
@@ -40,65 +47,75 @@ export class ContainerProcess implements BoxProcess {
   readonly #seal: string;
   readonly outputs: Outputs;
   readonly #scanners: Record<OutputName, FrameScanner>;
-  readonly #endings = new Set<OutputName>();
+  /** The streams that have not come to their end. */
+  readonly #open: Set<OutputName>;
   readonly #statuses: Record<OutputName, string[]> = { stdout: [], stderr: [] };
-  readonly #listener: ShellListener | undefined;
+  readonly #options: ProcessOptions;
   readonly #started = Promise.withResolvers<CommandTree>();
   readonly #exited = Promise.withResolvers<ProcessExit>();
   /** What overtook the frame which says that the command has started, or what the engine said instead. */
   readonly #early: { readonly name: OutputName; readonly piece: Piece }[] = [];
   #tree: CommandTree | undefined;
-  /** The script said so; what it said is being made true. */
-  #reported = false;
   #over = false;
   #killing: Promise<void> | undefined;
 
   private constructor(
     home: ProcessHome,
     exec: Exec,
-    options: { secrets: Secrets; stdin: boolean; listener: ShellListener | undefined },
+    { secrets, stdin, ...options }: ProcessOptions & { secrets: Secrets; stdin: boolean },
   ) {
-    const { mark, seal } = options.secrets;
+    const { mark, seal } = secrets;
     this.#home = home;
     this.#exec = exec;
-    this.#listener = options.listener;
+    this.#options = options;
     this.#seal = seal;
     this.#scanners = { stdout: new FrameScanner(mark), stderr: new FrameScanner(mark) };
     this.outputs = new Outputs(exec.connection);
     this.stdout = this.outputs.open();
     this.stderr = this.outputs.open();
-    if (options.stdin) this.stdin = inputOf(exec);
+    if (stdin) this.stdin = inputOf(exec);
     this.exit = this.#exited.promise;
     this.exit.catch(() => {});
     this.#started.promise.catch(() => {});
+    const isTerminal = options.prepareTerminal !== undefined;
+    this.#open = new Set(isTerminal ? ["stderr"] : ["stdout", "stderr"]);
     const demultiplexer = new Demultiplexer((name, bytes) => this.#receive(name, bytes));
-    exec.connection.on("data", (chunk: Buffer) => demultiplexer.feed(chunk));
+    exec.connection.on("data", (chunk: Buffer) =>
+      isTerminal ? this.#receive("stderr", chunk) : demultiplexer.feed(chunk),
+    );
     exec.connection.on("error", () => {});
     exec.connection.on("close", () => void this.#disconnected());
-    exec.connection.write(firstLine(options.secrets));
+    exec.connection.write(firstLine(secrets)); // a terminal's echo of it comes before the command starts
   }
 
   static async start(
     home: ProcessHome,
     command: ProcessCommand,
-    options: { readonly signal?: AbortSignal | undefined; readonly listener?: ShellListener } = {},
+    options: ProcessOptions = {},
   ): Promise<ContainerProcess> {
-    const { script, argv, env, workdir, stdin } = command;
-    const exec = await home.startExec(
+    const exec = await home.startCommand(
       {
-        commandLine: commandLine(script, { stdin, subreaper: home.subreaper }, { workdir, argv }),
-        env,
+        commandLine: commandLine(command.script, command),
+        env: command.env,
         stdin: true,
-        terminal: false,
+        terminal: options.prepareTerminal !== undefined,
       },
       options.signal,
     );
-    const process = new ContainerProcess(home, exec, { secrets: newSecrets(), stdin, listener: options.listener });
+    const process = new ContainerProcess(home, exec, { ...options, secrets: newSecrets(), stdin: command.stdin });
     await process.#start(options.signal);
     return process;
   }
 
+  get isOver(): boolean {
+    return this.#over;
+  }
+
   kill(): void {
+    if (!this.#over) this.#killAll();
+  }
+
+  #killAll(): void {
     this.#killing ??= this.#kill().catch((error: unknown) => {
       this.#home.log({ level: "error", message: `a command could not be killed: ${whatFailed(error)}` });
     });
@@ -124,9 +141,9 @@ export class ContainerProcess implements BoxProcess {
     try {
       await Promise.race([this.#started.promise, cancelled.promise]);
     } catch (error) {
-      // It may have started meanwhile, or be about to.
+      // It may have started meanwhile, or be about to; and may even have ended by then, and left something.
       this.#started.promise.then(
-        () => this.kill(),
+        () => this.#killAll(),
         () => {},
       );
       this.stdout.destroy();
@@ -155,21 +172,35 @@ export class ContainerProcess implements BoxProcess {
     const failure = startFailure(verb);
     if (failure !== undefined) {
       this.#started.reject(failure);
+    } else if (verb === "ready") {
+      void this.#prepare();
     } else if (verb === "started" && this.#tree === undefined) {
       this.#tree = new CommandTree(this.#home, rest);
-      for (const { name, piece } of this.#early.splice(0)) this.#take(name, piece);
+      // What a terminal showed so far is the echo of our own words.
+      const early = this.#options.prepareTerminal === undefined ? this.#early.splice(0) : [];
+      for (const { name, piece } of early) this.#take(name, piece);
       this.#started.resolve(this.#tree);
     } else if (verb === "shell") {
-      this.#listener?.onShell(Number(rest[0]));
+      this.#options.listener?.onShell(Number(rest[0]));
     } else if (verb === "status") {
       this.#statuses[name].push(text.slice("status ".length));
       this.#passStatusOn();
       if (this.#statuses[name].length > MOST_STATUSES) this.kill();
-    } else if (verb === "ended" && rest[0] === this.#seal) {
+    } else if (verb === "ended" && rest[0] === this.#seal && this.#tree !== undefined) {
       const [exitCode = KILLED, oomKills = 0] = rest.slice(1).map(Number);
-      this.#endings.add(name);
       this.outputs.end(this[name]);
-      if (this.#endings.size === 2 && !this.#reported) void this.#ended(exitCode, oomKills);
+      if (this.#open.delete(name) && this.#open.size === 0) this.#ended(this.#tree, exitCode, oomKills);
+    }
+  }
+
+  async #prepare(): Promise<void> {
+    const { connection } = this.#exec;
+    try {
+      await this.#options.prepareTerminal?.(this.#exec);
+      connection.write("go\n");
+    } catch (error) {
+      this.#started.reject(error);
+      connection.end("no\n");
     }
   }
 
@@ -178,25 +209,20 @@ export class ContainerProcess implements BoxProcess {
     const { stdout, stderr } = this.#statuses;
     while (stdout.length > 0 && stderr.length > 0) {
       stderr.shift();
-      this.#listener?.onStatus(stdout.shift()!);
+      this.#options.listener?.onStatus(stdout.shift()!);
     }
   }
 
-  async #ended(exitCode: number, oomKills: number): Promise<void> {
-    this.#reported = true;
-    const outOfMemory = this.#tree?.killedForMemory(oomKills) ?? false;
-    try {
-      await this.#tree?.end();
-    } catch (error) {
-      this.#home.log({ level: "error", message: `what a command left could not be ended: ${whatFailed(error)}` });
-    }
-    this.#finish({ exitCode: isExitCode(exitCode) ? exitCode : KILLED, outOfMemory });
-    this.#exec.connection.destroy();
+  /** Nothing is the command's any more, of what comes from now on. */
+  #ended(tree: CommandTree, exitCode: number, oomKills: number): void {
+    this.#exec.connection.removeAllListeners("data");
+    this.#finish({ exitCode: isExitCode(exitCode) ? exitCode : KILLED, outOfMemory: tree.killedForMemory(oomKills) });
+    tree.leave(this.#exec.connection);
   }
 
   /** The connection closed before the script said that the command has ended: somebody killed it, or the box. */
   async #disconnected(): Promise<void> {
-    if (this.#over || this.#reported) return;
+    if (this.#over) return;
     if (this.#tree === undefined) {
       this.#over = true;
       const said = this.#early.map(({ piece }) => (piece.kind === "data" ? piece.data.toString("latin1") : ""));
@@ -205,9 +231,9 @@ export class ContainerProcess implements BoxProcess {
       this.#finish({ exitCode: KILLED, outOfMemory: false });
       return;
     }
-    for (const name of ["stdout", "stderr"] as const) {
+    for (const name of this.#open) {
       const rest = this.#scanners[name].rest();
-      if (rest.length > 0 && !this.#endings.has(name)) this.outputs.push(this[name], rest);
+      if (rest.length > 0) this.outputs.push(this[name], rest);
     }
     try {
       const exitCode = (await exitCodeOf(this.#home.engine, this.#exec.id)) ?? KILLED;
@@ -240,7 +266,7 @@ function isExitCode(code: number): boolean {
 }
 
 /** Ending it closes our half of the connection, which is the command's end of file. */
-export function inputOf(exec: Exec): Writable {
+function inputOf(exec: Exec): Writable {
   const { connection } = exec;
   const input = new Writable({
     // A command that ended takes no more input; that is its right and nobody's error.

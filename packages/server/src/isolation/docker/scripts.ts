@@ -2,80 +2,30 @@
 // They use nothing but what POSIX builds into the shell, so that they also work when no process can be made any more.
 //
 // A command is started as  docker-init -s -- sh -c SCRIPT sh STDIN WORKDIR PROGRAM ARGUMENT…
-// docker-init (tini) is a subreaper: whatever the command starts stays below it, however often it forks or calls setsid. The
-// script tells the server what happens in frames between the bytes of the streams:
+// docker-init (tini) is a subreaper: whatever the command starts stays below it, however often it forks or calls setsid, and
+// also when the command itself has ended. The script tells the server what happens in frames between the bytes of the streams:
 //
 //   frame     = RS mark SP text RS         RS is 0x1e; mark and seal are 32 random hexadecimal digits each
+//   ready                                  terminals only: waits for a line, which is `go` when the terminal has its size
 //   workdir                                stderr only: the working directory cannot be entered; nothing was started
 //   program                                stderr only: the program is not there; nothing was started
 //   started ROOT WRAPPER OOMS              stderr only, before the program runs: pid of docker-init and of the script
 //   shell PID                              stderr only: the shell of a session is this process
 //   status LINE                            both streams: the shell of a session wrote LINE to descriptor 3
-//   ended SEAL CODE OOMS                   both streams: the command has ended and nothing it started lives any more
+//   ended SEAL CODE OOMS                   both streams: the command has ended; what it left in the background may live
 //
-// A runtime without subreapers (old versions of gVisor) gets the script without docker-init; ROOT is then the script. What a
-// command detaches from itself there cannot be told from what another detached, and ends with whichever ends first.
-//
-// A frame is behind everything that was written to the stream before it, which makes it the end of that stream without any
-// help from the engine. After `ended` the script sleeps until the server kills it: the engine cuts off output that
-// nobody fetched within two seconds of a process's end, and a reader may be slower than that.
+// A frame is behind everything that was written to the stream before it, which makes it the end of the command's output without
+// any help from the engine. After `ended` the script sleeps until the server has it killed. That is when nothing else lives
+// below its docker-init any more: until then the two hold the streams of the background processes open and keep them together.
 //
 // Mark and seal are the first line of the script's stdin, and stay in variables of the script that nothing it starts
 // inherits: /proc shows neither. A command can still read the mark out of its own streams, which are pipes; so what
-// ends a command also needs the seal, which is in no pipe before everything the command started is dead. All processes
+// ends a command also needs the seal, which is in no pipe before the command has ended. All processes
 // of a box are one user, and one that traces the script of another command, or gets hold of its stdin first, learns both.
-// What it gains is the end of that command with an exit code of its choice: the server then kills the command's tree.
+// What it gains is the end of that command with an exit code of its choice: what goes on running is then in the background.
 
-const FUNCTIONS = `
-# census: $pairs becomes " pid:parent …" of all processes, $dead those that only wait to be reaped.
-# A leader that ended before its threads looks like a zombie, too, but has more than one task.
-census() {
-  pairs= dead=" "
-  for d in /proc/[0-9]*; do
-    p=\${d#/proc/} s= u=
-    while read -r k v _; do
-      case $k in State:) s=$v;; PPid:) u=$v; break;; esac
-    done <"$d/status"
-    [ -n "$u" ] || continue
-    pairs="$pairs $p:$u"
-    case $s in [ZX]) set -- "$d"/task/*; [ $# -gt 1 ] || dead="$dead$p ";; esac
-  done
-}
-# below PID…: $tree becomes those processes and all their descendants.
-below() {
-  tree=" $* " more=1
-  while [ $more = 1 ]; do
-    more=0
-    for e in $pairs; do
-      case $tree in *" \${e%:*} "*) continue;; esac
-      case $tree in *" \${e#*:} "*) tree="$tree\${e%:*} " more=1;; esac
-    done
-  done
-}
-# sweep ROOT SPARED: kills every descendant of ROOT but SPARED; $found counts those that were still alive.
-sweep() {
-  census
-  below "$1"
-  found=0
-  for p in $tree; do
-    [ "$p" = "$1" ] || [ "$p" = "$2" ] && continue
-    kill -9 "$p" || continue
-    case $dead in *" $p "*) ;; *) found=$((found + 1));; esac
-  done
-}
-# clear ROOT SPARED: sweeps until nothing is left, or for as long as is reasonable. Where ROOT is the script itself there is
-# no subreaper: what the command let go of is then a child of process 1, like that of any other command.
-clear() {
-  rounds=0 found=1
-  while [ $found -gt 0 ] && [ $rounds -lt 200 ]; do
-    rounds=$((rounds + 1))
-    sweep "$1" "$2"
-    total=$found
-    [ "$1" = "$2" ] && [ "$1" != 1 ] && sweep 1 1
-    found=$((found > total ? found : total))
-  done
-}
-# ooms: how often the kernel killed for memory here; the first file is version 2 of control groups, the second version 1.
+// ooms: how often the kernel killed for memory here; the first file is version 2 of control groups, the second version 1.
+const OOMS = `
 ooms() {
   _o=0
   for _f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
@@ -109,30 +59,27 @@ check() {
   say started $_r $$ $_o >&9
 }
 _r=$PPID
-[ $_r = 0 ] && _r=$$
 trap : INT TERM HUP QUIT
 `;
 
-const ENDING = `
-clear $_r $$
-ooms
-say ended "$_e" $code $_o
-say ended "$_e" $code $_o >&9
-exec /bin/sleep 2147483647
-`;
+/** The last word of a script, to these descriptors. */
+function ending(...descriptors: readonly number[]): string {
+  const words = descriptors.map((descriptor) => `say ended "$_e" $code $_o >&${descriptor}`);
+  return ["ooms", ...words, "exec /bin/sleep 2147483647"].join("\n");
+}
 
 /** One command. */
-export const COMMAND_SCRIPT = `${FUNCTIONS}${PRELUDE}
+export const COMMAND_SCRIPT = `${OOMS}${PRELUDE}
 check "$@"
 ( exec "$@" 2>&9 8>&- 9>&- )
 code=$?
-${ENDING}`;
+${ending(8, 9)}`;
 
 /**
  * A session's shell. Its descriptor 3 is a pipe to a loop that turns lines into `status` frames on both streams; a line that
  * begins with the seal is the script's own and has the shell's exit code.
  */
-export const SHELL_SCRIPT = `${FUNCTIONS}${PRELUDE}
+export const SHELL_SCRIPT = `${OOMS}${PRELUDE}
 check "$@"
 {
   (
@@ -150,21 +97,20 @@ check "$@"
   exit 137
 )
 code=$?
-${ENDING}`;
+${ending(8, 9)}`;
 
 /**
- * One command on a terminal, which has a single stream. It waits for a line before it starts: by then the terminal has its
- * size. Exits by itself, for a person at a terminal does not leave a megabyte unread.
+ * One command on a terminal, which has a single stream. What the command made of the terminal must not keep the script from
+ * its last word: a program in the background may not write to some.
  */
-export const TERMINAL_SCRIPT = `${FUNCTIONS}${PRELUDE}
+export const TERMINAL_SCRIPT = `${OOMS}${PRELUDE}
 say ready >&9
-read -r _
+read -r _l && [ "$_l" = go ] || exit 125
 check "$@"
 ( exec "$@" 2>&9 8>&- 9>&- )
 code=$?
-clear $_r $$
-exit $code
-`;
+trap '' TTOU
+${ending(9)}`;
 
 /**
  * The box's warden: a shell that lives as long as the container and does what only somebody inside can, since the engine
@@ -172,9 +118,9 @@ exit $code
  * left. Reads `ID VERB ARGUMENT…`, answers `ID ANSWER`:
  *
  *   shells                          the shells this image has
- *   clear ROOT WRAPPER              kills what is below a command's root; how many refuse to die
+ *   clear ROOT WRAPPER              kills what is below a command's root; 0 when nothing is left
  *   release ROOT WRAPPER            kills the two themselves
- *   end ROOT WRAPPER                both: clears, then releases
+ *   settle ROOT:WRAPPER…            for commands that have ended: releases those which left nothing; the roots of the others
  *   orphans                         kills what lost its root, since it killed it: such processes are children of process 1
  *   uptime                          seconds since boot, as the kernel counts start times
  *   foreground SIGNAL SHELL SINCE   signals the shell's children that started at SINCE (1/100 s) or later, and their descendants
@@ -182,9 +128,76 @@ exit $code
  *   channels SHELL ROOT WRAPPER     how many others below ROOT have the shell's descriptors 0 and 8 in hand, and what it has read
  *   ooms
  */
-export const WARDEN_SCRIPT = `${FUNCTIONS}
+export const WARDEN_SCRIPT = `${OOMS}
 exec 2>/dev/null
 trap '' INT TERM HUP QUIT PIPE USR1 USR2
+# census: $pairs becomes " pid:parent …" of all processes.
+census() {
+  pairs=
+  for d in /proc/[0-9]*; do
+    field "$d/status" PPid
+    [ -n "$field" ] && pairs="$pairs \${d#/proc/}:$field"
+  done
+}
+# below PID…: $tree becomes those processes and all their descendants, as the census found them.
+below() {
+  tree=" $* " more=1
+  while [ $more = 1 ]; do
+    more=0
+    for e in $pairs; do
+      case $tree in *" \${e%:*} "*) continue;; esac
+      case $tree in *" \${e#*:} "*) tree="$tree\${e%:*} " more=1;; esac
+    done
+  done
+}
+# kids PID: $kids becomes its children: by the kernel's own list where there is one.
+kids() {
+  kids=
+  if [ -r "/proc/$1/task/$1/children" ]; then
+    read -r kids <"/proc/$1/task/$1/children"
+  else
+    census
+    for e in $pairs; do [ "\${e#*:}" = "$1" ] && kids="$kids \${e%:*}"; done
+  fi
+}
+# is_dead PID: whether it is gone or only waits to be reaped. A leader that ended before its threads looks like a zombie, too.
+is_dead() {
+  field "/proc/$1/status" State
+  case $field in
+    "") ;;
+    [ZX]) set -- "/proc/$1/task/"*; [ $# -le 1 ];;
+    *) false;;
+  esac
+}
+# is_empty ROOT WRAPPER: whether nothing of ours lives below ROOT but WRAPPER. Whoever ends hands its children to ROOT in the
+# same moment, so a list of ROOT's children without a living one is proof, however fast they fork; a walk would be none. A
+# second look sees to it that the list did not change while it was gone through.
+is_empty() {
+  kids "$2"; seen=$kids
+  kids "$1"; seen="$seen $kids"
+  for p in $seen; do
+    [ "$p" = "$2" ] || ! kill -0 "$p" || is_dead "$p" || return 1
+  done
+  kids "$2"; again=$kids
+  kids "$1"
+  [ "$seen" = "$again $kids" ]
+}
+# clear ROOT WRAPPER: kills what is below ROOT but WRAPPER until nothing is left, or for a second or two.
+clear() {
+  read -r now _ </proc/uptime
+  last=$((\${now%.*} + 1))
+  until is_empty "$1" "$2"; do
+    read -r now _ </proc/uptime
+    [ \${now%.*} -le $last ] || return 1
+    census
+    below "$1"
+    kids "$1"
+    for p in $kids $tree; do
+      [ "$p" = "$1" ] || [ "$p" = "$2" ] || kill -9 "$p"
+    done
+  done
+  return 0
+}
 # start PID: $start becomes its start time. The name in stat may hold anything, line breaks and brackets too.
 start() {
   start=0 s=
@@ -195,17 +208,14 @@ start() {
 }
 # is_root PID: only what the engine started has its parent outside.
 is_root() {
-  u=
-  while read -r k v _; do
-    case $k in PPid:) u=$v; break;; esac
-  done <"/proc/$1/status"
-  [ "$u" = 0 ]
+  field "/proc/$1/status" PPid
+  [ "$field" = 0 ]
 }
 # field FILE NAME: $field becomes the value behind NAME in FILE.
 field() {
   field=
   while read -r k v _; do
-    [ "$k" = "$2:" ] && field=$v
+    [ "$k" = "$2:" ] && field=$v && break
   done <"$1"
 }
 # holds PID SHELL: whether it has a channel of the shell. A subshell has copies above 9 that close on exec (zsh closes them by
@@ -228,10 +238,15 @@ while read -r id verb a b c; do
   answer=
   case $verb in
     shells) for f in /bin/bash /bin/sh /bin/dash /bin/zsh /usr/bin/zsh; do [ -x $f ] && answer="$answer $f"; done;;
-    clear) found=0; is_root "$a" && clear "$a" "$b"; answer=$found;;
+    clear) answer=0; is_root "$a" && { clear "$a" "$b"; answer=$?; };;
     release) is_root "$a" && kill -9 "$b" "$a";;
-    end) found=0; is_root "$a" && { clear "$a" "$b"; kill -9 "$b" "$a"; }; answer=$found;;
-    orphans) clear 1 1; answer=$found;;
+    settle)
+      for r in $a $b $c; do
+        w=\${r#*:} r=\${r%:*}
+        is_root "$r" || continue
+        if is_empty "$r" "$w" || is_empty "$r" "$w"; then kill -9 "$w" "$r"; else answer="$answer $r"; fi
+      done;;
+    orphans) clear 1 1; answer=$?;;
     uptime) read -r answer _ </proc/uptime;;
     foreground)
       census
@@ -244,7 +259,7 @@ while read -r id verb a b c; do
       if [ -n "$roots" ]; then
         below $roots
         for p in $tree; do
-          case $dead in *" $p "*) continue;; esac
+          is_dead "$p" && continue
           kill -s "$a" "$p" && answer=$((answer + 1))
         done
       fi;;
@@ -278,12 +293,10 @@ export function compact(script: string): string {
 
 export function commandLine(
   script: string,
-  options: { readonly stdin: boolean; readonly subreaper: boolean },
-  command: { readonly workdir: string; readonly argv: readonly string[] },
+  command: { readonly workdir: string; readonly argv: readonly string[]; readonly stdin: boolean },
 ): string[] {
-  const stdin = options.stdin ? "1" : "0";
-  const start = ["/bin/sh", "-c", compact(script), "sh", stdin, command.workdir, ...command.argv];
-  return options.subreaper ? [INIT, "-s", "--", ...start] : start;
+  const stdin = command.stdin ? "1" : "0";
+  return [INIT, "-s", "--", "/bin/sh", "-c", compact(script), "sh", stdin, command.workdir, ...command.argv];
 }
 
 /** Exits with 0 where a process can be a subreaper. */

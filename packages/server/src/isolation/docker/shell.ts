@@ -5,6 +5,7 @@ import type { ProcessHome } from "./container.ts";
 import type { Outputs } from "./outputs.ts";
 import { ContainerProcess, type ShellListener } from "./process.ts";
 import { SHELL_SCRIPT } from "./scripts.ts";
+import type { Warden } from "./warden.ts";
 
 /**
  * The status that says how an interrupted command ended comes behind its output, which nobody may be reading: more than
@@ -23,7 +24,8 @@ export class ContainerShell implements ShellProcess {
   readonly stdout: Readable;
   readonly stderr: Readable;
   readonly exit: Promise<ProcessExit>;
-  readonly #home: ProcessHome;
+  /** That of the container as it was when the shell started. */
+  readonly #warden: Warden;
   readonly #process: ContainerProcess;
   readonly #pid: number;
 
@@ -32,7 +34,7 @@ export class ContainerShell implements ShellProcess {
     process: ContainerProcess,
     { status, pid }: { status: Readable; pid: number },
   ) {
-    this.#home = home;
+    this.#warden = home.warden;
     this.#process = process;
     this.#pid = pid;
     this.commands = process.stdin!;
@@ -67,7 +69,7 @@ export class ContainerShell implements ShellProcess {
   }
 
   async signalForeground(signal: InterruptSignal, sinceMs: number): Promise<number> {
-    const count = await this.#home.warden.signalChildren(signal, this.#pid, sinceMs);
+    const count = await this.#warden.signalChildren(signal, this.#pid, sinceMs);
     this.#process.outputs.grant(LAST_OUTPUT_BYTES);
     return count;
   }
@@ -77,7 +79,7 @@ export class ContainerShell implements ShellProcess {
   }
 
   async signalShell(signalNumber: number): Promise<void> {
-    await this.#home.warden.signal(signalNumber, this.#pid);
+    await this.#warden.signal(signalNumber, this.#pid);
     this.#process.outputs.grant(LAST_OUTPUT_BYTES);
   }
 

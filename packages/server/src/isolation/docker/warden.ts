@@ -4,10 +4,10 @@ import { SandboxError } from "../backend/errors.ts";
 import { Demultiplexer } from "./demultiplexer.ts";
 import { compact, WARDEN_SCRIPT } from "./scripts.ts";
 
-/** Longer than any answer takes in a box that is in order; the fallback is to end the whole box. */
-const ANSWER_TIMEOUT_MS = 1_500;
-/** An answer is a short line; whoever replaced the warden by something that talks more is cut off. */
-const LONGEST_ANSWER = 4096;
+/** Longer than any answer takes in a box that is in order; the last resort is to restart the whole box. */
+const ANSWER_TIMEOUT_MS = 2_500;
+/** An answer is a line of some numbers; whoever replaced the warden by something that talks more is cut off. */
+const LONGEST_ANSWER = 65_536;
 /** The kernel counts start times in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
 
@@ -25,7 +25,7 @@ export interface Root {
 
 /**
  * Our hand inside a container (see WARDEN_SCRIPT). It runs as the box's user, so a command can end or stop it: then a
- * question fails, and the caller ends the box instead; the next question starts another one.
+ * question fails, and the next one starts another.
  */
 export class Warden {
   readonly #connect: (commandLine: readonly string[]) => Promise<Socket>;
@@ -46,22 +46,24 @@ export class Warden {
     return (await this.#askTwice("shells")).split(" ").filter((path) => path !== "");
   }
 
-  /** Kills everything below a root; how many are still there. */
-  async clear(tree: Root): Promise<number> {
-    return Number(await this.#ask(`clear ${tree.root} ${tree.wrapper}`));
+  /** Kills everything below a root; 0 when nothing is left. */
+  async clear({ root, wrapper }: Root): Promise<number> {
+    return Number(await this.#askTwice(`clear ${root} ${wrapper}`));
   }
 
-  async release(tree: Root): Promise<void> {
-    await this.#ask(`release ${tree.root} ${tree.wrapper}`);
+  async release({ root, wrapper }: Root): Promise<void> {
+    await this.#ask(`release ${root} ${wrapper}`);
   }
 
-  /** Kills everything below a root, then the two themselves; how many are still there. */
-  async end(tree: Root): Promise<number> {
-    return Number(await this.#ask(`end ${tree.root} ${tree.wrapper}`));
+  /** Ends those of the roots, whose commands have ended, below which nothing lives any more; the pids of the others. */
+  async settle(roots: readonly Root[]): Promise<number[]> {
+    const pairs = roots.map(({ root, wrapper }) => `${root}:${wrapper}`);
+    return (await this.#askTwice(`settle ${pairs.join(" ")}`)).split(" ").map(Number);
   }
 
+  /** 0 when nothing is left. */
   async killOrphans(): Promise<number> {
-    return Number(await this.#ask("orphans"));
+    return Number(await this.#askTwice("orphans"));
   }
 
   async oomKills(): Promise<number> {

@@ -1,4 +1,14 @@
 import type { Socket } from "node:net";
+import { SandboxError } from "./errors.ts";
+
+/** Commands of a box that may have left processes behind: each costs the server a descriptor, for as long as they live. */
+export const MOST_LEFT = 64;
+
+export function tooManyLeft(): SandboxError {
+  return new SandboxError("RESOURCES_EXHAUSTED", "too many earlier commands have left processes running", {
+    hint: "start what runs in the background from fewer commands, or stop the sandbox and start it again",
+  });
+}
 
 /** So many pipes of a box are read on; whoever writes to an older one finds nobody reading. */
 const MOST_PIPES = 16;
@@ -36,9 +46,17 @@ export class LeftoverRoom {
 
 /**
  * Reads what background processes print after their command has ended, and drops it: otherwise they would die of it, or stand
- * still. Slowly, so that one that prints for ever costs the server next to nothing. Where there is no room, a box loses its
- * own oldest pipe, never that of another.
+ * still. Slowly, so that one that prints for ever costs the server next to nothing.
  */
+export function readSlowly(pipe: Socket, pauseMs: () => number): void {
+  pipe.on("data", () => {
+    pipe.pause();
+    setTimeout(() => pipe.resume(), pauseMs()).unref();
+  });
+  pipe.resume();
+}
+
+/** The pipes of a box that are read slowly. Where there is no room, a box loses its own oldest pipe, never that of another. */
 export class Leftovers {
   readonly #room: LeftoverRoom;
   readonly #pipes = new Set<Socket>();
@@ -59,11 +77,7 @@ export class Leftovers {
     }
     this.#pipes.add(pipe);
     pipe.once("close", () => this.#drop(pipe));
-    pipe.on("data", () => {
-      pipe.pause();
-      setTimeout(() => pipe.resume(), PAUSE_MS).unref();
-    });
-    pipe.resume();
+    readSlowly(pipe, () => PAUSE_MS);
   }
 
   close(): void {
