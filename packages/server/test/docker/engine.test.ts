@@ -1,4 +1,4 @@
-import { PassThrough } from "node:stream";
+import { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { unusedOwner } from "../../src/isolation/backend/box-owner.ts";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
@@ -60,7 +60,11 @@ test("a runtime without subreapers, as old versions of gVisor are, is refused, a
       if (path.endsWith("/wait")) await new Promise(() => {});
       return { Id: "id", ExitCode: 1, Running: false };
     },
-    hijack: async () => Object.assign(new PassThrough().end(), { setTimeout: () => {}, setNoDelay: () => {} }),
+    hijack: async () => {
+      const connection = new Socket();
+      setImmediate(() => connection.destroy());
+      return connection;
+    },
   };
   const starting = Container.start({
     engine: engine as unknown as Engine,
