@@ -15,6 +15,7 @@ import type { ConnectionInfo, FileSystem, RequestControl, SuspendedRequest } fro
 import { PENDING, RequestSuspended } from "./file-system.ts";
 import * as sys from "./native/syscalls.ts";
 import { OPERATIONS } from "./operations.ts";
+import { hasSignalPending } from "./pending-signals.ts";
 import { Reply } from "./reply.ts";
 import { Request } from "./request.ts";
 
@@ -86,7 +87,7 @@ export class Session implements RequestControl {
   #connection: ConnectionInfo | undefined;
   #closed = false;
   /** Suspended requests by the text of their unique id, for INTERRUPT. */
-  readonly #suspended = new Map<string, { interrupted: boolean }>();
+  readonly #suspended = new Map<string, { wasInterrupted: boolean }>();
 
   constructor(options: SessionOptions) {
     this.fd = options.fd;
@@ -169,15 +170,17 @@ export class Session implements RequestControl {
     original.bytes.copy(kept.bytes, 0, 0, original.length);
     kept.length = original.length;
     const key = uniqueKey(original.uniqueLow, original.uniqueHigh);
-    const state = { interrupted: false };
+    const state = { wasInterrupted: false };
     this.#suspended.set(key, state);
+    // The kernel says so once: whoever was about to be frozen then may be killed later.
+    const isInterrupted = (): boolean => state.wasInterrupted && hasSignalPending(kept.pid);
     return {
       get interrupted() {
-        return state.interrupted;
+        return isInterrupted();
       },
       resume: () => {
         if (!this.#suspended.delete(key) || this.#closed) return;
-        if (state.interrupted) {
+        if (isInterrupted()) {
           this.#reply.reset();
           this.#send(kept, Errno.EINTR);
         } else this.#run(kept);
@@ -282,7 +285,7 @@ export class Session implements RequestControl {
   #interrupt(request: Request): void {
     if (request.length < IN_HEADER_SIZE + FIXED_SIZE.Interrupt) return;
     const state = this.#suspended.get(uniqueKey(request.u32(0), request.u32(4)));
-    if (state !== undefined) state.interrupted = true;
+    if (state !== undefined) state.wasInterrupted = true;
   }
 
   #init(request: Request): void {

@@ -247,10 +247,21 @@ describe("a suspended request", () => {
     expect(wire.replies()).toMatchObject([{ unique: 0x1_0000_0002n, errno: 0 }]);
   });
 
-  test("is EINTR without asking the file system, once an INTERRUPT named it", () => {
+  test("goes on after an INTERRUPT as long as no signal waits for its thread, as when that is frozen", () => {
     const fileSystem = suspending();
     const wire = new Wire(fileSystem);
-    wire.send(getattr);
+    wire.send(message({ opcode: Opcode.Getattr, node: 5, unique: 6n, pid: process.pid, body: SAMPLES.Getattr.body }));
+    wire.send(message({ opcode: Opcode.Interrupt, node: 0, body: u64(6) }));
+    expect(fileSystem.waiting[0]?.interrupted).toBe(false);
+    fileSystem.ready = true;
+    fileSystem.waiting[0]?.resume();
+    expect(wire.replies()).toMatchObject([{ unique: 6n, errno: 0, length: 120 }]);
+  });
+
+  test("is EINTR without asking the file system, once an INTERRUPT named it whose thread is gone", () => {
+    const fileSystem = suspending();
+    const wire = new Wire(fileSystem);
+    wire.send(message({ opcode: Opcode.Getattr, node: 5, unique: 0x1_0000_0002n, pid: 0, body: SAMPLES.Getattr.body }));
     const interrupt = (unique: bigint) => wire.send(message({ opcode: Opcode.Interrupt, node: 0, body: u64(unique) }));
 
     expect(interrupt(2n)).toEqual([]);
