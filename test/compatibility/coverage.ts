@@ -18,6 +18,8 @@ export const COVERAGE = {
     "ListSandboxes",
     "StartSandbox",
     "StopSandbox",
+    "PauseSandbox",
+    "ResumeSandbox",
     "DestroySandbox",
     "UpdatePermissions",
     "ExplainPath",

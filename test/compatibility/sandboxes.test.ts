@@ -51,6 +51,7 @@ describe("create and get", () => {
       network: "NETWORK_MODE_NONE",
       codebase_version: "0",
       status_reason: "",
+      idle_pause: null,
       revocable: true,
     });
     expect(at(created.expires_at) - at(created.created_at)).toBe(3600);
@@ -87,6 +88,7 @@ describe("create and get", () => {
         codebaseVersion: "0",
         statusReason: "",
         revocable: false,
+        idlePause: null,
       },
     });
     expect(Date.parse(json.expiresAt as string) - Date.parse(json.createdAt as string)).toBe(90_000);
@@ -160,6 +162,45 @@ describe("the states", () => {
       status: "SANDBOX_STATUS_RUNNING",
       stopped_at: expect.anything(), // survives, as it did
     });
+    expect((await api.exec(id, "cat b.txt")).stdout).toBe("kept\n");
+  });
+
+  test("pause and resume, as often as one likes, over gRPC and REST; files and changes answer meanwhile", async () => {
+    const codebase = await api.codebase({ "a.txt": "a" });
+    const { id } = (await create({
+      codebase_id: codebase,
+      sync: "SYNC_MODE_MANUAL",
+      preset: "full-access",
+      idle_pause: { seconds: 3600 },
+    })) as { id: string };
+    await api.call("SandboxService.StartSandbox", { sandbox_id: id });
+    await api.exec(id, "echo kept > b.txt");
+    for (let i = 0; i < 2; i++) {
+      expect(await api.call("SandboxService.PauseSandbox", { sandbox_id: id })).toMatchObject({
+        status: "SANDBOX_STATUS_PAUSED",
+        status_reason: "",
+        idle_pause: { seconds: "3600" },
+      });
+      const { json } = await api.rest.post(`/v1/sandboxes/${id}/pause`, {});
+      expect(json).toMatchObject({ status: "SANDBOX_STATUS_PAUSED", idlePause: "3600s" });
+    }
+    await api.refused({
+      method: "SandboxService.Exec",
+      request: { sandbox_id: id, command: "true" },
+      rest: `POST /v1/sandboxes/${id}/exec`,
+      status: "FAILED_PRECONDITION",
+      message: "sandbox is paused",
+    });
+    expect((await api.rest.get(`/v1/sandboxes/${id}/files/b.txt`)).text).toBe("kept\n");
+    expect((await api.rest.get(`/v1/sandboxes/${id}/diff`)).text).toContain("+kept");
+    expect((await api.rest.post(`/v1/sandboxes/${id}/changes/apply`, {})).json).toMatchObject({ version: "2" });
+    for (let i = 0; i < 2; i++) {
+      const { json } = await api.rest.post(`/v1/sandboxes/${id}/resume`, {});
+      expect(json).toMatchObject({ status: "SANDBOX_STATUS_RUNNING" });
+      expect(await api.call("SandboxService.ResumeSandbox", { sandbox_id: id })).toMatchObject({
+        status: "SANDBOX_STATUS_RUNNING",
+      });
+    }
     expect((await api.exec(id, "cat b.txt")).stdout).toBe("kept\n");
   });
 

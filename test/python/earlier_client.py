@@ -24,6 +24,7 @@ from agentfense import (
     SandboxClient,
     SandboxError,
 )
+from agentfense._gen import sandbox_pb2
 from agentfense.types import PatternType, SandboxStatus
 
 ENDPOINT = os.environ["AGENTFENSE_TEST_ENDPOINT"]
@@ -106,6 +107,26 @@ class Client(unittest.TestCase):
         with self.assertRaises(SandboxError) as raised:
             client.get_sandbox(sandbox.id)
         self.assertIn("sandbox not found", str(raised.exception.details))
+
+    def test_a_paused_sandbox_is_none_that_it_knows(self):
+        client = self.client
+        sandbox = self.sandbox([{"pattern": "**/*", "permission": "read"}])
+        client.start_sandbox(sandbox.id)
+        with grpc.insecure_channel(ENDPOINT) as channel:
+            pause = channel.unary_unary(
+                "/sandbox.v1.SandboxService/PauseSandbox",
+                request_serializer=sandbox_pb2.StopSandboxRequest.SerializeToString,
+                response_deserializer=sandbox_pb2.Sandbox.FromString,
+            )
+            self.assertEqual(pause(sandbox_pb2.StopSandboxRequest(sandbox_id=sandbox.id)).status, 5)
+        self.assertEqual(client.get_sandbox(sandbox.id).status, SandboxStatus.PENDING)
+        self.assertIn(sandbox.id, [each.id for each in client.list_sandboxes(codebase_id=self.codebase.id)])
+        with self.assertRaises(SandboxError) as raised:
+            client.exec(sandbox.id, command="true")
+        self.assertIn("sandbox is paused", str(raised.exception.details))
+        self.assertEqual(client.stop_sandbox(sandbox.id).status, SandboxStatus.STOPPED)
+        self.assertEqual(client.start_sandbox(sandbox.id).status, SandboxStatus.RUNNING)
+        self.assertEqual(client.exec(sandbox.id, command="true").exit_code, 0)
 
     def test_exec_keeps_its_word(self):
         client = self.client

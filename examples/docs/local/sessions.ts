@@ -15,6 +15,14 @@ console.log(stuck.timedOut); // the command is interrupted; the session goes on
 console.log((await session.exec("pwd")).stdout);
 // #endregion
 
+// #region pause
+await session.exec("sleep 600 & counter=5");
+await sandbox.pause();
+console.log(sandbox.status, (await sandbox.files.readdir("/src")).length > 0);
+await sandbox.resume();
+console.log((await session.exec("echo $counter; jobs -r | wc -l")).stdout);
+// #endregion
+
 // #region terminal
 await using terminal = await sandbox.terminal({ columns: 80, rows: 24 });
 await terminal.write("stty size; exit 7\n");

@@ -73,6 +73,13 @@ with Sandbox.from_local("./project") as sandbox:
         print(session.exec("pwd").stdout)
     # #endregion
 
+    # #region pause
+    sandbox.run("echo kept > /tmp/kept")
+    sandbox.pause()
+    print(sandbox.status, len(sandbox.files.readdir("/src")) > 0)
+    print(sandbox.resume().run("cat /tmp/kept").stdout)
+    # #endregion
+
     # #region terminal
     with sandbox.terminal(columns=80, rows=24) as terminal:
         terminal.write("stty size; exit 7\n")

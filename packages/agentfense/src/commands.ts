@@ -152,6 +152,14 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "end everything that runs in a sandbox",
     load: async () => (await import("./commands/sandbox-stop.ts")).sandboxStop,
   },
+  "sandbox pause": {
+    summary: "hold everything in a sandbox still",
+    load: async () => (await import("./commands/sandbox-pause.ts")).sandboxPause,
+  },
+  "sandbox resume": {
+    summary: "let a paused sandbox go on",
+    load: async () => (await import("./commands/sandbox-resume.ts")).sandboxResume,
+  },
   "sandbox destroy": {
     summary: "end sandboxes and throw away their changes",
     load: async () => (await import("./commands/sandbox-destroy.ts")).sandboxDestroy,

@@ -25,6 +25,7 @@ export const ERRORS = {
   SANDBOX_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   SANDBOX_ALREADY_RUNNING: { status: "FAILED_PRECONDITION", retryable: false },
   SANDBOX_NOT_RUNNING: { status: "FAILED_PRECONDITION", retryable: false },
+  SANDBOX_PAUSED: { status: "FAILED_PRECONDITION", retryable: false },
   SANDBOX_FAILED: { status: "FAILED_PRECONDITION", retryable: false },
   SYNC_REFUSED: { status: "FAILED_PRECONDITION", retryable: false },
   SESSION_NOT_FOUND: { status: "NOT_FOUND", retryable: false },

@@ -21,6 +21,7 @@ export const PATTERN_TYPES = {
 export const SANDBOX_STATUSES = {
   pending: SandboxStatus.PENDING,
   running: SandboxStatus.RUNNING,
+  paused: SandboxStatus.PAUSED,
   stopped: SandboxStatus.STOPPED,
   error: SandboxStatus.ERROR,
 } as const;

@@ -184,6 +184,7 @@ export const ERROR_CLASSES: Readonly<
   SANDBOX_NOT_FOUND: SandboxNotFoundError,
   SANDBOX_ALREADY_RUNNING: SandboxError,
   SANDBOX_NOT_RUNNING: SandboxNotRunningError,
+  SANDBOX_PAUSED: SandboxNotRunningError,
   SANDBOX_FAILED: SandboxNotRunningError,
   SYNC_REFUSED: SandboxError,
   SESSION_NOT_FOUND: SessionNotFoundError,

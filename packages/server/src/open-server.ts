@@ -163,6 +163,7 @@ function sandboxDefaults({ sandbox, runtime, limits }: ServerConfig) {
   return {
     expirationMs: sandbox.default_expiration,
     maxExpirationMs: sandbox.max_expiration === 0 ? Number.POSITIVE_INFINITY : sandbox.max_expiration,
+    idlePauseMs: sandbox.idle_pause,
     maxPerOwner: sandbox.max_per_user,
     cleanupIntervalMs: sandbox.cleanup_interval,
     maxSessionsPerSandbox: limits.sessions_per_sandbox,

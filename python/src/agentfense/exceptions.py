@@ -185,6 +185,7 @@ ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "SANDBOX_NOT_FOUND": SandboxNotFoundError,
     "SANDBOX_ALREADY_RUNNING": SandboxError,
     "SANDBOX_NOT_RUNNING": SandboxNotRunningError,
+    "SANDBOX_PAUSED": SandboxNotRunningError,
     "SANDBOX_FAILED": SandboxNotRunningError,
     "SYNC_REFUSED": SandboxError,
     "SESSION_NOT_FOUND": SessionNotFoundError,

@@ -41,6 +41,7 @@ class SandboxStatus(_Word):
 
     PENDING = "pending"
     RUNNING = "running"
+    PAUSED = "paused"
     STOPPED = "stopped"
     ERROR = "error"
 
@@ -203,7 +204,7 @@ class SandboxInfo:
     codebase_id: str
     owner_id: str
     status: SandboxStatus
-    #: Why it is in error; else "".
+    #: Why it is in error; "idle" when it paused by itself, and goes on with the next command; else "".
     status_reason: str
     permissions: Tuple[PermissionRule, ...]
     labels: Mapping[str, str]
@@ -219,6 +220,8 @@ class SandboxInfo:
     started_at: Optional[datetime] = None
     stopped_at: Optional[datetime] = None
     expires_at: Optional[datetime] = None
+    #: It pauses when nothing was asked of it for so long; None: never.
+    idle_pause: Optional[timedelta] = None
 
 
 @dataclass(frozen=True)

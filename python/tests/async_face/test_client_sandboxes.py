@@ -23,6 +23,7 @@ from agentfense import (
     SandboxStatus,
     SyncMode,
 )
+from agentfense._face.async_face import sleep
 from agentfense.types import Codebase, SandboxInfo
 
 NO_SANDBOX = "sb_" + "0" * 32
@@ -94,6 +95,27 @@ async def test_a_sandbox_starts_stops_and_goes(client: AsyncSandboxClient, sandb
     await client.destroy_sandbox(sandbox.id)
     with pytest.raises(SandboxNotFoundError):
         await client.get_sandbox(sandbox.id)
+
+
+async def test_a_sandbox_is_paused_and_goes_on(client: AsyncSandboxClient, sandbox: SandboxInfo) -> None:
+    assert (await client.pause_sandbox(sandbox.id)).status is SandboxStatus.PAUSED
+    assert sandbox.id in {each.id for each in await client.list_sandboxes(status="paused")}
+    with pytest.raises(SandboxNotRunningError) as paused:
+        await client.exec(sandbox.id, "true")
+    assert paused.value.code == "SANDBOX_PAUSED"
+    assert (await client.resume_sandbox(sandbox.id)).status is SandboxStatus.RUNNING
+    assert (await client.exec(sandbox.id, "true")).success
+
+
+async def test_a_sandbox_pauses_by_itself_when_it_is_told_to(client: AsyncSandboxClient, codebase: Codebase) -> None:
+    assert (await client.create_sandbox(codebase.id, idle_pause=600)).idle_pause == timedelta(minutes=10)
+    assert (await client.create_sandbox(codebase.id, idle_pause=0)).idle_pause is None
+    made = await client.create_sandbox(codebase.id, idle_pause=0.02)
+    await client.start_sandbox(made.id)
+    while (await client.get_sandbox(made.id)).status is not SandboxStatus.PAUSED:
+        await sleep(0.01)
+    assert (await client.get_sandbox(made.id)).status_reason == "idle"
+    assert (await client.exec(made.id, "true")).success
 
 
 async def test_new_rules_count_at_once(client: AsyncSandboxClient, sandbox: SandboxInfo) -> None:

@@ -24,6 +24,7 @@ from agentfense import (
     SandboxStatus,
     SyncMode,
 )
+from agentfense._face.sync_face import sleep
 from agentfense.types import Codebase, SandboxInfo
 
 NO_SANDBOX = "sb_" + "0" * 32
@@ -95,6 +96,27 @@ def test_a_sandbox_starts_stops_and_goes(client: SandboxClient, sandbox: Sandbox
     client.destroy_sandbox(sandbox.id)
     with pytest.raises(SandboxNotFoundError):
         client.get_sandbox(sandbox.id)
+
+
+def test_a_sandbox_is_paused_and_goes_on(client: SandboxClient, sandbox: SandboxInfo) -> None:
+    assert client.pause_sandbox(sandbox.id).status is SandboxStatus.PAUSED
+    assert sandbox.id in {each.id for each in client.list_sandboxes(status="paused")}
+    with pytest.raises(SandboxNotRunningError) as paused:
+        client.exec(sandbox.id, "true")
+    assert paused.value.code == "SANDBOX_PAUSED"
+    assert client.resume_sandbox(sandbox.id).status is SandboxStatus.RUNNING
+    assert client.exec(sandbox.id, "true").success
+
+
+def test_a_sandbox_pauses_by_itself_when_it_is_told_to(client: SandboxClient, codebase: Codebase) -> None:
+    assert client.create_sandbox(codebase.id, idle_pause=600).idle_pause == timedelta(minutes=10)
+    assert client.create_sandbox(codebase.id, idle_pause=0).idle_pause is None
+    made = client.create_sandbox(codebase.id, idle_pause=0.02)
+    client.start_sandbox(made.id)
+    while client.get_sandbox(made.id).status is not SandboxStatus.PAUSED:
+        sleep(0.01)
+    assert client.get_sandbox(made.id).status_reason == "idle"
+    assert client.exec(made.id, "true").success
 
 
 def test_new_rules_count_at_once(client: SandboxClient, sandbox: SandboxInfo) -> None:

@@ -46,6 +46,7 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
   },
   SANDBOX_ALREADY_RUNNING: { meaning: "it was started before", todo: "nothing: go on" },
   SANDBOX_NOT_RUNNING: { meaning: "it is not started, or stopped", todo: "start it" },
+  SANDBOX_PAUSED: { meaning: "somebody paused it; what needs no process answers all the same", todo: "resume it" },
   SANDBOX_FAILED: { meaning: "it is in ERROR; the message says why", todo: "destroy it and make another" },
   SYNC_REFUSED: {
     meaning: "its changes cannot go to the codebase: its `sync` says never, or it is pinned to an old version",

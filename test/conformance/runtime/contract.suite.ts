@@ -13,6 +13,7 @@ import {
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
 import { describeHome } from "./home.suite.ts";
+import { describePauses } from "./pause.suite.ts";
 import { describePorts } from "./ports.suite.ts";
 
 // What every backend does alike. The real ones run the commands; the mock answers them from the script below, so that a
@@ -712,6 +713,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
         await expect(sandbox.connect(80)).rejects.toMatchObject({ code: "RUNTIME_UNAVAILABLE" });
       });
     }
+    describePauses({ promise, reality, running, home: () => home });
 
     test("no skip names a promise that is not there", () => {
       expect(Object.keys(skip).filter((title) => !titles.has(title))).toEqual([]);

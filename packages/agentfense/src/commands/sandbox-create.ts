@@ -29,6 +29,7 @@ Sandbox:
   --network MODE    none (default), private or host, as far as the server allows
   --env NAME=VALUE  a variable for every command (may be repeated); NAME alone passes on the one here
   --label NAME=VALUE  kept with it (may be repeated)
+  --idle-pause TIME  pause it when nothing was asked of it for 10m …, until the next command (default: the server's)
   --expires TIME    destroy it after 30m, 24h … (default: the server's)
 
 Limits:
@@ -49,6 +50,7 @@ const OPTIONS = {
   network: { type: "string" },
   env: { type: "string", multiple: true },
   label: { type: "string", multiple: true },
+  "idle-pause": { type: "string" },
   expires: { type: "string" },
   memory: { type: "string" },
   cpus: { type: "string" },
@@ -75,6 +77,9 @@ export const sandboxCreate = remoteCommand({
       env: parseEnvironment(values.env ?? [], process.env),
       labels: parseAssignments(values.label ?? [], "--label"),
       resources: readLimits(values),
+      ...(values["idle-pause"] === undefined
+        ? {}
+        : { idlePause: durationFromMs(parseDuration(values["idle-pause"], "--idle-pause")) }),
       ...(values.expires === undefined
         ? {}
         : { expiresIn: durationFromMs(parseDuration(values.expires, "--expires")) }),

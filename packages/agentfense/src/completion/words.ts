@@ -11,7 +11,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   "--apply": ["success", "always"],
   "--approve": ["ask", "never"],
   "--sync": ["on-exec", "manual", "never"],
-  "--status": ["pending", "running", "stopped", "error"],
+  "--status": ["pending", "running", "paused", "stopped", "error"],
   "--role": ["admin", "user", "read-only"],
   "--log-level": ["debug", "info", "warn", "error", "fatal"],
   "--log-format": ["text", "json"],

@@ -9,6 +9,7 @@ import { printable } from "../terminal.ts";
 const HINTS: Readonly<Record<string, string>> = {
   UNAUTHENTICATED: "put a key in AGENTFENSE_API_KEY; an administrator makes one with: agentfense key create",
   SANDBOX_NOT_RUNNING: "start it first: agentfense sandbox start ID",
+  SANDBOX_PAUSED: "resume it first: agentfense sandbox resume ID",
   CODEBASE_IN_USE: "destroy those sandboxes first, or add --force",
   UPLOAD_MISMATCH: "a file changed while it was being sent; try again",
   VERSION_CONFLICT: "somebody else changed the codebase; look at: agentfense codebase versions ID",

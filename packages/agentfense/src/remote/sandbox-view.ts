@@ -3,7 +3,7 @@ import { type ResourceLimits, type Sandbox, SandboxSchema } from "@agentfense/pr
 import { print } from "../output.ts";
 import { printRecord, printTable } from "../table/table.ts";
 import { printable } from "../terminal.ts";
-import { jsonOf, printJson, showSize, showTime } from "./show.ts";
+import { jsonOf, printJson, showDuration, showSize, showTime } from "./show.ts";
 import { NETWORKS, PATTERN_TYPES, PERMISSIONS, RUNTIMES, SANDBOX_STATES, SYNC_MODES, wordFor } from "./words.ts";
 
 export async function showSandbox(sandbox: Sandbox, json: boolean): Promise<void> {
@@ -25,6 +25,7 @@ export async function showSandbox(sandbox: Sandbox, json: boolean): Promise<void
     ["started", showTime(sandbox.startedAt)],
     ["stopped", showTime(sandbox.stoppedAt)],
     ["expires", showTime(sandbox.expiresAt)],
+    ["idle pause", showDuration(sandbox.idlePause)],
     ["rules", String(sandbox.permissions.length)],
   ]);
 }

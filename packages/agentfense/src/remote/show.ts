@@ -1,5 +1,5 @@
 import { type DescMessage, type JsonValue, type MessageShape, toJson } from "@bufbuild/protobuf";
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { print } from "../output.ts";
 
 export { showSize } from "../size.ts";
@@ -18,6 +18,10 @@ export async function printJson(value: unknown): Promise<void> {
 /** One object a line, for answers that have no end. */
 export async function printJsonLine(value: unknown): Promise<void> {
   await print(`${JSON.stringify(value)}\n`);
+}
+
+export function showDuration(duration: Duration | undefined): string {
+  return duration === undefined ? "" : `${durationMs(duration) / 1000} s`;
 }
 
 export function showTime(time: Timestamp | undefined): string {

@@ -256,6 +256,16 @@ export class SandboxClient implements AsyncDisposable {
     return this.#sandboxes.stop(sandboxId, options);
   }
 
+  /** Holds all that runs in it still, until it is resumed; its files and changes can be looked at meanwhile. */
+  pauseSandbox(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
+    return this.#sandboxes.pause(sandboxId, options);
+  }
+
+  /** Lets a paused one go on. */
+  resumeSandbox(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
+    return this.#sandboxes.resume(sandboxId, options);
+  }
+
   /** Removes it with everything that runs in it and with changes that were not applied. */
   destroySandbox(sandboxId: string, options?: CallOptions): Promise<void> {
     return this.#sandboxes.destroy(sandboxId, options);

@@ -50,6 +50,14 @@ export class SandboxCalls {
     return sandboxOf(await this.#rpc.unary(method.stopSandbox, { sandboxId }, options));
   }
 
+  async pause(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.pauseSandbox, { sandboxId }, options));
+  }
+
+  async resume(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.resumeSandbox, { sandboxId }, options));
+  }
+
   async destroy(sandboxId: string, options?: CallOptions): Promise<void> {
     await this.#rpc.unary(method.destroySandbox, { sandboxId }, options);
   }

@@ -22,10 +22,11 @@ export async function openTerminal(
 ): Promise<TerminalConnection> {
   // A program may wait for input and print nothing, so that a terminal that is open looks like one that is being opened. What
   // mostly prevents one is asked for before.
-  const { status } = sandboxOf(await rpc.unary(method.getSandbox, { sandboxId }, { signal }));
-  if (status !== "running") {
+  const { status, statusReason } = sandboxOf(await rpc.unary(method.getSandbox, { sandboxId }, { signal }));
+  const isPaused = status === "paused";
+  if (status !== "running" && !(isPaused && statusReason === "idle")) {
     throw new SandboxNotRunningError(`sandbox is not running: it is ${status}`, {
-      code: "SANDBOX_NOT_RUNNING",
+      code: isPaused ? "SANDBOX_PAUSED" : "SANDBOX_NOT_RUNNING",
       details: { sandbox_id: sandboxId, status },
     });
   }

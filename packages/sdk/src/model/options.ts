@@ -76,6 +76,8 @@ export interface SandboxOptions extends RuleOptions {
   readonly expiresInMs?: number | undefined;
   /** Rule changes reach files that are open already. */
   readonly revocable?: boolean | undefined;
+  /** Pauses it when nothing was asked of it for so long, until the next command; 0: never. Default: the server's, usually never. */
+  readonly idlePauseMs?: number | undefined;
 }
 
 /** What a command is run with. */

@@ -1,14 +1,14 @@
 import type { Level, Rule } from "@agentfense/permission";
 import type { NetworkMode, ResourceLimits, RuntimeName, SyncMode } from "./options.ts";
 
-export type SandboxStatus = "pending" | "running" | "stopped" | "error";
+export type SandboxStatus = "pending" | "running" | "paused" | "stopped" | "error";
 
 export interface SandboxInfo {
   readonly id: string;
   readonly codebaseId: string;
   readonly ownerId: string;
   readonly status: SandboxStatus;
-  /** Why it is in error; else "". */
+  /** Why it is in error; "idle" when it paused by itself, and goes on with the next command; else "". */
   readonly statusReason: string;
   readonly permissions: readonly Rule[];
   readonly labels: Readonly<Record<string, string>>;
@@ -20,6 +20,8 @@ export interface SandboxInfo {
   /** The version it is pinned to; 0 follows the newest. */
   readonly codebaseVersion: number;
   readonly revocable: boolean;
+  /** It pauses when nothing was asked of it for so long; 0: never. */
+  readonly idlePauseMs: number;
   readonly createdAt: Date;
   readonly startedAt?: Date;
   readonly stoppedAt?: Date;

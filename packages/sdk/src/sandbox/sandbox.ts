@@ -212,6 +212,19 @@ export class Sandbox implements AsyncDisposable {
     }
   }
 
+  /**
+   * Holds all that runs in it still, as it is, until `resume`. Files, changes and rules answer meanwhile; a command is an error.
+   * The time limits of commands that run count on.
+   */
+  async pause(options: CallOptions = {}): Promise<void> {
+    this.#learn(await this.client.pauseSandbox(this.id, options));
+  }
+
+  /** Lets it go on, if it is paused. */
+  async resume(options: CallOptions = {}): Promise<void> {
+    this.#learn(await this.client.resumeSandbox(this.id, options));
+  }
+
   /** Removes it with all that runs in it, with changes that were not applied, and with a codebase made for it. */
   async destroy(options: DestroyOptions = {}): Promise<void> {
     const { ownsCodebase } = this.#parts;

@@ -92,7 +92,7 @@ export class World {
     this.#expiries.delete(sandbox);
     this.sandboxes.delete(sandbox.id);
     sandbox.isDestroyed = true;
-    if (sandbox.status === "running") sandbox.stop();
+    if (sandbox.status === "running" || sandbox.status === "paused") sandbox.stop();
     for (const session of this.sessionsOf(sandbox)) this.sessions.delete(session.id);
     sandbox.tell("sandbox_destroyed");
   }

@@ -33,6 +33,7 @@ const CLASSES = {
   SANDBOX_NOT_FOUND: errors.SandboxNotFoundError,
   SANDBOX_ALREADY_RUNNING: errors.SandboxError,
   SANDBOX_NOT_RUNNING: errors.SandboxNotRunningError,
+  SANDBOX_PAUSED: errors.SandboxNotRunningError,
   SANDBOX_FAILED: errors.SandboxNotRunningError,
   SYNC_REFUSED: errors.SandboxError,
   SESSION_NOT_FOUND: errors.SessionNotFoundError,

@@ -111,6 +111,7 @@ function viewOf(given: readonly Rule[], paths: readonly string[]): GuardedView {
     sync: "manual",
     network: "none",
     revocable: false,
+    idlePauseMs: 0,
     resources: {},
     expiresInMs: undefined,
   }).view;

@@ -20,6 +20,7 @@ export type RuntimeErrorCode =
   | "SANDBOX_NOT_FOUND"
   | "SANDBOX_ALREADY_RUNNING"
   | "SANDBOX_NOT_RUNNING"
+  | "SANDBOX_PAUSED"
   /** It is in ERROR; its reason is in the message. */
   | "SANDBOX_FAILED"
   | "SYNC_REFUSED"

@@ -70,6 +70,7 @@ test("a runtime without subreapers, as old versions of gVisor are, is refused, a
     engine: engine as unknown as Engine,
     owner: unusedOwner(),
     plan: { name: "name", config: {}, pidsLimit: undefined },
+    awake: (work) => work(),
     unknownRuntime: true,
     launcher: new Launcher({ perl: "perl", log: () => {} }),
     leftoverRoom: new LeftoverRoom(1),

@@ -19,11 +19,14 @@ async function wardenOf(...processes: ((socket: Socket, id: string) => void)[]):
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };
-  const warden = new Warden(async () => {
-    const socket = connect(port, "127.0.0.1");
-    await once(socket, "connect");
-    return socket;
-  });
+  const warden = new Warden(
+    async () => {
+      const socket = connect(port, "127.0.0.1");
+      await once(socket, "connect");
+      return socket;
+    },
+    (work) => work(),
+  );
   onTestFinished(() => {
     warden.close();
     server.close();

@@ -12,6 +12,7 @@ test("without control groups limits become rlimits, and what they cannot do is s
     expect.stringContaining("Memory is limited for each process"),
     expect.stringContaining("RLIMIT_NPROC"),
     expect.stringContaining("CPU quota and CPU shares are not enforced"),
+    expect.stringContaining("SIGSTOP"),
     expect.stringContaining("mount cgroup2"),
   ]);
   const group = await host.createGroup("box", { memoryBytes: 64 * 1024 * 1024, pids: 20, cpuQuota: 50_000 });

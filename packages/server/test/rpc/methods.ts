@@ -98,6 +98,7 @@ export const SANDBOX: SandboxRecord = {
   revocable: false,
   resources: { memoryBytes: 1024, pidsLimit: 10 },
   env: { SECRET: "hush" },
+  idlePauseMs: 600_000,
   createdAtMs: AT,
   startedAtMs: AT,
 };
@@ -117,6 +118,7 @@ const SANDBOX_JSON = {
   ownerId: "alice",
   sync: "SYNC_MODE_ON_EXEC",
   network: "NETWORK_MODE_NONE",
+  idlePause: "600s",
 };
 
 const SESSION: SessionRecord = {
@@ -421,6 +423,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         preset: "agent-safe",
         revocable: true,
         env: { A: "b" },
+        idlePause: { seconds: 0n, nanos: 0 },
       },
     ],
     asks: [
@@ -443,6 +446,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         network: "private",
         revocable: true,
         env: { A: "b" },
+        idlePauseMs: 0,
       },
       "signal",
     ],
@@ -492,6 +496,18 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     asks: ["sandboxes.stop", sandboxId],
     answer: SANDBOX,
     responses: [SANDBOX_JSON],
+  },
+  PauseSandbox: {
+    requests: [{ sandboxId }],
+    asks: ["sandboxes.pause", sandboxId],
+    answer: { ...SANDBOX, status: "PAUSED", statusReason: "idle" },
+    responses: [{ ...SANDBOX_JSON, status: "SANDBOX_STATUS_PAUSED", statusReason: "idle" }],
+  },
+  ResumeSandbox: {
+    requests: [{ sandboxId }],
+    asks: ["sandboxes.resume", sandboxId],
+    answer: { ...SANDBOX, idlePauseMs: 0 },
+    responses: [Object.fromEntries(Object.entries(SANDBOX_JSON).filter(([name]) => name !== "idlePause"))],
   },
   DestroySandbox: { requests: [{ sandboxId }], asks: ["sandboxes.destroy", sandboxId], responses: [{}] },
   Exec: {

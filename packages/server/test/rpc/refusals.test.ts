@@ -20,9 +20,17 @@ const EMPTY_IDS: Row[] = [
   ...["DeleteFile", "RenameFile", "ListVersions", "GetVersion", "Rollback", "CreateSandbox"].map(
     (method): Row => [method, [{}], "codebase_id is required"],
   ),
-  ...["GetSandbox", "StartSandbox", "StopSandbox", "DestroySandbox", "Exec", "ExecStream", "CreateSession"].map(
-    (method): Row => [method, [{}], "sandbox_id is required"],
-  ),
+  ...[
+    "GetSandbox",
+    "StartSandbox",
+    "StopSandbox",
+    "PauseSandbox",
+    "ResumeSandbox",
+    "DestroySandbox",
+    "Exec",
+    "ExecStream",
+    "CreateSession",
+  ].map((method): Row => [method, [{}], "sandbox_id is required"]),
   ...["ListSessions", "UpdatePermissions", "ExplainPath", "ListChanges", "DiffChanges", "ApplyChanges"].map(
     (method): Row => [method, [{}], "sandbox_id is required"],
   ),

@@ -293,7 +293,7 @@ describe("with real boxes", () => {
     );
     const expected = ["SANDBOX_NOT_FOUND", "SANDBOX_NOT_RUNNING", "SANDBOX_ALREADY_RUNNING"];
     expect(codes.filter((code) => !expected.includes(code))).toEqual([]);
-    expect(place.sandboxes.counts()).toEqual({ PENDING: 0, RUNNING: 0, STOPPED: 0, ERROR: 0 });
+    expect(place.sandboxes.counts()).toEqual({ PENDING: 0, RUNNING: 0, PAUSED: 0, STOPPED: 0, ERROR: 0 });
     expect(await readdir(place.deltaDirectory)).toEqual([]);
     const mounts = (await readFile("/proc/self/mountinfo", "utf8"))
       .split("\n")
@@ -333,7 +333,7 @@ describe("deleting a codebase", () => {
     );
     await place.sandboxes.start(ALICE, ids[0]!);
     await place.sandboxes.deleteCodebase(ALICE, codebaseId, { force: true });
-    expect(place.sandboxes.counts()).toEqual({ PENDING: 0, RUNNING: 0, STOPPED: 0, ERROR: 0 });
+    expect(place.sandboxes.counts()).toEqual({ PENDING: 0, RUNNING: 0, PAUSED: 0, STOPPED: 0, ERROR: 0 });
   });
 
   test("meets no sandbox that is being made", async () => {

@@ -83,6 +83,7 @@ export function sandbox(values: Partial<SandboxRecord> & { id: string }): Sandbo
     image: "",
     network: "none",
     sync: "on-exec",
+    idlePauseMs: 0,
     revocable: false,
     resources: { memoryBytes: 1024 },
     env: { HOME: "/root" },

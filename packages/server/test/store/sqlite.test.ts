@@ -94,7 +94,7 @@ test("a closed store answers what was asked before, and refuses what is asked af
   const store = await openSqliteStore({ path });
   const counted = store.countSandboxes();
   await store[Symbol.asyncDispose]();
-  expect(await counted).toEqual({ PENDING: 0, RUNNING: 0, STOPPED: 0, ERROR: 0 });
+  expect(await counted).toEqual({ PENDING: 0, RUNNING: 0, PAUSED: 0, STOPPED: 0, ERROR: 0 });
   await expect(store.countSandboxes()).rejects.toThrow("the metadata store is closed");
   await store[Symbol.asyncDispose]();
 });
@@ -199,6 +199,7 @@ test("a database from before versions were dropped knows what they keep", async 
       ALTER TABLE versions DROP COLUMN kept_bytes;
       ALTER TABLE codebases DROP COLUMN kept_bytes;
       ALTER TABLE codebases DROP COLUMN directory_count;
+      ALTER TABLE sandboxes DROP COLUMN idle_pause_ms;
       PRAGMA user_version = 1;
     `);
   }

@@ -43,6 +43,7 @@ class AsyncSandboxMethods(AsyncClientPart):
         env: Optional[Mapping[str, str]] = None,
         codebase_version: Optional[int] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
     ) -> SandboxInfo:
         """Makes a sandbox, which is not started.
 
@@ -60,6 +61,8 @@ class AsyncSandboxMethods(AsyncClientPart):
             env: For every command.
             codebase_version: Pins it to a version; default: the newest, and it follows.
             revocable: Rule changes reach files that are open already.
+            idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
+                server's, usually never.
         """
         request = create_sandbox_message(
             codebase_id,
@@ -75,6 +78,7 @@ class AsyncSandboxMethods(AsyncClientPart):
             env=env,
             codebase_version=codebase_version,
             revocable=revocable,
+            idle_pause=idle_pause,
         )
         return sandbox_of(await self._calls.unary(SandboxService.create_sandbox, request))
 
@@ -115,6 +119,16 @@ class AsyncSandboxMethods(AsyncClientPart):
         """Ends everything that runs in it; what it changed stays."""
         request = sandbox_pb2.StopSandboxRequest(sandbox_id=sandbox_id)
         return sandbox_of(await self._calls.unary(SandboxService.stop_sandbox, request))
+
+    async def pause_sandbox(self, sandbox_id: str) -> SandboxInfo:
+        """Holds all that runs in it still, until it is resumed; its files and changes can be looked at meanwhile."""
+        request = sandbox_pb2.PauseSandboxRequest(sandbox_id=sandbox_id)
+        return sandbox_of(await self._calls.unary(SandboxService.pause_sandbox, request))
+
+    async def resume_sandbox(self, sandbox_id: str) -> SandboxInfo:
+        """Lets a paused one go on."""
+        request = sandbox_pb2.ResumeSandboxRequest(sandbox_id=sandbox_id)
+        return sandbox_of(await self._calls.unary(SandboxService.resume_sandbox, request))
 
     async def destroy_sandbox(self, sandbox_id: str) -> None:
         """Removes it with everything that runs in it and with changes that were not applied."""

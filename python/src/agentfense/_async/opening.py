@@ -61,6 +61,7 @@ async def build(
             sync=options.sync,
             env=options.env,
             revocable=options.revocable,
+            idle_pause=options.idle_pause,
             codebase_version=ground.codebase_version,
         )
         undo.add(lambda: client.destroy_sandbox(created.id))

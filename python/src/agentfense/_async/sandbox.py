@@ -71,6 +71,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -107,6 +108,8 @@ class AsyncSandbox(AsyncOpenSandbox):
             env: For every command.
             expires_in: Seconds after which the server destroys it.
             revocable: Rule changes reach files that are open already.
+            idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
+                server's, usually never.
             api_key: Default: AGENTFENSE_API_KEY.
             tls: Certificates.
             client: To use instead of a connection of its own; stays open, whatever becomes of the sandbox.
@@ -120,7 +123,18 @@ class AsyncSandbox(AsyncOpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         given = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         upload = UploadOptions(ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy)
         project = await run_blocking(read_project, path, given, upload)
@@ -148,6 +162,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -164,7 +179,18 @@ class AsyncSandbox(AsyncOpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         options = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         return await cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
 
@@ -190,6 +216,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -202,7 +229,18 @@ class AsyncSandbox(AsyncOpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         options = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         is_new = codebase_id is None
         ground = (
@@ -254,6 +292,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -279,7 +318,18 @@ class AsyncSandbox(AsyncOpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         options = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         codebase = CodebaseOptions(codebase_name, owner_id)
         if path is not None and codebase_id is not None:

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, Mapping, Optional, Union
 
 from agentfense._messages.numbers import count, strings
 from agentfense._messages.rules import rule_messages, rule_of
-from agentfense._messages.time import duration_message, moment, moment_or_none
+from agentfense._messages.time import duration_message, idle_pause_message, moment, moment_or_none, timedelta_of
 from agentfense._messages.words import (
     NETWORKS,
     PERMISSIONS,
@@ -49,6 +49,7 @@ def create_sandbox_message(
     env: Optional[Mapping[str, str]],
     codebase_version: Optional[int],
     revocable: bool,
+    idle_pause: Optional[Seconds],
 ) -> sandbox_pb2.CreateSandboxRequest:
     """What a sandbox is to be."""
     return sandbox_pb2.CreateSandboxRequest(
@@ -64,6 +65,7 @@ def create_sandbox_message(
         sync=SYNC_MODES.number(sync),
         resources=None if resources is None else _resources_message(resources),
         expires_in=duration_message(expires_in, "expires_in"),
+        idle_pause=idle_pause_message(idle_pause),
     )
 
 
@@ -105,6 +107,7 @@ def sandbox_of(message: sandbox_pb2.Sandbox) -> SandboxInfo:
         started_at=moment_or_none(message.HasField("started_at"), message.started_at),
         stopped_at=moment_or_none(message.HasField("stopped_at"), message.stopped_at),
         expires_at=moment_or_none(message.HasField("expires_at"), message.expires_at),
+        idle_pause=timedelta_of(message.idle_pause) if message.HasField("idle_pause") else None,
     )
 
 

@@ -49,6 +49,11 @@ def duration_message(time: Optional[Seconds], name: str) -> Optional[Duration]:
     return Duration(seconds=milliseconds // 1000, nanos=milliseconds % 1000 * 1_000_000)
 
 
+def idle_pause_message(time: Optional[Seconds]) -> Optional[Duration]:
+    """The same where zero is an answer: never, whatever the server's default."""
+    return Duration() if time in (0, timedelta(0)) else duration_message(time, "idle_pause")
+
+
 def timedelta_of(duration: Duration) -> timedelta:
     """A length of time that the server measured."""
     return timedelta(seconds=duration.seconds, microseconds=duration.nanos / 1000)

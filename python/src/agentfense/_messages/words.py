@@ -78,6 +78,7 @@ SANDBOX_STATUSES = Words(
     {
         SandboxStatus.PENDING: common_pb2.SANDBOX_STATUS_PENDING,
         SandboxStatus.RUNNING: common_pb2.SANDBOX_STATUS_RUNNING,
+        SandboxStatus.PAUSED: common_pb2.SANDBOX_STATUS_PAUSED,
         SandboxStatus.STOPPED: common_pb2.SANDBOX_STATUS_STOPPED,
         SandboxStatus.ERROR: common_pb2.SANDBOX_STATUS_ERROR,
     },

@@ -51,6 +51,7 @@ class SandboxOptions:
     labels: Optional[Mapping[str, str]] = None
     expires_in: Optional[Seconds] = None
     revocable: bool = False
+    idle_pause: Optional[Seconds] = None
 
 
 @dataclass(frozen=True)

@@ -60,11 +60,12 @@ class TerminalMethods(ClientPart):
 
     def _require_running(self, sandbox_id: str) -> None:
         request = sandbox_pb2.GetSandboxRequest(sandbox_id=sandbox_id)
-        status = sandbox_of(self._calls.unary(SandboxService.get_sandbox, request)).status
-        if status is not SandboxStatus.RUNNING:
+        info = sandbox_of(self._calls.unary(SandboxService.get_sandbox, request))
+        status, is_paused = info.status, info.status is SandboxStatus.PAUSED
+        if status is not SandboxStatus.RUNNING and not (is_paused and info.status_reason == "idle"):
             raise SandboxNotRunningError(
                 f"sandbox is not running: it is {status}",
-                code="SANDBOX_NOT_RUNNING",
+                code="SANDBOX_PAUSED" if is_paused else "SANDBOX_NOT_RUNNING",
                 details={"sandbox_id": sandbox_id, "status": str(status)},
             )
 

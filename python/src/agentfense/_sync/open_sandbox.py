@@ -319,6 +319,19 @@ class OpenSandbox:
             self.refresh()
         return self
 
+    def pause(self) -> Self:
+        """Holds all that runs in it still, as it is, until `resume`.
+
+        Files, changes and rules answer meanwhile; a command is an error. The time limits of commands that run count on.
+        """
+        self._learn(self._client.pause_sandbox(self.id))
+        return self
+
+    def resume(self) -> Self:
+        """Lets it go on, if it is paused."""
+        self._learn(self._client.resume_sandbox(self.id))
+        return self
+
     def destroy(self, delete_codebase: Optional[bool] = None) -> None:
         """Removes it with all that runs in it, with changes that were not applied, and with a codebase made for it.
 

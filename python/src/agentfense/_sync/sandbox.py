@@ -72,6 +72,7 @@ class Sandbox(OpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -108,6 +109,8 @@ class Sandbox(OpenSandbox):
             env: For every command.
             expires_in: Seconds after which the server destroys it.
             revocable: Rule changes reach files that are open already.
+            idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
+                server's, usually never.
             api_key: Default: AGENTFENSE_API_KEY.
             tls: Certificates.
             client: To use instead of a connection of its own; stays open, whatever becomes of the sandbox.
@@ -121,7 +124,18 @@ class Sandbox(OpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         given = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         upload = UploadOptions(ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy)
         project = run_blocking(read_project, path, given, upload)
@@ -149,6 +163,7 @@ class Sandbox(OpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -165,7 +180,18 @@ class Sandbox(OpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         options = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         return cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
 
@@ -191,6 +217,7 @@ class Sandbox(OpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -203,7 +230,18 @@ class Sandbox(OpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         options = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         is_new = codebase_id is None
         ground = (
@@ -255,6 +293,7 @@ class Sandbox(OpenSandbox):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -280,7 +319,18 @@ class Sandbox(OpenSandbox):
         """
         server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
         options = SandboxOptions(
-            preset, permissions, runtime, image, resources, network, sync, env, labels, expires_in, revocable
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
         )
         codebase = CodebaseOptions(codebase_name, owner_id)
         if path is not None and codebase_id is not None:

@@ -2392,6 +2392,15 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--idle-pause",
+    "about": "pause it when nothing was asked of it for 10m …, until the next command",
+    "value": {
+     "name": "TIME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--expires",
     "about": "destroy it after 30m, 24h …",
     "value": {
@@ -2655,6 +2664,98 @@ export const SHAPES: readonly CommandShape[] = [
  {
   "name": "sandbox stop",
   "summary": "end everything that runs in a sandbox",
+  "options": [
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "sandbox pause",
+  "summary": "hold everything in a sandbox still",
+  "options": [
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "sandbox resume",
+  "summary": "let a paused sandbox go on",
   "options": [
    {
     "name": "--endpoint",

@@ -7,14 +7,15 @@ import type {
   Sandbox,
   Session,
 } from "@agentfense/protocol/sandbox";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { SandboxError } from "../../errors.ts";
 import type { ResourceLimits } from "../../model/options.ts";
 import type { PathExplanation, RuleCandidate, SandboxInfo, SessionInfo } from "../../model/records.ts";
 import type { CreateSandboxRequest } from "../../model/requests.ts";
 import { bigintOf, invalid, numberOf } from "./numbers.ts";
 import { ruleOf, rulesFor } from "./rules.ts";
-import { dateOf, datesOf, durationOf } from "./time.ts";
+import { dateOf, datesOf, durationOf, msOf } from "./time.ts";
 import {
   NETWORKS,
   numberFor,
@@ -41,8 +42,14 @@ export function createSandboxMessage(
     network: numberFor(NETWORKS, request.network, "network"),
     sync: numberFor(SYNC_MODES, request.sync, "sync"),
     ...(request.resources === undefined ? {} : { resources: resourcesMessage(request.resources) }),
+    ...(request.idlePauseMs === undefined ? {} : { idlePause: idlePauseMessage(request.idlePauseMs) }),
     ...(request.expiresInMs === undefined ? {} : { expiresIn: durationOf(request.expiresInMs, "expiresInMs") }),
   };
+}
+
+/** Here zero is an answer: never, whatever the server's default. */
+function idlePauseMessage(ms: number): Duration {
+  return ms === 0 ? create(DurationSchema) : durationOf(ms, "idlePauseMs");
 }
 
 const LIMITS = [
@@ -91,6 +98,7 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     sync: wordOf(SYNC_MODES, message.sync, "way to sync"),
     codebaseVersion: numberOf(message.codebaseVersion),
     revocable: message.revocable,
+    idlePauseMs: msOf(message.idlePause),
     createdAt: dateOf(message.createdAt),
     ...datesOf({ startedAt, stoppedAt, expiresAt }),
   };

@@ -80,7 +80,10 @@ function userName(): string {
 function sandboxOptionsOf(options: SandboxOptions): {
   readonly [Name in keyof Required<SandboxOptions>]: SandboxOptions[Name];
 } {
-  const { preset, permissions, runtime, image, resources, network, sync, env, labels, expiresInMs, revocable } =
-    options;
-  return { preset, permissions, runtime, image, resources, network, sync, env, labels, expiresInMs, revocable };
+  const { preset, permissions, runtime, image, resources, network, sync, env, labels } = options;
+  const { expiresInMs, revocable, idlePauseMs } = options;
+  return {
+    ...{ preset, permissions, runtime, image, resources, network, sync, env, labels },
+    ...{ expiresInMs, revocable, idlePauseMs },
+  };
 }

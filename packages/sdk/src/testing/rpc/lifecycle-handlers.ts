@@ -7,6 +7,7 @@ import type {
 import { RuntimeType } from "@agentfense/protocol/sandbox";
 import { NETWORKS, PERMISSIONS, SANDBOX_STATUSES, SYNC_MODES } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { invalid } from "../faults.ts";
 import { workspacePath } from "../files/paths.ts";
 import { checkEnvironment } from "../sandboxes/requests.ts";
@@ -26,6 +27,8 @@ export function lifecycleHandlers(
   | "listSandboxes"
   | "startSandbox"
   | "stopSandbox"
+  | "pauseSandbox"
+  | "resumeSandbox"
   | "destroySandbox"
   | "updatePermissions"
   | "explainPath"
@@ -65,6 +68,18 @@ export function lifecycleHandlers(
     async stopSandbox({ sandboxId }) {
       const sandbox = world.sandbox(sandboxId);
       world.stopSandbox(sandbox);
+      return sandboxMessage(sandbox);
+    },
+
+    async pauseSandbox({ sandboxId }) {
+      const sandbox = world.sandbox(sandboxId);
+      sandbox.pause();
+      return sandboxMessage(sandbox);
+    },
+
+    async resumeSandbox({ sandboxId }) {
+      const sandbox = world.sandbox(sandboxId);
+      sandbox.resume();
       return sandboxMessage(sandbox);
     },
 
@@ -111,6 +126,7 @@ function factsOf(request: CreateSandboxRequest, rules: SandboxFacts["rules"]): S
     sync: sync ?? (codebaseVersion > 0 ? "never" : "on-exec"),
     network: wordFor(NETWORKS, request.network, "network") ?? "none",
     revocable: request.revocable,
+    idlePauseMs: durationMs(request.idlePause, "idle_pause") ?? 0,
     resources: resourcesOf(request.resources),
     expiresInMs: durationMs(request.expiresIn, "expires_in"),
   };
@@ -144,6 +160,7 @@ function sandboxMessage(sandbox: MockSandbox): MessageInitShape<typeof SandboxSc
     network: NETWORKS[facts.network],
     codebaseVersion: BigInt(facts.codebaseVersion),
     revocable: facts.revocable,
+    ...(facts.idlePauseMs === 0 ? {} : { idlePause: durationFromMs(facts.idlePauseMs) }),
   };
 }
 

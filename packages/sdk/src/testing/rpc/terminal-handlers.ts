@@ -22,7 +22,7 @@ export function terminalHandlers(world: World): SandboxHandlers<"openTerminal"> 
       const { argv, env } = open;
       checkEnvironment(env);
       if (argv.length > 0) checkCommand(argv);
-      const ended = sandbox.requireRunning();
+      const ended = sandbox.requireAwake();
       const workdir = workingDirectory(sandbox, open.workdir);
       const isShell = argv.length === 0 || (argv.length === 1 && /^(.*\/)?(bash|sh|dash|zsh)$/.test(argv[0]!));
       const commission: Commission = { sandbox, command: argv, env, workdir, stdinText: "", isTerminal: true };

@@ -55,7 +55,7 @@ export class Commands {
   async *exec(sandbox: MockSandbox, call: ExecCall): AsyncGenerator<ExecPart> {
     checkCommand(call.command);
     checkEnvironment(call.env);
-    const ended = sandbox.requireRunning();
+    const ended = sandbox.requireAwake();
     const env = { ...sandbox.facts.env, ...call.env };
     const workdir = workingDirectory(sandbox, call.workdir);
     const { stdin, stdinText } = inputOf(call.stdin);

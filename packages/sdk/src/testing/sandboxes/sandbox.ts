@@ -18,6 +18,8 @@ export interface SandboxFacts {
   readonly sync: "on-exec" | "manual" | "never";
   readonly network: "none" | "private" | "host";
   readonly revocable: boolean;
+  /** Told, and nothing else: what a mock runs needs no pause. */
+  readonly idlePauseMs: number;
   readonly resources: Readonly<Record<string, number>>;
   readonly expiresInMs: number | undefined;
 }
@@ -45,6 +47,7 @@ export class MockSandbox {
   #rules: readonly Rule[];
   #policy: Policy;
   #ended: AbortController | undefined;
+  #isPaused = false;
 
   constructor(codebase: Codebase, facts: SandboxFacts, audit: AuditLog) {
     this.codebase = codebase;
@@ -80,8 +83,8 @@ export class MockSandbox {
     this.#rules = rules;
   }
 
-  get status(): "pending" | "running" | "stopped" {
-    if (this.#ended !== undefined) return "running";
+  get status(): "pending" | "running" | "paused" | "stopped" {
+    if (this.#ended !== undefined) return this.#isPaused ? "paused" : "running";
     return this.startedAtMs === undefined ? "pending" : "stopped";
   }
 
@@ -96,7 +99,30 @@ export class MockSandbox {
     throw notRunning();
   }
 
+  /** For what needs a process. */
+  requireAwake(): AbortSignal {
+    const ended = this.requireRunning();
+    if (this.#isPaused) throw paused();
+    return ended;
+  }
+
+  pause(): void {
+    this.#turnTo("paused");
+  }
+
+  resume(): void {
+    this.#turnTo("running");
+  }
+
+  #turnTo(status: "paused" | "running"): void {
+    this.requireRunning();
+    if (this.status === status) return;
+    this.#isPaused = status === "paused";
+    this.tell(this.#isPaused ? "sandbox_paused" : "sandbox_resumed", this.#isPaused ? { data: { idle: false } } : {});
+  }
+
   start(): void {
+    if (this.#isPaused) throw paused();
     if (this.#ended !== undefined) throw new Fault("SANDBOX_ALREADY_RUNNING", "sandbox is already running");
     this.#ended = new AbortController();
     this.startedAtMs = Date.now();
@@ -108,6 +134,7 @@ export class MockSandbox {
     if (this.#ended === undefined) throw notRunning();
     this.#ended.abort();
     this.#ended = undefined;
+    this.#isPaused = false;
     this.stoppedAtMs = Date.now();
   }
 
@@ -161,6 +188,10 @@ export class MockSandbox {
 
 function notRunning(): Fault {
   return new Fault("SANDBOX_NOT_RUNNING", "sandbox is not running", { hint: "start it first" });
+}
+
+function paused(): Fault {
+  return new Fault("SANDBOX_PAUSED", "sandbox is paused", { hint: "resume it first" });
 }
 
 function constantly<Value>(value: Value): () => Value {

@@ -44,7 +44,7 @@ export class MockSession {
 
   constructor(sandbox: MockSandbox, request: SessionRequest, commands: Commands) {
     checkEnvironment(request.env);
-    const stopped = sandbox.requireRunning();
+    const stopped = sandbox.requireAwake();
     const name = request.shell === "" ? "bash" : SHELL.exec(request.shell)?.[1];
     if (name === undefined) throw invalid(`not a shell for sessions: ${JSON.stringify(request.shell)}`);
     this.sandbox = sandbox;

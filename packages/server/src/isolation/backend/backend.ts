@@ -75,6 +75,12 @@ export interface Box {
   /** The shells this box has, by absolute path; the first is the one commands are given to. */
   shells(): Promise<readonly string[]>;
   usage(): Promise<ResourceUsage>;
+  /**
+   * Holds every process still, as it is, until `resume`; resolves when none runs. Commands that are being started have started
+   * by then, and a command that is killed meanwhile ends. Idempotent, as is `resume`; a paused box can be stopped.
+   */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   /** When it resolves no process of the box is left. Idempotent, also while something runs or starts. */
   stop(): Promise<void>;
   /** Stops, and leaves no trace. Idempotent. */

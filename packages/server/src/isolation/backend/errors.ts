@@ -4,6 +4,7 @@ export type SandboxErrorCode =
   | "INVALID_ARGUMENT"
   /** The sandbox is not in the state the call needs. */
   | "SANDBOX_NOT_RUNNING"
+  | "SANDBOX_PAUSED"
   | "SANDBOX_DESTROYED"
   /** The working directory does not exist in the sandbox, or is none. */
   | "WORKDIR_UNUSABLE"

@@ -15,6 +15,7 @@ import {
 import { SandboxError } from "../backend/errors.ts";
 import type { LeftoverRoom } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
+import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
 import { memoryForFiles } from "../limits/rlimits.ts";
@@ -83,6 +84,7 @@ export class BwrapBox implements Box {
   #keeper: Keeper | undefined;
   /** With those that broke and are not gone yet. */
   readonly #keepers = new Set<Keeper>();
+  readonly #pause: PauseSwitch;
   #state: "stopped" | "running" | "destroyed" = "stopped";
   #stopping: Promise<void> | undefined;
   #destroying: Promise<void> | undefined;
@@ -101,6 +103,15 @@ export class BwrapBox implements Box {
     this.#group = options.group;
     this.#around = options.surroundings;
     this.#onDestroyed = options.onDestroyed;
+    let goOn = (): void => {};
+    this.#pause = new PauseSwitch(
+      this.#group.freezer ?? {
+        freeze: async () => {
+          goOn = (await this.#keeper?.stopAll()) ?? goOn;
+        },
+        thaw: async () => goOn(),
+      },
+    );
   }
 
   /** For tests: process 1 of the box, as the host counts. */
@@ -136,7 +147,11 @@ export class BwrapBox implements Box {
     return new BwrapShell(command, exit, { clock: this.#around.clock, oomKills });
   }
 
-  async openTerminal(request: TerminalCommand, options: Cancellable = {}): Promise<TerminalProcess> {
+  openTerminal(request: TerminalCommand, options: Cancellable = {}): Promise<TerminalProcess> {
+    return this.#pause.awake(() => this.#openTerminal(request, options));
+  }
+
+  async #openTerminal(request: TerminalCommand, options: Cancellable): Promise<TerminalProcess> {
     const keeper = await this.#ready(options.signal);
     const opening = keeper.openTerminal();
     await this.#patiently(opening, options.signal, () => void opening.then(syscalls.close, () => {}));
@@ -175,6 +190,16 @@ export class BwrapBox implements Box {
 
   usage(): Promise<ResourceUsage> {
     return this.#group.usage();
+  }
+
+  async pause(): Promise<void> {
+    this.#throwIfNotRunning();
+    await this.#pause.pause();
+  }
+
+  async resume(): Promise<void> {
+    this.#throwIfNotRunning();
+    await this.#pause.resume();
   }
 
   stop(): Promise<void> {
@@ -246,6 +271,7 @@ export class BwrapBox implements Box {
         files: [...systemFiles, ...ownDescriptors],
         attach: network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
         leftoverRoom: this.#around.leftoverRoom,
+        ending: (work) => (this.#group.freezer?.frozenCanDie === false ? this.#pause.awake(work) : work()),
         onWaiters: (count) => {
           if (this.#keeper === keeper) this.#group.makeRoom(count); // not for one that broke and whose commands are told
         },
@@ -273,6 +299,7 @@ export class BwrapBox implements Box {
     for (const keeper of this.#keepers) keeper.kill();
     await this.#group.kill();
     await Promise.all([...this.#keepers].map((keeper) => keeper.ended));
+    await this.#pause.resume(); // for the next start
   }
 
   async #destroy(): Promise<void> {
@@ -285,7 +312,15 @@ export class BwrapBox implements Box {
     }
   }
 
-  async #launch(
+  #launch(
+    request: Omit<BoxCommand, "stdin">,
+    streams: CommandRequest["streams"],
+    signal: AbortSignal | undefined,
+  ): Promise<Launched> {
+    return this.#pause.awake(() => this.#launchAwake(request, streams, signal));
+  }
+
+  async #launchAwake(
     request: Omit<BoxCommand, "stdin">,
     streams: CommandRequest["streams"],
     signal: AbortSignal | undefined,

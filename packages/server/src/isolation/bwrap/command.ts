@@ -41,6 +41,8 @@ export interface CommandPlace {
   isLiving(): boolean;
   /** Ends all that belongs to no waiter. */
   sweep(): Promise<void>;
+  /** The box runs, also when it is paused, as long as the work takes, if that is needed to end something in it. */
+  ending<T>(work: () => Promise<T>): Promise<T>;
   /** Ends the box as a whole: it has something in it that could not be ended by itself. */
   breakDown(): void;
   /** Takes a pipe that processes write to whose command has ended. */
@@ -273,9 +275,11 @@ export class Command {
       const waiter = this.#findWaiter();
       return waiter === undefined ? [] : [waiter];
     };
-    this.#killing ??= killTrees(roots).then((isDone) => {
-      if (!isDone) this.#place.breakDown();
-    });
+    this.#killing ??= this.#place
+      .ending(() => killTrees(roots))
+      .then((isDone) => {
+        if (!isDone) this.#place.breakDown();
+      });
   }
 
   /** With the waiter went all that it waited for, unless somebody in the box killed it. */

@@ -23,6 +23,21 @@ export function findProcess(pid: number): HostProcess | undefined {
   return { pid, startTicks: Number(fields[19]) };
 }
 
+/** Whether it was stopped by a signal or a tracer, or is dead. */
+export function isStill(pid: number): boolean {
+  return "TtZX".includes(stateOf(pid));
+}
+
+/** Whether it waits where no signal reaches it, a parent in vfork for one; a signal is then taken on the way out. */
+export function isOutOfReach(pid: number): boolean {
+  return stateOf(pid) === "D";
+}
+
+function stateOf(pid: number): string {
+  const stat = read(`/proc/${pid}/stat`);
+  return stat?.charAt(stat.lastIndexOf(")") + 2) ?? "X";
+}
+
 const PF_EXITING = 4;
 
 /** It is gone, or on its way out: a box's process 1 takes all others along first. */

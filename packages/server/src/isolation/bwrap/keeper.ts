@@ -5,7 +5,7 @@ import { SandboxError } from "../backend/errors.ts";
 import { type LeftoverRoom, Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { Command, type CommandRequest } from "./command.ts";
-import { killTrees } from "./command-tree.ts";
+import { killTrees, stopTree } from "./command-tree.ts";
 import { DescriptorSet, exhausted, readFrom } from "./descriptors.ts";
 import { explainFailure } from "./failure.ts";
 import {
@@ -51,6 +51,8 @@ export interface KeeperRequest {
   /** What the box needs from outside while bwrap waits in it, before anything runs; closed when the box is gone. */
   readonly attach: ((initPid: number) => Promise<Attachment>) | undefined;
   readonly leftoverRoom: LeftoverRoom;
+  /** See CommandPlace. */
+  readonly ending: <T>(work: () => Promise<T>) => Promise<T>;
   /** Called when processes of ours come or go in the box, with how many there are besides bwrap and the keeper. */
   readonly onWaiters: (count: number) => void;
 }
@@ -146,6 +148,7 @@ export class Keeper {
       waiterOf: (inner) => this.#childWith(inner),
       isLiving: () => !this.#isOver && !this.#isKilled && this.#init !== undefined && !isEnding(this.#init),
       sweep: () => this.#sweep(),
+      ending: this.#request.ending,
       breakDown: () => this.kill(),
       adopt: (pipe) => this.#leftovers.adopt(pipe),
       ended: this.ended,
@@ -188,6 +191,11 @@ export class Keeper {
     this.#isKilled = true;
     for (const command of this.#commands) command.killedWithBox();
     this.#killBox();
+  }
+
+  /** Stops all processes of the box by signals; what is returned lets them go on. */
+  async stopAll(): Promise<() => void> {
+    return this.#init === undefined || this.#isOver ? () => {} : await stopTree(this.#init);
   }
 
   #countIfLeft(command: Command): void {
@@ -240,7 +248,7 @@ export class Keeper {
 
   async #sweepOnce(): Promise<void> {
     await Promise.race([Promise.all([...this.#unbegun].map((command) => command.begun)), this.ended]);
-    if (!(await killTrees(() => this.#children().strays))) this.kill();
+    if (!(await this.#request.ending(() => killTrees(() => this.#children().strays)))) this.kill();
   }
 
   #childWith(inner: number): HostProcess | undefined {

@@ -14,6 +14,7 @@ import { unusedOwner } from "../backend/box-owner.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { LeftoverRoom } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
+import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../mount/host.ts";
@@ -59,6 +60,10 @@ export class DockerBox implements Box {
   readonly #keeper = unusedOwner();
   #container: Container | undefined;
   #shells: readonly string[] | undefined;
+  readonly #pause = new PauseSwitch({
+    freeze: () => this.#running().pause(),
+    thaw: async () => this.#container?.unpause(),
+  });
   #destroyed = false;
   /** Starts and stops take turns. */
   #turn: Promise<void> = Promise.resolve();
@@ -74,27 +79,18 @@ export class DockerBox implements Box {
 
   async run(command: BoxCommand, options: Waiting = {}): Promise<BoxProcess> {
     const { argv, workdir, stdin } = command;
-    return await ContainerProcess.start(
-      this.#running(),
-      { script: COMMAND_SCRIPT, argv, env: this.#environment(command.env), workdir, stdin },
-      options,
-    );
+    const request = { script: COMMAND_SCRIPT, argv, env: this.#environment(command.env), workdir, stdin };
+    return await this.#pause.awake(() => ContainerProcess.start(this.#running(), request, options));
   }
 
   async openShell(command: ShellCommand, options: Waiting = {}): Promise<ShellProcess> {
-    return await ContainerShell.start(
-      this.#running(),
-      { ...command, env: this.#environment(command.env) },
-      options.signal,
-    );
+    const request = { ...command, env: this.#environment(command.env) };
+    return await this.#pause.awake(() => ContainerShell.start(this.#running(), request, options.signal));
   }
 
   async openTerminal(command: TerminalCommand, options: Waiting = {}): Promise<TerminalProcess> {
-    return await ContainerTerminal.start(
-      this.#running(),
-      { ...command, env: this.#environment(command.env) },
-      options.signal,
-    );
+    const request = { ...command, env: this.#environment(command.env) };
+    return await this.#pause.awake(() => ContainerTerminal.start(this.#running(), request, options.signal));
   }
 
   async connect(port: number, options: Waiting = {}): Promise<Socket> {
@@ -112,6 +108,16 @@ export class DockerBox implements Box {
 
   async usage(): Promise<ResourceUsage> {
     return await this.#running().usage();
+  }
+
+  async pause(): Promise<void> {
+    this.#running();
+    await this.#pause.pause();
+  }
+
+  async resume(): Promise<void> {
+    this.#running();
+    await this.#pause.resume();
   }
 
   stop(): Promise<void> {
@@ -134,7 +140,19 @@ export class DockerBox implements Box {
     const plan = containerPlan({ ...this.#options, keeper: this.#keeper });
     try {
       const container = await Container.start(
-        { engine, owner: this.owner, plan, unknownRuntime: runtime !== "runc", egress, launcher, leftoverRoom, log },
+        {
+          ...{
+            engine,
+            owner: this.owner,
+            plan,
+            unknownRuntime: runtime !== "runc",
+            egress,
+            launcher,
+            leftoverRoom,
+            log,
+          },
+          awake: (work) => this.#pause.awake(work),
+        },
         signal,
       );
       this.#container = container;
@@ -153,6 +171,7 @@ export class DockerBox implements Box {
   async #stop(): Promise<void> {
     await this.#container?.remove();
     this.#container = undefined;
+    await this.#pause.resume(); // for the next start
   }
 
   #running(): Container {

@@ -43,6 +43,10 @@ export class CommandTree {
    * the background, and /tmp is empty, but the box lives on.
    */
   async kill(command: CommandState): Promise<void> {
+    await this.#home.awake(() => this.#kill(command));
+  }
+
+  async #kill(command: CommandState): Promise<void> {
     const left = await this.#warden.clear(this.#root).catch(() => undefined);
     if (left !== 0) await this.#home.restart(this.#warden);
     // Nothing writes any more, so what is left to fetch is bounded; and the end comes behind it.

@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { SandboxError } from "../backend/errors.ts";
 import { type LeftoverRoom, MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
+import { FREEZING_PATIENCE_MS, tooBusyToFreeze } from "../backend/pause-switch.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
 import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
@@ -21,6 +23,8 @@ export interface ProcessHome {
   startCommand(request: ContainerExec, signal?: AbortSignal): Promise<Exec>;
   /** Takes over what is left of a command that has ended: its root, and the connection that is open as long as that lives. */
   leave(root: Root, connection: Socket, warden: Warden): void;
+  /** The container runs, also when it is paused, as long as the work takes. */
+  readonly awake: <T>(work: () => Promise<T>) => Promise<T>;
   /** Ends everything in the container at once, for when its warden cannot; nothing, if that is another by now. */
   restart(warden: Warden): Promise<void>;
   /** Whether the engine saw the container run out of memory. */
@@ -31,7 +35,12 @@ export interface ProcessHome {
 type ContainerExec = Omit<ExecRequest, "container" | "owner">;
 
 interface ContainerState extends NetworkedContainer {
-  readonly State: { readonly Running: boolean; readonly OOMKilled: boolean; readonly Pid: number };
+  readonly State: {
+    readonly Running: boolean;
+    readonly Paused: boolean;
+    readonly OOMKilled: boolean;
+    readonly Pid: number;
+  };
 }
 
 interface ContainerStats {
@@ -46,6 +55,7 @@ interface ContainerStats {
 /** A container that was started, until it is removed. */
 export class Container implements ProcessHome {
   readonly engine: Engine;
+  readonly awake: ContainerOptions["awake"];
   readonly #id: string;
   readonly #owner: Owner;
   readonly #log: (line: LogLine) => void;
@@ -70,6 +80,7 @@ export class Container implements ProcessHome {
 
   private constructor(options: ContainerOptions, id: string) {
     this.engine = options.engine;
+    this.awake = options.awake;
     this.#owner = options.owner;
     this.#log = options.log;
     this.#egress = options.egress;
@@ -173,6 +184,20 @@ export class Container implements ProcessHome {
     };
   }
 
+  /** The engine gives up soon on a process that is in the kernel. */
+  async pause(): Promise<void> {
+    const deadline = performance.now() + FREEZING_PATIENCE_MS;
+    for (let refusal = await this.#turnTo("pause"); refusal !== undefined; refusal = await this.#turnTo("pause")) {
+      if (performance.now() > deadline || !(await this.isRunning())) throw tooBusyToFreeze(refusal);
+      await sleep(20);
+    }
+  }
+
+  async unpause(): Promise<void> {
+    const refusal = await this.#turnTo("unpause");
+    if (refusal !== undefined && (await this.isRunning())) throw refusal;
+  }
+
   /** Kills everything and removes the container with its anonymous volumes. Idempotent. */
   remove(): Promise<void> {
     this.#removing ??= this.#remove().catch((error: unknown) => {
@@ -180,6 +205,17 @@ export class Container implements ProcessHome {
       throw error;
     });
     return this.#removing;
+  }
+
+  /** Returns why it could not be done; what is so already is no failure. */
+  async #turnTo(state: "pause" | "unpause"): Promise<unknown> {
+    try {
+      await this.engine.json({ method: "POST", path: `/containers/${this.#id}/${state}` });
+    } catch (error) {
+      const isPaused = (await this.#inspect())?.State.Paused;
+      if (isPaused !== (state === "pause")) return error;
+    }
+    return undefined;
   }
 
   async #remove(): Promise<void> {
@@ -334,7 +370,7 @@ export class Container implements ProcessHome {
     return new Warden(async (commandLine): Promise<Socket> => {
       const exec = await this.#startExec({ commandLine, env: {}, stdin: true, terminal: false });
       return exec.connection;
-    });
+    }, this.awake);
   }
 }
 
@@ -348,6 +384,7 @@ export interface ContainerOptions {
   /** For a container with a private network. */
   readonly egress?: EgressGuard | undefined;
   readonly leftoverRoom: LeftoverRoom;
+  readonly awake: ProcessHome["awake"];
   readonly log: (line: LogLine) => void;
 }
 

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import type { ProcessHome } from "./container.ts";
 import { Demultiplexer } from "./demultiplexer.ts";
 import { compact, WARDEN_SCRIPT } from "./scripts.ts";
 
@@ -29,6 +30,8 @@ export interface Root {
  */
 export class Warden {
   readonly #connect: (commandLine: readonly string[]) => Promise<Socket>;
+  /** A question is asked of a container that runs. */
+  readonly #awake: ProcessHome["awake"];
   readonly #questions: Question[] = [];
   #connection: Promise<Socket> | undefined;
   #asking = false;
@@ -38,8 +41,9 @@ export class Warden {
   /** Milliseconds of performance.now() at the kernel's zero of time; an answer on the way makes it later, never earlier. */
   #bootMs: number | undefined;
 
-  constructor(connect: (commandLine: readonly string[]) => Promise<Socket>) {
+  constructor(connect: (commandLine: readonly string[]) => Promise<Socket>, awake: ProcessHome["awake"]) {
     this.#connect = connect;
+    this.#awake = awake;
   }
 
   async shells(): Promise<string[]> {
@@ -120,7 +124,7 @@ export class Warden {
     this.#asking = true;
     for (let question = this.#questions.shift(); question !== undefined; question = this.#questions.shift()) {
       try {
-        question.resolve(await this.#askOne(question.text));
+        question.resolve(await this.#awake(() => this.#askOne(question.text)));
       } catch (error) {
         question.reject(error instanceof Error ? error : new Error(String(error)));
       }

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
 import { errorCode, keyedNumber, readControlIfPresent, writeControl, writeControlNow } from "./files.ts";
-import { killMembers, type Place, removePlaces } from "./kill.ts";
+import { freezerOf, killMembers, type Place, removePlaces } from "./kill.ts";
 import type { LimitGroup } from "./limits.ts";
 import { type Reading, type Readings, readings, type Setting, settings } from "./settings.ts";
 
@@ -34,6 +34,7 @@ const OWN_PROCESSES = 2;
 export class ControlGroup implements LimitGroup {
   readonly entrances: readonly string[];
   readonly rlimits: LimitGroup["rlimits"];
+  readonly freezer: LimitGroup["freezer"];
   readonly #places: readonly Place[];
   readonly #sources: { readonly [Name in keyof Readings]: Reading };
   readonly #onRemoved: () => void;
@@ -54,6 +55,8 @@ export class ControlGroup implements LimitGroup {
       place === undefined || pids === undefined ? undefined : { file: `${place.directory}/pids.max`, limit: pids };
     this.entrances = places.map(({ directory }) => `${directory}/cgroup.procs`);
     this.rlimits = rlimits;
+    // Processes enter that one first: whoever is in another is in it too.
+    this.freezer = places[0] && freezerOf(places[0]);
     this.#onRemoved = onRemoved;
     this.#sources = sources(places);
   }

@@ -2,7 +2,9 @@ import { rmdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
+import { FREEZING_PATIENCE_MS, tooBusyToFreeze } from "../backend/pause-switch.ts";
 import { errorCode, isGone, isShortage, keyedNumber, readControlIfPresent, words, writeControl } from "./files.ts";
+import type { LimitGroup } from "./limits.ts";
 import type { Controller, Version } from "./settings.ts";
 
 /** One directory of a group: a group is one directory in each hierarchy it takes controllers from. */
@@ -105,14 +107,14 @@ async function strikeUnified(directory: string): Promise<void> {
   }
 }
 
-interface Freezer {
+interface FreezerFiles {
   readonly file: string;
   readonly freeze: string;
   readonly thaw: string;
   readonly isFrozen: (directory: string) => Promise<boolean>;
 }
 
-const FREEZERS: Record<Version, Freezer> = {
+const FREEZERS: Record<Version, FreezerFiles> = {
   1: {
     file: "freezer.state",
     freeze: "FROZEN",
@@ -127,6 +129,24 @@ const FREEZERS: Record<Version, Freezer> = {
       keyedNumber((await readControlIfPresent(`${directory}/cgroup.events`)) ?? "", "frozen") === 1,
   },
 };
+
+/** Absent of a place that cannot stop everybody at once. */
+export function freezerOf({ directory, version, controllers }: Place): LimitGroup["freezer"] {
+  if (version === 1 && !controllers.includes("freezer")) return undefined;
+  const { file, freeze, thaw, isFrozen } = FREEZERS[version];
+  return {
+    frozenCanDie: version === 2,
+    freeze: async () => {
+      await writeControl(`${directory}/${file}`, freeze);
+      for await (const _ of rounds(FREEZING_PATIENCE_MS)) if (await isFrozen(directory)) return;
+      throw tooBusyToFreeze();
+    },
+    thaw: () =>
+      writeControl(`${directory}/${file}`, thaw).catch((error: unknown) => {
+        if (!isGone(error)) throw error;
+      }),
+  };
+}
 
 /** Stops everybody, marks everybody for death, lets them go: no instant in which a marked one could still fork. */
 export async function strikeFrozen(directory: string, version: Version): Promise<void> {

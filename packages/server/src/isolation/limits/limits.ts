@@ -1,4 +1,5 @@
 import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
+import type { Freezer } from "../backend/pause-switch.ts";
 
 /** How this host enforces limits on bwrap boxes. */
 export interface LimitHost {
@@ -27,6 +28,8 @@ export interface LimitGroup {
    * group with them.
    */
   makeRoom(ownProcesses: number): void;
+  /** Holds all members still; absent without control groups. Of version 1 a frozen process dies only when it is thawed. */
+  readonly freezer?: (Freezer & { readonly frozenCanDie: boolean }) | undefined;
   /** How often the kernel killed for memory so far. */
   oomKills(): Promise<number>;
   usage(): Promise<ResourceUsage>;

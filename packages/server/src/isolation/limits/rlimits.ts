@@ -41,6 +41,9 @@ export function degradationsWithout(missing: readonly Controller[], reasonAndRem
   return losses.length === 0 ? [] : [...losses, reasonAndRemedy];
 }
 
+const SIGNALLED_PAUSE =
+  "A sandbox is paused by SIGSTOP, not by the kernel's freezer: its programs can notice, and one that was made for it can go on.";
+
 /** A host without control groups for us: nothing to enter, nothing to kill; an earlier server may have had some. */
 export class RlimitHost implements LimitHost {
   readonly kind = "rlimits";
@@ -49,7 +52,8 @@ export class RlimitHost implements LimitHost {
 
   constructor(hierarchies: readonly Hierarchy[], reasonAndRemedy: string) {
     this.#hierarchies = hierarchies;
-    this.degradations = degradationsWithout(["memory", "pids", "cpu"], reasonAndRemedy);
+    const losses = degradationsWithout(["memory", "pids", "cpu"], reasonAndRemedy);
+    this.degradations = losses.toSpliced(-1, 0, SIGNALLED_PAUSE);
   }
 
   async createGroup(id: string, limits: ResourceLimits): Promise<LimitGroup> {

@@ -10,7 +10,18 @@ export interface MockOptions {
 }
 
 export interface MockCall {
-  readonly call: "create" | "start" | "run" | "shell" | "session-command" | "terminal" | "kill" | "stop" | "destroy";
+  readonly call:
+    | "create"
+    | "start"
+    | "run"
+    | "shell"
+    | "session-command"
+    | "terminal"
+    | "kill"
+    | "pause"
+    | "resume"
+    | "stop"
+    | "destroy";
   readonly sandbox: string;
   /** Of a command: its argv; of a session's command: its text. */
   readonly command?: readonly string[];

@@ -91,6 +91,16 @@ export class MockBox implements Box {
     return {};
   }
 
+  async pause(): Promise<void> {
+    this.#requireStarted();
+    this.#script.record("pause");
+  }
+
+  async resume(): Promise<void> {
+    this.#requireStarted();
+    this.#script.record("resume");
+  }
+
   async stop(): Promise<void> {
     if (!this.#started) return;
     this.#started = false;

@@ -52,7 +52,7 @@ export interface SandboxLimits extends ResourceLimits {
   readonly outputBytes?: number;
 }
 
-export type SandboxStatus = "PENDING" | "RUNNING" | "STOPPED" | "ERROR" | "DESTROYED";
+export type SandboxStatus = "PENDING" | "RUNNING" | "PAUSED" | "STOPPED" | "ERROR" | "DESTROYED";
 
 export type SandboxEvent =
   | WorkspaceEvent
@@ -95,6 +95,12 @@ export interface Sandbox extends AsyncDisposable {
    * writing stays and is reported.
    */
   discard(paths: readonly string[] | undefined, target?: string): Promise<DiscardReport>;
+  /**
+   * Holds every process still until `resume`; needs a running sandbox, and may be repeated. Files, changes and rules answer as
+   * before; what needs a process is SANDBOX_PAUSED. The time limits of commands count on.
+   */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   /** Ends every process, then unmounts. The delta stays. */
   stop(): Promise<void>;
   /** Stops and leaves no trace but the deltas, which belong to the caller. */

@@ -54,7 +54,7 @@ export interface SandboxParts {
 }
 
 /**
- * One sandbox of any backend: its workspaces mounted, its box around its processes. Start, stop and destroy take turns;
+ * One sandbox of any backend: its workspaces mounted, its box around its processes. Start, pause, stop and destroy take turns;
  * commands run side by side while it is RUNNING.
  */
 export class GuardedSandbox implements Sandbox {
@@ -94,7 +94,7 @@ export class GuardedSandbox implements Sandbox {
         rules: () => this.#rules.get(target)!,
       });
     }
-    this.files = this.#mountedFiles ?? noFiles(() => this.#requireRunning());
+    this.files = this.#mountedFiles ?? noFiles(() => this.#requireMounted());
   }
 
   get status(): SandboxStatus {
@@ -103,7 +103,7 @@ export class GuardedSandbox implements Sandbox {
 
   start(options: Cancellable = {}): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#status === "RUNNING") return;
+      if (this.#isLiving) return;
       this.#refuseDestroyed();
       if (this.#status === "ERROR") {
         throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox failed and can only be destroyed");
@@ -153,6 +153,7 @@ export class GuardedSandbox implements Sandbox {
           env: checkEnvironment(request.env),
           workdir: workingDirectory(request.workdir, this.#workspace),
           defaults: { timeLimits, outputBytes },
+          admit: () => this.#requireRunning(),
           onEvent: (event) => this.#spec.onEvent?.(event),
           onClosed: () => this.#sessions.delete(session),
         },
@@ -161,9 +162,9 @@ export class GuardedSandbox implements Sandbox {
     );
     if (session.closed === undefined) this.#sessions.add(session);
     // A stop that came while the shell started may have missed it.
-    if (this.#status !== "RUNNING") {
+    if (!this.#isLiving) {
       await session.close();
-      this.#requireRunning();
+      this.#requireMounted();
     }
     return session;
   }
@@ -246,14 +247,35 @@ export class GuardedSandbox implements Sandbox {
   }
 
   async usage(): Promise<ResourceUsage> {
-    this.#requireRunning();
+    this.#requireMounted();
     return await this.#box.usage();
+  }
+
+  pause(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#requireMounted();
+      if (this.#status === "PAUSED") return;
+      this.#status = "PAUSED";
+      await this.#box.pause().catch((error: unknown) => {
+        this.#status = "RUNNING";
+        throw error;
+      });
+    });
+  }
+
+  resume(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#requireMounted();
+      if (this.#status === "RUNNING") return;
+      await this.#box.resume();
+      this.#status = "RUNNING";
+    });
   }
 
   stop(): Promise<void> {
     this.#stopping.abort(new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox was stopped"));
     return this.#inTurn(async () => {
-      if (this.#status !== "RUNNING") return;
+      if (!this.#isLiving) return;
       this.#status = "STOPPED";
       await this.#halt();
     });
@@ -297,7 +319,7 @@ export class GuardedSandbox implements Sandbox {
   }
 
   #mountPoint(target: string): string {
-    this.#requireRunning();
+    this.#requireMounted();
     const mount = this.#mounted.get(target);
     if (mount === undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the workspace is not mounted");
     return mount.mountPoint;
@@ -329,9 +351,7 @@ export class GuardedSandbox implements Sandbox {
     try {
       return await work;
     } catch (error) {
-      if (this.#status !== "RUNNING" && !(error instanceof SandboxError && error.code === "CANCELLED")) {
-        this.#requireRunning();
-      }
+      if (!(error instanceof SandboxError && error.code === "CANCELLED")) this.#requireMounted();
       throw error;
     }
   }
@@ -378,7 +398,7 @@ export class GuardedSandbox implements Sandbox {
   /** A workspace is gone under the sandbox: nothing in it can be trusted to work. */
   async #fail(): Promise<void> {
     await this.#inTurn(async () => {
-      if (this.#status !== "RUNNING") return;
+      if (!this.#isLiving) return;
       this.#status = "ERROR";
       await this.#halt();
     }).catch(() => {});
@@ -408,9 +428,21 @@ export class GuardedSandbox implements Sandbox {
     return result;
   }
 
+  /** There is a box, with processes in it that run or are held still. */
+  get #isLiving(): boolean {
+    return this.#status === "RUNNING" || this.#status === "PAUSED";
+  }
+
   #requireRunning(): void {
+    this.#requireMounted();
+    if (this.#status === "PAUSED") {
+      throw new SandboxError("SANDBOX_PAUSED", "the sandbox is paused", { hint: "resume it first" });
+    }
+  }
+
+  #requireMounted(): void {
     this.#refuseDestroyed();
-    if (this.#status !== "RUNNING") {
+    if (!this.#isLiving) {
       throw new SandboxError("SANDBOX_NOT_RUNNING", `the sandbox is not running (${this.#status})`, {
         hint: "start it first",
       });

@@ -32,6 +32,8 @@ export interface SessionOptions {
   /** A directory inside the box, absolute. */
   readonly workdir: string;
   readonly defaults: SessionDefaults;
+  /** Throws when the sandbox takes no commands now. */
+  readonly admit?: (() => void) | undefined;
   readonly onEvent?: ((event: SandboxEvent) => void) | undefined;
   readonly onClosed?: ((end: SessionEnd) => void) | undefined;
 }
@@ -181,6 +183,7 @@ export class ShellSession implements Session {
   }
 
   async #perform(request: CheckedRequest, sinks: Sinks, signal: AbortSignal | undefined): Promise<ExecOutcome> {
+    if (this.#closed === undefined) this.#options.admit?.();
     const endTurn = await this.#turns.take(signal);
     clearTimeout(this.#idleTimer);
     try {

@@ -31,6 +31,8 @@ export interface CreateSandboxRequest {
   readonly network?: NetworkName;
   readonly revocable: boolean;
   readonly env: Readonly<Record<string, string>>;
+  /** Absent: the server's default; 0: never. */
+  readonly idlePauseMs?: number;
 }
 
 export interface ExecCall {
@@ -166,6 +168,9 @@ export interface Sandboxes {
   ): Promise<Page<SandboxRecord>>;
   start(caller: Caller, id: string, signal?: AbortSignal): Promise<SandboxRecord>;
   stop(caller: Caller, id: string): Promise<SandboxRecord>;
+  /** Until `resume`, calls that need a process fail with SANDBOX_PAUSED; all others answer. Both may be repeated. */
+  pause(caller: Caller, id: string): Promise<SandboxRecord>;
+  resume(caller: Caller, id: string): Promise<SandboxRecord>;
   destroy(caller: Caller, id: string): Promise<void>;
   /** Refused (CODEBASE_IN_USE, naming them) while sandboxes use it, unless forced: then they are destroyed. */
   deleteCodebase(caller: Caller, codebaseId: string, options: { readonly force: boolean }): Promise<void>;

@@ -4,6 +4,7 @@ import { RuntimeError } from "../errors.ts";
 import type { ExecAnswer, ExecCall, ExecEnd, ExecPart, TerminalHandle } from "./api.ts";
 import { toRuntimeError, translating } from "./errors.ts";
 import type { Clock, ExecOutcomeName, SandboxObserver } from "./options.ts";
+import type { Pausing } from "./pausing.ts";
 import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import type { Sync, SyncReport } from "./sync.ts";
@@ -11,6 +12,7 @@ import { clippedCommand, type Witness } from "./witness.ts";
 
 export interface CommandParts {
   readonly sync: Sync;
+  readonly pausing: Pausing;
   readonly witness: Witness;
   readonly observe: SandboxObserver | undefined;
   readonly clock: Clock;
@@ -35,7 +37,8 @@ export class Commands {
 
   async exec(caller: Caller, resident: Resident, call: ExecCall): Promise<ExecAnswer> {
     const request = execRequest(call);
-    const { sandbox, lookAgain } = resident.requireRunning();
+    using entered = await this.#parts.pausing.enter(caller, resident);
+    const { sandbox, lookAgain } = entered;
     if (lookAgain !== undefined) await lookAgain();
     const commission = { resident, caller, command: call.command };
     const { stdout, stderr, ...outcome } = await this.supervise(commission, sandbox.exec(request, signalOf(call)));
@@ -44,7 +47,8 @@ export class Commands {
 
   async *execStream(caller: Caller, resident: Resident, call: ExecCall): AsyncGenerator<ExecPart> {
     const request = execRequest(call);
-    const { sandbox, lookAgain } = resident.requireRunning();
+    using entered = await this.#parts.pausing.enter(caller, resident);
+    const { sandbox, lookAgain } = entered;
     if (lookAgain !== undefined) await lookAgain();
     yield* this.superviseStream(
       { resident, caller, command: call.command },
@@ -68,7 +72,8 @@ export class Commands {
     if (argv.length > 0) checkCommand(argv);
     checkEnvironment(request.env);
     checkWorkdir(request.workdir);
-    const { sandbox, lookAgain } = resident.requireRunning();
+    using stack = new DisposableStack();
+    const { sandbox, lookAgain } = stack.use(await this.#parts.pausing.enter(caller, resident));
     if (lookAgain !== undefined) await lookAgain();
     const { env, workdir, size } = request;
     const terminal = await translating(
@@ -78,7 +83,9 @@ export class Commands {
       ),
     );
     const exit = this.supervise({ resident, caller, command: argv, terminal: true }, terminal.exit);
-    exit.catch(() => {}); // awaited by whoever cares
+    const entered = stack.move();
+    const leave = (): void => entered.dispose();
+    exit.then(leave, leave); // awaited by whoever cares
     return {
       output: terminal.output as AsyncIterable<Uint8Array>,
       exit,

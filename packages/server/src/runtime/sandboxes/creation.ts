@@ -50,6 +50,7 @@ export function newSandbox(
     revocable: request.revocable,
     resources: chooseResources(request.resources, defaults),
     env: { ...request.env },
+    idlePauseMs: chooseIdlePause(request.idlePauseMs, defaults),
     createdAtMs: nowMs,
     ...(expiresInMs === undefined ? {} : { expiresAtMs: nowMs + expiresInMs }),
   };
@@ -112,6 +113,11 @@ function chooseNetwork(
       hint: REMEDIES[allowedBy].network(network, runtime),
     },
   );
+}
+
+function chooseIdlePause(asked: number | undefined, { idlePauseMs }: SandboxDefaults): number {
+  if (asked !== undefined && !(asked >= 0)) throw invalid("idle_pause must not be below 0");
+  return Math.round(asked ?? idlePauseMs);
 }
 
 function chooseExpiry(expiresInMs: number | undefined, defaults: SandboxDefaults): number | undefined {

@@ -14,6 +14,7 @@ interface Translation {
 const SANDBOX_ERRORS: Readonly<Record<Exclude<SandboxErrorCode, "FILE_FAILED">, Translation>> = {
   INVALID_ARGUMENT: { code: "INVALID_ARGUMENT" },
   SANDBOX_NOT_RUNNING: { code: "SANDBOX_NOT_RUNNING", message: "sandbox is not running" },
+  SANDBOX_PAUSED: { code: "SANDBOX_PAUSED", message: "sandbox is paused" },
   SANDBOX_DESTROYED: { code: "SANDBOX_NOT_FOUND", message: "sandbox not found" },
   WORKDIR_UNUSABLE: { code: "WORKDIR_UNUSABLE" },
   PROGRAM_NOT_FOUND: { code: "PROGRAM_NOT_FOUND" },
@@ -86,6 +87,10 @@ export function sandboxNotFound(): RuntimeError {
 
 export function sandboxNotRunning(): RuntimeError {
   return new RuntimeError("SANDBOX_NOT_RUNNING", "sandbox is not running", { hint: "start it first" });
+}
+
+export function sandboxPaused(): RuntimeError {
+  return new RuntimeError("SANDBOX_PAUSED", "sandbox is paused", { hint: "resume it first" });
 }
 
 export function sessionNotFound(): RuntimeError {

@@ -2,8 +2,9 @@ import type { SandboxEvent, SandboxSpec } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import type { ResourceRecord, SandboxRecord } from "../store/store.ts";
-import { sandboxNotFound, sandboxNotRunning, shuttingDown, toRuntimeError } from "./errors.ts";
+import { sandboxNotRunning, sandboxPaused, shuttingDown, toRuntimeError } from "./errors.ts";
 import type { Clock, LogLine, SandboxesOptions } from "./options.ts";
+import { IDLE, type Pausing } from "./pausing.ts";
 import type { Resident, Running } from "./resident.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Sync } from "./sync.ts";
@@ -16,6 +17,7 @@ export interface LifecycleParts
   > {
   deltaOf(resident: Resident): string;
   readonly sync: Sync;
+  readonly pausing: Pausing;
   readonly witness: Witness;
   readonly clock: Clock;
   readonly log: (line: LogLine) => void;
@@ -35,19 +37,19 @@ export class Lifecycle {
   start(caller: Caller, resident: Resident, signal: AbortSignal | undefined): Promise<SandboxRecord> {
     return resident.turns.take(async () => {
       this.#requireOpen(resident);
-      if (resident.record.status === "RUNNING") {
+      if (isLiving(resident)) {
+        if (resident.record.status === "PAUSED" && resident.record.statusReason !== IDLE) throw sandboxPaused();
         throw new RuntimeError("SANDBOX_ALREADY_RUNNING", "sandbox is already running");
       }
       resident.refuseFailed();
       await this.#launch(resident, caller, signal);
-      await this.#update(resident, {
-        status: "RUNNING",
-        statusReason: "",
-        startedAtMs: this.#parts.clock(),
-      }).catch(async (error: unknown) => {
+      const { store, clock, pausing } = this.#parts;
+      const started = { status: "RUNNING", statusReason: "", startedAtMs: clock() } as const;
+      await resident.update(store, started).catch(async (error: unknown) => {
         await this.#halt(resident, "stopped");
         throw error;
       });
+      pausing.rest(resident);
       this.#parts.witness.tell("sandbox_started", resident, caller, { data: { runtime: resident.record.runtime } });
       return resident.record;
     });
@@ -57,9 +59,10 @@ export class Lifecycle {
     return resident.turns.take(async () => {
       this.#requireOpen(resident);
       resident.refuseFailed();
-      if (resident.record.status !== "RUNNING") throw sandboxNotRunning();
+      if (!isLiving(resident)) throw sandboxNotRunning();
       await this.#halt(resident, "stopped");
-      await this.#update(resident, { status: "STOPPED", stoppedAtMs: this.#parts.clock() });
+      const { store, clock } = this.#parts;
+      await resident.update(store, { status: "STOPPED", statusReason: "", stoppedAtMs: clock() });
       this.#parts.witness.tell("sandbox_stopped", resident, caller);
       return resident.record;
     });
@@ -85,15 +88,17 @@ export class Lifecycle {
     });
   }
 
-  /** After a restart of the server: a sandbox that ran runs again, or says why not. */
+  /** After a restart of the server: a sandbox that ran runs again, one that was paused is so again, or says why not. */
   bringBack(resident: Resident): Promise<void> {
     return resident.turns.take(async () => {
-      if (this.#closing || resident.departure !== undefined || resident.record.status !== "RUNNING") return;
-      // Its failure is in its record and in the audit log.
-      await this.#launch(resident, SERVER, undefined).then(
-        () => this.#parts.witness.tell("sandbox_started", resident, SERVER, { data: { restarted: true } }),
-        () => {},
-      );
+      if (this.#closing || resident.departure !== undefined || !isLiving(resident)) return;
+      try {
+        await this.#launch(resident, SERVER, undefined);
+      } catch {
+        return; // its failure is in its record and in the audit log
+      }
+      this.#parts.witness.tell("sandbox_started", resident, SERVER, { data: { restarted: true } });
+      this.#parts.pausing.rest(resident);
     });
   }
 
@@ -154,6 +159,7 @@ export class Lifecycle {
     });
     const sandbox = undo.use(await isolation.create(spec, { signal }));
     await sandbox.start({ signal });
+    if (record.status === "PAUSED") await sandbox.pause();
     if (missed.size > 0) await sandbox.codebaseChanged([...missed]);
     undo.move();
     const isDirect = codebases.direct(record.codebaseId) !== undefined;
@@ -175,6 +181,8 @@ export class Lifecycle {
     const { running } = resident;
     if (running === undefined) return;
     resident.shut();
+    clearTimeout(resident.idleTimer);
+    resident.idleTimer = undefined;
     const attempt = async (what: string, work: () => Promise<unknown>): Promise<void> => {
       await work().catch((error: unknown) =>
         this.#parts.log({ level: "error", message: `${what} failed`, sandboxId: resident.id, error }),
@@ -207,20 +215,19 @@ export class Lifecycle {
   async #fail(resident: Resident, caller: Caller, reason: string, error: unknown): Promise<void> {
     const { witness, log, clock } = this.#parts;
     log({ level: "error", message: "a sandbox failed", sandboxId: resident.id, error });
-    await this.#update(resident, { status: "ERROR", statusReason: reason, stoppedAtMs: clock() });
+    await resident.update(this.#parts.store, { status: "ERROR", statusReason: reason, stoppedAtMs: clock() });
     witness.tell("sandbox_failed", resident, caller, { level: "error", data: { reason } });
-  }
-
-  async #update(resident: Resident, changes: Parameters<SandboxesOptions["store"]["updateSandbox"]>[1]): Promise<void> {
-    const record = await this.#parts.store.updateSandbox(resident.id, changes);
-    if (record === undefined) throw sandboxNotFound();
-    resident.record = record;
   }
 
   #requireOpen(resident: Resident): void {
     if (this.#closing) throw shuttingDown();
     resident.requirePresent();
   }
+}
+
+/** It has a box, or had one when the server ended. */
+export function isLiving({ record }: Resident): boolean {
+  return record.status === "RUNNING" || record.status === "PAUSED";
 }
 
 /** What the isolation layer is asked for. */

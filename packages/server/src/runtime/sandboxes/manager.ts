@@ -23,11 +23,12 @@ import type {
 import type { Changes } from "./changes.ts";
 import type { Commands } from "./commands.ts";
 import { newSandbox } from "./creation.ts";
-import { invalid, sandboxNotFound, shuttingDown, translating } from "./errors.ts";
+import { invalid, shuttingDown, translating } from "./errors.ts";
 import { explainPath } from "./explanation.ts";
 import { checkSandboxId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
+import type { Pausing } from "./pausing.ts";
 import { Resident } from "./resident.ts";
 import type { Residents } from "./residents.ts";
 import { storedRules } from "./rules.ts";
@@ -42,6 +43,7 @@ export interface ManagerParts
   readonly clock: Clock;
   readonly residents: Residents;
   readonly lifecycle: Lifecycle;
+  readonly pausing: Pausing;
   readonly commands: Commands;
   readonly sessions: Sessions;
   readonly changes: Changes;
@@ -132,6 +134,14 @@ export class SandboxManager implements Sandboxes {
 
   async stop(caller: Caller, id: string): Promise<SandboxRecord> {
     return await translating(this.#parts.lifecycle.stop(caller, this.#find(caller, id)));
+  }
+
+  async pause(caller: Caller, id: string): Promise<SandboxRecord> {
+    return await translating(this.#parts.pausing.pause(caller, await this.#findReturned(caller, id)));
+  }
+
+  async resume(caller: Caller, id: string): Promise<SandboxRecord> {
+    return await translating(this.#parts.pausing.resume(caller, await this.#findReturned(caller, id)));
   }
 
   async destroy(caller: Caller, id: string): Promise<void> {
@@ -232,11 +242,9 @@ export class SandboxManager implements Sandboxes {
       resident.requirePresent();
       // In force first: a crash in between leaves the stored rules, which were in force before.
       await translating(resident.running?.sandbox.updateRules(rules) ?? Promise.resolve());
-      const record = await store.updateSandbox(id, { rules });
-      if (record === undefined) throw sandboxNotFound();
-      resident.record = record;
+      await resident.update(store, { rules });
       witness.tell("permissions_updated", resident, caller, { data: { permissions: rules } });
-      return record;
+      return resident.record;
     });
   }
 
@@ -326,6 +334,7 @@ export class SandboxManager implements Sandboxes {
   async #findReturned(caller: Caller, id: string): Promise<Resident> {
     const resident = this.#find(caller, id);
     await resident.returning;
+    resident.asked();
     return resident;
   }
 

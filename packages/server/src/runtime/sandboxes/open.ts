@@ -10,6 +10,7 @@ import { DeltaSize } from "./delta-size.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import { SandboxManager } from "./manager.ts";
 import { SANDBOX_DEFAULTS, type SandboxesOptions } from "./options.ts";
+import { Pausing } from "./pausing.ts";
 import { Reaper } from "./reaper.ts";
 import type { Resident } from "./resident.ts";
 import { Residents } from "./residents.ts";
@@ -53,9 +54,11 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const unsettled = new Unsettled(deltaDirectory);
   const sync = new Sync({ codebases, deltas, unsettled, witness, log, deltaOf, ...observing });
   await settleInterrupted(residents, unsettled, sync, log);
-  const commands = new Commands({ sync, witness, clock, observe });
+  const pausing = new Pausing({ store, witness, log });
+  const commands = new Commands({ sync, pausing, witness, clock, observe });
   const sessions = new Sessions({
     store,
+    pausing,
     commands,
     witness,
     clock,
@@ -65,6 +68,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const lifecycle = new Lifecycle({
     ...options,
     sync,
+    pausing,
     sessions,
     witness,
     clock,
@@ -89,6 +93,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     clock,
     residents,
     lifecycle,
+    pausing,
     commands,
     sessions,
     changes: new Changes({ codebases, deltas, sync, witness, deltaOf }),

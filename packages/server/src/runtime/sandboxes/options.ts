@@ -10,6 +10,8 @@ export interface SandboxDefaults {
   /** Until a sandbox expires; 0 or less: never. */
   readonly expirationMs: number;
   readonly maxExpirationMs: number;
+  /** Until a sandbox of which nothing is asked pauses by itself; 0: never. */
+  readonly idlePauseMs: number;
   /** 0: no limit. */
   readonly maxPerOwner: number;
   /** 0: no limit. */
@@ -31,6 +33,7 @@ const DAY_MS = 24 * 3_600_000;
 export const SANDBOX_DEFAULTS: SandboxDefaults = {
   expirationMs: DAY_MS,
   maxExpirationMs: 365 * DAY_MS,
+  idlePauseMs: 0,
   maxPerOwner: 10,
   maxSessionsPerSandbox: 16,
   cleanupIntervalMs: 5 * 60_000,

@@ -1,7 +1,7 @@
 import { compileRules, type Policy } from "@agentfense/permission";
 import type { Sandbox } from "../../isolation/sandbox/api.ts";
 import { RuntimeError } from "../errors.ts";
-import type { SandboxRecord } from "../store/store.ts";
+import type { SandboxMetadata, SandboxRecord } from "../store/store.ts";
 import { sandboxNotFound, sandboxNotRunning } from "./errors.ts";
 import { Turns } from "./turns.ts";
 
@@ -24,6 +24,13 @@ export class Resident {
   readonly syncs = new Turns();
   /** Open sessions, and those in the making. */
   sessionCount = 0;
+  /** Calls that need a process and are not over. */
+  calls = 0;
+  /** When something was last asked of it, in performance.now(). */
+  askedAtMs = performance.now();
+  idleTimer: NodeJS.Timeout | undefined;
+  /** It is about to pause because nothing was asked of it. */
+  isDozing = false;
   /** Refusals of the last sync that were told already, as "path: reason". */
   toldRefusals: ReadonlySet<string> = new Set();
   /** From before the box starts until its processes are dead. */
@@ -61,6 +68,21 @@ export class Resident {
     this.#record = record;
   }
 
+  asked(): void {
+    this.askedAtMs = performance.now();
+  }
+
+  /** Stores what changes, and knows it. */
+  async update(
+    store: SandboxMetadata,
+    changes: Parameters<SandboxMetadata["updateSandbox"]>[1],
+  ): Promise<SandboxRecord> {
+    const record = await store.updateSandbox(this.id, changes);
+    if (record === undefined) throw sandboxNotFound();
+    this.record = record;
+    return record;
+  }
+
   /** Its rules, compiled. */
   get policy(): Policy {
     this.#policy ??= compileRules(this.#record.rules);
@@ -87,10 +109,11 @@ export class Resident {
     for (const path of this.#ownSinceMs.keys()) if (isAt(path)) this.#ownSinceMs.delete(path);
   }
 
-  /** From here on it takes commands. */
+  /** From here on it takes commands, and answers about its files. */
   open(running: Running): void {
     this.running = running;
     this.#accepting = true;
+    this.asked();
   }
 
   /** No more commands; those that run go on. */

@@ -29,7 +29,7 @@ export class Residents implements Iterable<Resident> {
   }
 
   counts(): Record<SandboxRecordStatus, number> {
-    const counts = { PENDING: 0, RUNNING: 0, STOPPED: 0, ERROR: 0 };
+    const counts = { PENDING: 0, RUNNING: 0, PAUSED: 0, STOPPED: 0, ERROR: 0 };
     for (const { record } of this) counts[record.status] += 1;
     return counts;
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { SandboxMetadata } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 import { isSandboxId } from "./ids.ts";
-import type { Lifecycle } from "./lifecycle.ts";
+import { isLiving, type Lifecycle } from "./lifecycle.ts";
 import type { LogLine } from "./options.ts";
 import { Resident } from "./resident.ts";
 import type { Residents } from "./residents.ts";
@@ -64,13 +64,11 @@ export async function settleInterrupted(
 
 /** Starts those again that ran when the server ended. */
 export async function bringBack(residents: Residents, lifecycle: Lifecycle): Promise<void> {
-  const waiting = [...residents]
-    .filter(({ record }) => record.status === "RUNNING")
-    .map((resident) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      resident.returning = promise;
-      return { resident, resolve };
-    });
+  const waiting = [...residents].filter(isLiving).map((resident) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    resident.returning = promise;
+    return { resident, resolve };
+  });
   const workers = Array.from({ length: Math.min(AT_ONCE, waiting.length) }, async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const { resident, resolve } = next;

@@ -8,6 +8,7 @@ import { type Commands, signalOf } from "./commands.ts";
 import { sessionNotFound, translating } from "./errors.ts";
 import { checkSessionId } from "./ids.ts";
 import type { Clock, LogLine } from "./options.ts";
+import type { Pausing } from "./pausing.ts";
 import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import type { Witness } from "./witness.ts";
@@ -15,6 +16,7 @@ import type { Witness } from "./witness.ts";
 export interface SessionParts {
   readonly store: SandboxMetadata;
   readonly commands: Commands;
+  readonly pausing: Pausing;
   readonly witness: Witness;
   readonly clock: Clock;
   /** 0: no limit. */
@@ -70,7 +72,7 @@ export class Sessions {
   ): Promise<SessionRecord> {
     checkEnvironment(request.env);
     checkWorkdir(request.workdir);
-    const { sandbox } = resident.requireRunning();
+    using entered = await this.#parts.pausing.enter(caller, resident);
     const { maxPerSandbox } = this.#parts;
     if (maxPerSandbox > 0 && resident.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
     resident.sessionCount += 1;
@@ -79,7 +81,7 @@ export class Sessions {
     };
     let session: Session;
     try {
-      session = await translating(sandbox.session(sessionRequest(request), { signal }));
+      session = await translating(entered.sandbox.session(sessionRequest(request), { signal }));
     } catch (error) {
       release();
       throw error;
@@ -135,7 +137,8 @@ export class Sessions {
   async exec(caller: Caller, sessionId: string, call: SessionCall): Promise<ExecAnswer> {
     checkCommand(call.command);
     const { session, resident } = await this.#require(caller, sessionId);
-    await resident.running?.lookAgain?.();
+    using entered = await this.#parts.pausing.enter(caller, resident);
+    await entered.lookAgain?.();
     const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
     const commission = { resident, caller, command: call.command, sessionId };
     const { stdout, stderr, ...end } = await this.#parts.commands
@@ -149,7 +152,8 @@ export class Sessions {
   async *execStream(caller: Caller, sessionId: string, call: SessionCall): AsyncGenerator<ExecPart> {
     checkCommand(call.command);
     const { session, resident } = await this.#require(caller, sessionId);
-    await resident.running?.lookAgain?.();
+    using entered = await this.#parts.pausing.enter(caller, resident);
+    await entered.lookAgain?.();
     const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
     const commission = { resident, caller, command: call.command, sessionId };
     try {
@@ -204,7 +208,6 @@ export class Sessions {
     const live = this.#live.get(sessionId);
     if (live !== undefined && live.session.closed === undefined) {
       if (!maySee(caller, live.record.ownerId)) throw sessionNotFound();
-      live.resident.requireRunning();
       return live;
     }
     await live?.stored;

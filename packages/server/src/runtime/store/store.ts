@@ -169,7 +169,7 @@ export interface CodebaseMetadata {
   ): Promise<readonly VersionChangeRecord[]>;
 }
 
-export type SandboxRecordStatus = "PENDING" | "RUNNING" | "STOPPED" | "ERROR";
+export type SandboxRecordStatus = "PENDING" | "RUNNING" | "PAUSED" | "STOPPED" | "ERROR";
 export type SyncMode = "on-exec" | "manual" | "never";
 export type NetworkName = "none" | "private" | "host";
 export type RuntimeName = "bwrap" | "docker" | "mock";
@@ -192,6 +192,7 @@ export interface SandboxRecord {
   readonly codebaseVersion: number;
   readonly rules: readonly Rule[];
   readonly status: SandboxRecordStatus;
+  /** Of ERROR: why; of PAUSED: "idle" when it paused by itself. */
   readonly statusReason: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly runtime: RuntimeName;
@@ -201,6 +202,8 @@ export interface SandboxRecord {
   readonly revocable: boolean;
   readonly resources: ResourceRecord;
   readonly env: Readonly<Record<string, string>>;
+  /** So long nothing is asked of it before it pauses by itself; 0: never. */
+  readonly idlePauseMs: number;
   readonly createdAtMs: number;
   readonly startedAtMs?: number;
   readonly stoppedAtMs?: number;

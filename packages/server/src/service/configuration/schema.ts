@@ -159,6 +159,10 @@ const maxResources = z.strictObject({
 const sandbox = z.strictObject({
   default_expiration: duration("24h", "a sandbox that names no expiry is destroyed after this; 0 is never"),
   max_expiration: duration("365d", "the longest expiry a sandbox may ask for"),
+  idle_pause: duration(
+    "0",
+    "a sandbox is paused when nothing was asked of it for so long, until the next command; 0 is never",
+  ),
   max_per_user: count(10, "sandboxes of one owner; 0 is no limit"),
   cleanup_interval: duration("5m", "how often expired sandboxes are looked for"),
   sync_on_completion: flag(

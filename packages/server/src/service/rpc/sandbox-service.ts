@@ -33,6 +33,8 @@ function lifecycleHandlers(
   | "listSandboxes"
   | "startSandbox"
   | "stopSandbox"
+  | "pauseSandbox"
+  | "resumeSandbox"
   | "destroySandbox"
   | "updatePermissions"
   | "explainPath"
@@ -64,6 +66,14 @@ function lifecycleHandlers(
 
     async stopSandbox({ sandboxId }, { caller }) {
       return sandboxMessage(await sandboxes.stop(caller, required(sandboxId, "sandbox_id")));
+    },
+
+    async pauseSandbox({ sandboxId }, { caller }) {
+      return sandboxMessage(await sandboxes.pause(caller, required(sandboxId, "sandbox_id")));
+    },
+
+    async resumeSandbox({ sandboxId }, { caller }) {
+      return sandboxMessage(await sandboxes.resume(caller, required(sandboxId, "sandbox_id")));
     },
 
     async destroySandbox({ sandboxId }, { caller }) {

@@ -157,6 +157,13 @@ export enum SandboxStatus {
    * @generated from enum value: SANDBOX_STATUS_ERROR = 4;
    */
   ERROR = 4,
+
+  /**
+   * Its processes are held still until it is resumed.
+   *
+   * @generated from enum value: SANDBOX_STATUS_PAUSED = 5;
+   */
+  PAUSED = 5,
 }
 
 /**

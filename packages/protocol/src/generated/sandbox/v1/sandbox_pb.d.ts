@@ -152,7 +152,8 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
   codebaseVersion: bigint;
 
   /**
-   * Why it is in ERROR.
+   * Why it is in ERROR. "idle" when it is PAUSED because nothing was asked of it: then the next call that needs a process
+   * resumes it.
    *
    * @generated from field: string status_reason = 17;
    */
@@ -164,6 +165,13 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
    * @generated from field: bool revocable = 18;
    */
   revocable: boolean;
+
+  /**
+   * It pauses by itself when nothing was asked of it for so long; absent: never.
+   *
+   * @generated from field: google.protobuf.Duration idle_pause = 19;
+   */
+  idlePause?: Duration | undefined;
 };
 
 /**
@@ -246,6 +254,13 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
    * @generated from field: map<string, string> env = 13;
    */
   env: { [key: string]: string };
+
+  /**
+   * Pauses the sandbox when nothing was asked of it for so long; 0 is never, absent is the server's default.
+   *
+   * @generated from field: google.protobuf.Duration idle_pause = 14;
+   */
+  idlePause?: Duration | undefined;
 };
 
 /**
@@ -269,6 +284,38 @@ export declare type GetSandboxRequest = Message<"sandbox.v1.GetSandboxRequest"> 
  * Use `create(GetSandboxRequestSchema)` to create a new message.
  */
 export declare const GetSandboxRequestSchema: GenMessage<GetSandboxRequest>;
+
+/**
+ * @generated from message sandbox.v1.PauseSandboxRequest
+ */
+export declare type PauseSandboxRequest = Message<"sandbox.v1.PauseSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.PauseSandboxRequest.
+ * Use `create(PauseSandboxRequestSchema)` to create a new message.
+ */
+export declare const PauseSandboxRequestSchema: GenMessage<PauseSandboxRequest>;
+
+/**
+ * @generated from message sandbox.v1.ResumeSandboxRequest
+ */
+export declare type ResumeSandboxRequest = Message<"sandbox.v1.ResumeSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.ResumeSandboxRequest.
+ * Use `create(ResumeSandboxRequestSchema)` to create a new message.
+ */
+export declare const ResumeSandboxRequestSchema: GenMessage<ResumeSandboxRequest>;
 
 /**
  * @generated from message sandbox.v1.StartSandboxRequest
@@ -2076,6 +2123,25 @@ export declare const SandboxService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchFilesRequestSchema;
     output: typeof FileEventSchema;
+  },
+  /**
+   * Holds every process of a running sandbox still, as it is. Files, changes and rules answer as before; calls that need a
+   * process fail with SANDBOX_PAUSED until it is resumed. The time limits of commands count on.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.PauseSandbox
+   */
+  pauseSandbox: {
+    methodKind: "unary";
+    input: typeof PauseSandboxRequestSchema;
+    output: typeof SandboxSchema;
+  },
+  /**
+   * @generated from rpc sandbox.v1.SandboxService.ResumeSandbox
+   */
+  resumeSandbox: {
+    methodKind: "unary";
+    input: typeof ResumeSandboxRequestSchema;
+    output: typeof SandboxSchema;
   },
 }>;
 

@@ -170,6 +170,7 @@ const MIGRATIONS: readonly string[] = [
     kept_bytes = (SELECT coalesce(sum(kept_bytes), 0) FROM versions WHERE codebase = codebases.number),
     directory_count = (SELECT count(*) FROM entries WHERE codebase = codebases.number AND kind = 'directory');
   `,
+  "ALTER TABLE sandboxes ADD COLUMN idle_pause_ms INTEGER NOT NULL DEFAULT 0",
 ];
 
 /** Some that every version of the schema has. */

@@ -24,6 +24,7 @@ interface SandboxRow {
   readonly started_at: number | null;
   readonly stopped_at: number | null;
   readonly expires_at: number | null;
+  readonly idle_pause_ms: number;
 }
 
 type Methods = "insertSandbox" | "sandbox" | "updateSandbox" | "deleteSandbox" | "listSandboxes" | "countSandboxes";
@@ -76,7 +77,7 @@ export function sandboxMethods(database: Database): Immediate<Pick<SandboxMetada
         .map(toRecord);
     },
     countSandboxes() {
-      const counts: Record<SandboxRecordStatus, number> = { PENDING: 0, RUNNING: 0, STOPPED: 0, ERROR: 0 };
+      const counts: Record<SandboxRecordStatus, number> = { PENDING: 0, RUNNING: 0, PAUSED: 0, STOPPED: 0, ERROR: 0 };
       const rows = database.all<{ status: SandboxRecordStatus; count: number }>(
         "SELECT status, count(*) AS count FROM sandboxes GROUP BY status",
       );
@@ -130,6 +131,7 @@ function toRow(record: SandboxRecord): SandboxRow {
     started_at: record.startedAtMs ?? null,
     stopped_at: record.stoppedAtMs ?? null,
     expires_at: record.expiresAtMs ?? null,
+    idle_pause_ms: record.idlePauseMs,
   };
 }
 
@@ -150,6 +152,7 @@ function toRecord(row: SandboxRow): SandboxRecord {
     revocable: row.revocable === 1,
     resources: JSON.parse(row.resources) as SandboxRecord["resources"],
     env: JSON.parse(row.env) as SandboxRecord["env"],
+    idlePauseMs: row.idle_pause_ms,
     createdAtMs: row.created_at,
     ...(row.started_at === null ? {} : { startedAtMs: row.started_at }),
     ...(row.stopped_at === null ? {} : { stoppedAtMs: row.stopped_at }),

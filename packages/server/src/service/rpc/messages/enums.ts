@@ -27,6 +27,7 @@ export const ROLES = wire.ROLES satisfies Numbers<callers.Role>;
 export const SANDBOX_STATUSES = {
   PENDING: SandboxStatus.PENDING,
   RUNNING: SandboxStatus.RUNNING,
+  PAUSED: SandboxStatus.PAUSED,
   STOPPED: SandboxStatus.STOPPED,
   ERROR: SandboxStatus.ERROR,
 } as const satisfies Numbers<store.SandboxRecordStatus>;

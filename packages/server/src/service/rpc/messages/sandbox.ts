@@ -11,7 +11,7 @@ import type { ResourceRecord, SandboxRecord, SessionRecord } from "../../../runt
 import { NETWORKS, RUNTIMES, SANDBOX_STATUSES, SESSION_STATUSES, SYNC_MODES, wordFor } from "./enums.ts";
 import { count, given, optionalCount, required } from "./fields.ts";
 import { ruleMessage, rulesOf } from "./rules.ts";
-import { durationMs, timestampMessage } from "./time.ts";
+import { durationMessage, durationMs, timestampMessage } from "./time.ts";
 
 export function createSandboxRequestOf(message: CreateSandboxMessage): CreateSandboxRequest {
   return {
@@ -26,6 +26,8 @@ export function createSandboxRequestOf(message: CreateSandboxMessage): CreateSan
     env: message.env,
     ...given({
       expiresInMs: durationMs(message.expiresIn, "expires_in"),
+      // Zero is an answer here: not even by the server's default.
+      idlePauseMs: message.idlePause && (durationMs(message.idlePause, "idle_pause") ?? 0),
       runtime: wordFor(RUNTIMES, message.runtime, "runtime"),
       sync: wordFor(SYNC_MODES, message.sync, "sync"),
       network: wordFor(NETWORKS, message.network, "network"),
@@ -54,6 +56,7 @@ export function sandboxMessage(record: SandboxRecord): MessageInitShape<typeof S
     codebaseVersion: BigInt(record.codebaseVersion),
     statusReason: record.statusReason,
     revocable: record.revocable,
+    idlePause: record.idlePauseMs === 0 ? undefined : durationMessage(record.idlePauseMs),
   };
 }
 

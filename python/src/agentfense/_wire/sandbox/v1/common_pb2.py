@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17sandbox/v1/common.proto\x12\nsandbox.v1\"\x86\x01\n\x0ePermissionRule\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12%\n\x04type\x18\x02 \x01(\x0e\x32\x17.sandbox.v1.PatternType\x12*\n\npermission\x18\x03 \x01(\x0e\x32\x16.sandbox.v1.Permission\x12\x10\n\x08priority\x18\x04 \x01(\x05\"\x07\n\x05\x45mpty*}\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x13\n\x0fPERMISSION_NONE\x10\x01\x12\x13\n\x0fPERMISSION_VIEW\x10\x02\x12\x13\n\x0fPERMISSION_READ\x10\x03\x12\x14\n\x10PERMISSION_WRITE\x10\x04*u\n\x0bPatternType\x12\x1c\n\x18PATTERN_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11PATTERN_TYPE_GLOB\x10\x01\x12\x1a\n\x16PATTERN_TYPE_DIRECTORY\x10\x02\x12\x15\n\x11PATTERN_TYPE_FILE\x10\x03*\x9d\x01\n\rSandboxStatus\x12\x1e\n\x1aSANDBOX_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n\x16SANDBOX_STATUS_PENDING\x10\x01\x12\x1a\n\x16SANDBOX_STATUS_RUNNING\x10\x02\x12\x1a\n\x16SANDBOX_STATUS_STOPPED\x10\x03\x12\x18\n\x14SANDBOX_STATUS_ERROR\x10\x04*e\n\rSessionStatus\x12\x1e\n\x1aSESSION_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15SESSION_STATUS_ACTIVE\x10\x01\x12\x19\n\x15SESSION_STATUS_CLOSED\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17sandbox/v1/common.proto\x12\nsandbox.v1\"\x86\x01\n\x0ePermissionRule\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12%\n\x04type\x18\x02 \x01(\x0e\x32\x17.sandbox.v1.PatternType\x12*\n\npermission\x18\x03 \x01(\x0e\x32\x16.sandbox.v1.Permission\x12\x10\n\x08priority\x18\x04 \x01(\x05\"\x07\n\x05\x45mpty*}\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x13\n\x0fPERMISSION_NONE\x10\x01\x12\x13\n\x0fPERMISSION_VIEW\x10\x02\x12\x13\n\x0fPERMISSION_READ\x10\x03\x12\x14\n\x10PERMISSION_WRITE\x10\x04*u\n\x0bPatternType\x12\x1c\n\x18PATTERN_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11PATTERN_TYPE_GLOB\x10\x01\x12\x1a\n\x16PATTERN_TYPE_DIRECTORY\x10\x02\x12\x15\n\x11PATTERN_TYPE_FILE\x10\x03*\xb8\x01\n\rSandboxStatus\x12\x1e\n\x1aSANDBOX_STATUS_UNSPECIFIED\x10\x00\x12\x1a\n\x16SANDBOX_STATUS_PENDING\x10\x01\x12\x1a\n\x16SANDBOX_STATUS_RUNNING\x10\x02\x12\x1a\n\x16SANDBOX_STATUS_STOPPED\x10\x03\x12\x18\n\x14SANDBOX_STATUS_ERROR\x10\x04\x12\x19\n\x15SANDBOX_STATUS_PAUSED\x10\x05*e\n\rSessionStatus\x12\x1e\n\x1aSESSION_STATUS_UNSPECIFIED\x10\x00\x12\x19\n\x15SESSION_STATUS_ACTIVE\x10\x01\x12\x19\n\x15SESSION_STATUS_CLOSED\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,9 +36,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PATTERNTYPE']._serialized_start=312
   _globals['_PATTERNTYPE']._serialized_end=429
   _globals['_SANDBOXSTATUS']._serialized_start=432
-  _globals['_SANDBOXSTATUS']._serialized_end=589
-  _globals['_SESSIONSTATUS']._serialized_start=591
-  _globals['_SESSIONSTATUS']._serialized_end=692
+  _globals['_SANDBOXSTATUS']._serialized_end=616
+  _globals['_SESSIONSTATUS']._serialized_start=618
+  _globals['_SESSIONSTATUS']._serialized_end=719
   _globals['_PERMISSIONRULE']._serialized_start=40
   _globals['_PERMISSIONRULE']._serialized_end=174
   _globals['_EMPTY']._serialized_start=176

@@ -76,6 +76,8 @@ class _SandboxStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Sandbox
     SANDBOX_STATUS_RUNNING: _SandboxStatus.ValueType  # 2
     SANDBOX_STATUS_STOPPED: _SandboxStatus.ValueType  # 3
     SANDBOX_STATUS_ERROR: _SandboxStatus.ValueType  # 4
+    SANDBOX_STATUS_PAUSED: _SandboxStatus.ValueType  # 5
+    """Its processes are held still until it is resumed."""
 
 class SandboxStatus(_SandboxStatus, metaclass=_SandboxStatusEnumTypeWrapper): ...
 
@@ -84,6 +86,8 @@ SANDBOX_STATUS_PENDING: SandboxStatus.ValueType  # 1
 SANDBOX_STATUS_RUNNING: SandboxStatus.ValueType  # 2
 SANDBOX_STATUS_STOPPED: SandboxStatus.ValueType  # 3
 SANDBOX_STATUS_ERROR: SandboxStatus.ValueType  # 4
+SANDBOX_STATUS_PAUSED: SandboxStatus.ValueType  # 5
+"""Its processes are held still until it is resumed."""
 Global___SandboxStatus: _TypeAlias = SandboxStatus  # noqa: Y015
 
 class _SessionStatus:

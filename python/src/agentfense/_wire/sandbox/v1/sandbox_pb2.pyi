@@ -201,6 +201,7 @@ class Sandbox(_message.Message):
     CODEBASE_VERSION_FIELD_NUMBER: _builtins.int
     STATUS_REASON_FIELD_NUMBER: _builtins.int
     REVOCABLE_FIELD_NUMBER: _builtins.int
+    IDLE_PAUSE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     codebase_id: _builtins.str
     status: _common_pb2.SandboxStatus.ValueType
@@ -212,7 +213,9 @@ class Sandbox(_message.Message):
     codebase_version: _builtins.int
     """The version it is pinned to; 0 follows the newest."""
     status_reason: _builtins.str
-    """Why it is in ERROR."""
+    """Why it is in ERROR. "idle" when it is PAUSED because nothing was asked of it: then the next call that needs a process
+    resumes it.
+    """
     revocable: _builtins.bool
     """Rule changes reach what is open already."""
     @_builtins.property
@@ -229,6 +232,10 @@ class Sandbox(_message.Message):
     def expires_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def resources(self) -> Global___ResourceLimits: ...
+    @_builtins.property
+    def idle_pause(self) -> _duration_pb2.Duration:
+        """It pauses by itself when nothing was asked of it for so long; absent: never."""
+
     def __init__(
         self,
         *,
@@ -250,10 +257,11 @@ class Sandbox(_message.Message):
         codebase_version: _builtins.int = ...,
         status_reason: _builtins.str = ...,
         revocable: _builtins.bool = ...,
+        idle_pause: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "resources", b"resources", "started_at", b"started_at", "stopped_at", b"stopped_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "idle_pause", b"idle_pause", "resources", b"resources", "started_at", b"started_at", "stopped_at", b"stopped_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "id", b"id", "image", b"image", "labels", b"labels", "network", b"network", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -316,6 +324,7 @@ class CreateSandboxRequest(_message.Message):
     PRESET_FIELD_NUMBER: _builtins.int
     REVOCABLE_FIELD_NUMBER: _builtins.int
     ENV_FIELD_NUMBER: _builtins.int
+    IDLE_PAUSE_FIELD_NUMBER: _builtins.int
     codebase_id: _builtins.str
     runtime: Global___RuntimeType.ValueType
     image: _builtins.str
@@ -339,6 +348,10 @@ class CreateSandboxRequest(_message.Message):
     def env(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """For every command."""
 
+    @_builtins.property
+    def idle_pause(self) -> _duration_pb2.Duration:
+        """Pauses the sandbox when nothing was asked of it for so long; 0 is never, absent is the server's default."""
+
     def __init__(
         self,
         *,
@@ -355,10 +368,11 @@ class CreateSandboxRequest(_message.Message):
         preset: _builtins.str = ...,
         revocable: _builtins.bool = ...,
         env: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        idle_pause: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "resources", b"resources"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "idle_pause", b"idle_pause", "resources", b"resources"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "image", b"image", "labels", b"labels", "network", b"network", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -382,6 +396,44 @@ class GetSandboxRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetSandboxRequest: _TypeAlias = GetSandboxRequest  # noqa: Y015
+
+@_typing.final
+class PauseSandboxRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseSandboxRequest: _TypeAlias = PauseSandboxRequest  # noqa: Y015
+
+@_typing.final
+class ResumeSandboxRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeSandboxRequest: _TypeAlias = ResumeSandboxRequest  # noqa: Y015
 
 @_typing.final
 class StartSandboxRequest(_message.Message):
