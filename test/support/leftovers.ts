@@ -49,6 +49,21 @@ function boxProcesses(ofInstances: (text: string) => boolean): string[] {
   return found;
 }
 
+/** The first processes of an instance's boxes, as the host counts; only of boxes in control groups. */
+export function boxInits(instance: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const isInit = /^NSpid:\t.*\t1$/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+        return isInit && readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(instance);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
 /** The processes of this machine whose command line has this text in it, in whatever namespace. */
 export function processesWith(text: string): number[] {
   return readdirSync("/proc")

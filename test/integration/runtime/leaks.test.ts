@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openIsolation, type Sandbox, SandboxError, type Session } from "@agentfense/server/isolation";
 import { expect, onTestFinished, test } from "vitest";
-import { instancesIn, leftovers, openDescriptors } from "../../support/leftovers.ts";
+import { boxInits, instancesIn, leftovers, openDescriptors } from "../../support/leftovers.ts";
 import { rounds } from "../../support/rounds.ts";
 
 async function place(): Promise<{ stateDirectory: string; project: string; delta: () => Promise<string> }> {
@@ -71,6 +71,46 @@ test("a thousand sessions are opened or refused, the server answers, and all of 
   await attacker.destroy();
   expect(sessions.every(({ closed }) => closed !== undefined)).toBe(true);
   await neighbour.destroy();
+  const left = leftovers(stateDirectory, instancesIn(stateDirectory));
+  expect(left).toEqual({ mounts: [], controlGroups: [], processes: [], stateEntries: [] });
+});
+
+/** Not when it ended by itself just now. */
+function killed(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGKILL");
+  } catch {
+    return false;
+  }
+}
+
+test("a box whose first process is killed at any moment is made anew or ends, and nothing is left", async () => {
+  const { stateDirectory, project, delta } = await place();
+  await using isolation = await openIsolation({ stateDirectory });
+  const [instance] = instancesIn(stateDirectory);
+  for (let cycle = 0; cycle < rounds(20); cycle += 1) {
+    const workspaces = [{ lowers: [project], delta: await delta(), rules: RULES }];
+    await using sandbox = await isolation.create({ runtime: "bwrap", workspaces, limits: { pids: 50 } });
+    const starting = sandbox.start();
+    const isEarly = cycle % 2 === 0;
+    if (!isEarly) await starting;
+    const abort = new AbortController();
+    const execute = () => sandbox.exec({ command: "setsid sleep 300 & sleep 300" }, { signal: abort.signal });
+    const running = isEarly ? starting.then(execute) : execute();
+    running.catch(() => {}); // looked at below
+    for (let turns = Math.floor(Math.random() * 30); turns > 0; turns -= 1) await new Promise(setImmediate);
+    for (let isKilled = false; !isKilled; await new Promise(setImmediate)) {
+      for (const pid of boxInits(instance!)) {
+        isKilled = killed(pid) || isKilled;
+      }
+    }
+    abort.abort(); // a command that had not begun runs in the new box
+    const [end] = await Promise.allSettled([running]);
+    if (end.status === "rejected") expect(end.reason).toBeInstanceOf(SandboxError);
+    if (sandbox.status === "RUNNING") {
+      expect((await sandbox.exec({ command: "cat file" })).stdout.toString()).toBe("content\n");
+    }
+  }
   const left = leftovers(stateDirectory, instancesIn(stateDirectory));
   expect(left).toEqual({ mounts: [], controlGroups: [], processes: [], stateEntries: [] });
 });
