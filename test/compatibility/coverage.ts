@@ -24,6 +24,7 @@ export const COVERAGE = {
     "UpdatePermissions",
     "ExplainPath",
   ),
+  homes: sandbox("ListHomes", "DeleteHome"),
   exec: sandbox("Exec", "ExecStream"),
   interactive: sandbox("ExecInteractive"),
   sessions: sandbox(

@@ -52,6 +52,7 @@ describe("create and get", () => {
       codebase_version: "0",
       status_reason: "",
       idle_pause: null,
+      home: "",
       revocable: true,
     });
     expect(at(created.expires_at) - at(created.created_at)).toBe(3600);
@@ -89,6 +90,7 @@ describe("create and get", () => {
         statusReason: "",
         revocable: false,
         idlePause: null,
+        home: "",
       },
     });
     expect(Date.parse(json.expiresAt as string) - Date.parse(json.createdAt as string)).toBe(90_000);

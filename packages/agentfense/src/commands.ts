@@ -220,6 +220,14 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "close a session",
     load: async () => (await import("./commands/session-destroy.ts")).sessionDestroy,
   },
+  "home list": {
+    summary: "homes that outlive sandboxes",
+    load: async () => (await import("./commands/home-list.ts")).homeList,
+  },
+  "home delete": {
+    summary: "remove a home that outlives sandboxes",
+    load: async () => (await import("./commands/home-delete.ts")).homeDelete,
+  },
   completion: {
     summary: "a script that completes commands and options in your shell: bash, zsh or fish",
     load: async () => (await import("./commands/completion.ts")).completion,
@@ -235,12 +243,13 @@ export const FAMILIES: Readonly<Record<string, string>> = {
   codebase: "directories on the server, in versions",
   sandbox: "sandboxes on the server, their files and changes",
   session: "shells in a sandbox that stay",
+  home: "homes on the server that outlive sandboxes",
 };
 
 /** The first words of all commands as people look for them. */
 export const GROUPS: readonly { readonly title: string; readonly words: readonly string[] }[] = [
   { title: "Here", words: ["run", "shell", "mcp", "mount", "diff", "apply", "discard", "doctor"] },
   { title: "Rules", words: ["init", "policy"] },
-  { title: "Server", words: ["serve", "config", "key", "audit", "codebase", "sandbox", "session"] },
+  { title: "Server", words: ["serve", "config", "key", "audit", "codebase", "sandbox", "session", "home"] },
   { title: "Shell", words: ["completion"] },
 ];

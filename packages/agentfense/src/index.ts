@@ -57,6 +57,8 @@ export {
   type FromLocalOptions,
   type GetOrCreateOptions,
   getPreset,
+  type HomeInfo,
+  type HomeOptions,
   type InteractiveOptions,
   InvalidConfigurationError,
   type JsonValue,

@@ -31,6 +31,8 @@ export const ERRORS = {
   SESSION_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   SESSION_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
   PORT_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
+  HOME_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  HOME_IN_USE: { status: "FAILED_PRECONDITION", retryable: false },
   KEY_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   COMMAND_TIMEOUT: { status: "DEADLINE_EXCEEDED", retryable: false },
   WORKDIR_UNUSABLE: { status: "INVALID_ARGUMENT", retryable: false },

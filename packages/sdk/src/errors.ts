@@ -190,6 +190,8 @@ export const ERROR_CLASSES: Readonly<
   SESSION_NOT_FOUND: SessionNotFoundError,
   SESSION_CLOSED: SessionClosedError,
   PORT_CLOSED: PortClosedError,
+  HOME_NOT_FOUND: SandboxError,
+  HOME_IN_USE: SandboxError,
   KEY_NOT_FOUND: SandboxError,
   COMMAND_TIMEOUT: CommandTimeoutError,
   WORKDIR_UNUSABLE: InvalidConfigurationError,

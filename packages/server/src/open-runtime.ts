@@ -28,6 +28,7 @@ export interface RuntimeOptions {
   readonly sandboxes: Pick<
     SandboxesOptions,
     | "deltaDirectory"
+    | "homeDirectory"
     | "runtimes"
     | "fallbackRuntime"
     | "allowedBy"

@@ -32,8 +32,14 @@ const GRACE_MS = 1_500;
 export async function openServer(
   config: ServerConfig,
   /** The operator's log: entries with a level and a message, and whatever else there is to know. */
-  { log, doors = [] }: { readonly log: (entry: object) => void; readonly doors?: readonly Door[] | undefined },
+  options: {
+    readonly log: (entry: object) => void;
+    readonly doors?: readonly Door[] | undefined;
+    /** Homes are names, unless all clients are the program that started the server: then directories, as it may use them. */
+    readonly homes?: "directories" | undefined;
+  },
 ): Promise<RunningServer> {
+  const { log, doors = [], homes } = options;
   const tls = await readTls(config);
   await using undo = new AsyncDisposableStack();
 
@@ -60,6 +66,7 @@ export async function openServer(
       sandboxes: {
         runtimes: runtimeNames(config),
         deltaDirectory,
+        ...(homes === "directories" ? {} : { homeDirectory: join(mountDirectory, "homes") }),
         ...(config.runtime.fallback === "" ? {} : { fallbackRuntime: config.runtime.fallback }),
         ...(config.runtime.docker.oci_runtime === "" ? {} : { ociRuntime: config.runtime.docker.oci_runtime }),
         defaults: sandboxDefaults(config),
@@ -165,6 +172,7 @@ function sandboxDefaults({ sandbox, runtime, limits }: ServerConfig) {
     maxExpirationMs: sandbox.max_expiration === 0 ? Number.POSITIVE_INFINITY : sandbox.max_expiration,
     idlePauseMs: sandbox.idle_pause,
     maxPerOwner: sandbox.max_per_user,
+    maxHomesPerOwner: sandbox.max_homes_per_user,
     cleanupIntervalMs: sandbox.cleanup_interval,
     maxSessionsPerSandbox: limits.sessions_per_sandbox,
     sync: sandbox.sync_on_completion ? ("on-exec" as const) : ("manual" as const),

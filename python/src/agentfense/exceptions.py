@@ -191,6 +191,8 @@ ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "SESSION_NOT_FOUND": SessionNotFoundError,
     "SESSION_CLOSED": SessionClosedError,
     "PORT_CLOSED": PortClosedError,
+    "HOME_NOT_FOUND": SandboxError,
+    "HOME_IN_USE": SandboxError,
     "KEY_NOT_FOUND": SandboxError,
     "COMMAND_TIMEOUT": CommandTimeoutError,
     "WORKDIR_UNUSABLE": InvalidConfigurationError,

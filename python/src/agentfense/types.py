@@ -216,12 +216,24 @@ class SandboxInfo:
     #: The version it is pinned to; 0 follows the newest.
     codebase_version: int
     revocable: bool
+    #: The home it was given; "": it has one of its own.
+    home: str
     created_at: datetime
     started_at: Optional[datetime] = None
     stopped_at: Optional[datetime] = None
     expires_at: Optional[datetime] = None
     #: It pauses when nothing was asked of it for so long; None: never.
     idle_pause: Optional[timedelta] = None
+
+
+@dataclass(frozen=True)
+class HomeInfo:
+    """A home that outlives sandboxes."""
+
+    name: str
+    owner_id: str
+    #: The sandbox that runs with it, or "".
+    sandbox_id: str
 
 
 @dataclass(frozen=True)

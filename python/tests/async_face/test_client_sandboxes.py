@@ -9,6 +9,7 @@ import pytest
 
 from agentfense import (
     AsyncSandboxClient,
+    HomeInfo,
     InvalidConfigurationError,
     NetworkMode,
     PatternType,
@@ -171,3 +172,21 @@ async def test_what_a_server_refuses(client: AsyncSandboxClient, codebase: Codeb
     assert unavailable.value.code == "RUNTIME_UNAVAILABLE"
     with pytest.raises(InvalidConfigurationError):
         await client.get_sandbox("nonsense")
+
+
+async def test_a_named_home_outlives_its_sandbox(client: AsyncSandboxClient, codebase: Codebase) -> None:
+    made = await client.create_sandbox(codebase.id, home="tools")
+    await client.start_sandbox(made.id)
+    assert made.home == "tools"
+    homes = await client.list_homes(owner_id=made.owner_id)
+    assert homes == [HomeInfo("tools", made.owner_id, made.id)]
+    with pytest.raises(SandboxError) as refused:
+        await client.delete_home("tools", owner_id=made.owner_id)
+    assert refused.value.code == "HOME_IN_USE"
+    await client.destroy_sandbox(made.id)
+    assert await client.list_homes(owner_id=made.owner_id) == [HomeInfo("tools", made.owner_id, "")]
+    await client.delete_home("tools", owner_id=made.owner_id)
+    assert await client.list_homes(owner_id=made.owner_id) == []
+    with pytest.raises(SandboxError) as missing:
+        await client.delete_home("tools", owner_id=made.owner_id)
+    assert missing.value.code == "HOME_NOT_FOUND"

@@ -12,7 +12,7 @@ from typing import Iterator
 
 import pytest
 
-from agentfense import AsyncSandbox, AsyncSandboxClient, InvalidConfigurationError
+from agentfense import AsyncSandbox, AsyncSandboxClient, InvalidConfigurationError, SandboxError
 from tests.server import CLI, REPOSITORY, Server
 
 
@@ -71,3 +71,16 @@ async def test_a_server_that_the_environment_names_is_used(
     async with AsyncSandbox.create() as sandbox:
         assert sandbox.client.name.endswith(server.endpoint)
     assert os.listdir(place) == []
+
+
+async def test_a_home_in_a_directory_outlives_them_and_is_of_one_at_a_time(place: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with AsyncSandbox.create(preset="full-access", home=home) as first:
+        await first.run("echo login > ~/.token")
+        assert first.info.home == str(home)
+        with pytest.raises(SandboxError, match=first.id) as refused:
+            await AsyncSandbox.create(preset="full-access", home=home)
+        assert refused.value.code == "HOME_IN_USE"
+    assert (home / ".token").read_text() == "login\n"
+    async with AsyncSandbox.create(preset="full-access", home=home) as second:
+        assert (await second.run("cat ~/.token")).stdout == "login\n"

@@ -9,6 +9,7 @@ from typing import Any, Dict
 import pytest
 
 from agentfense import (
+    HomeInfo,
     InvalidConfigurationError,
     NetworkMode,
     PatternType,
@@ -172,3 +173,21 @@ def test_what_a_server_refuses(client: SandboxClient, codebase: Codebase) -> Non
     assert unavailable.value.code == "RUNTIME_UNAVAILABLE"
     with pytest.raises(InvalidConfigurationError):
         client.get_sandbox("nonsense")
+
+
+def test_a_named_home_outlives_its_sandbox(client: SandboxClient, codebase: Codebase) -> None:
+    made = client.create_sandbox(codebase.id, home="tools")
+    client.start_sandbox(made.id)
+    assert made.home == "tools"
+    homes = client.list_homes(owner_id=made.owner_id)
+    assert homes == [HomeInfo("tools", made.owner_id, made.id)]
+    with pytest.raises(SandboxError) as refused:
+        client.delete_home("tools", owner_id=made.owner_id)
+    assert refused.value.code == "HOME_IN_USE"
+    client.destroy_sandbox(made.id)
+    assert client.list_homes(owner_id=made.owner_id) == [HomeInfo("tools", made.owner_id, "")]
+    client.delete_home("tools", owner_id=made.owner_id)
+    assert client.list_homes(owner_id=made.owner_id) == []
+    with pytest.raises(SandboxError) as missing:
+        client.delete_home("tools", owner_id=made.owner_id)
+    assert missing.value.code == "HOME_NOT_FOUND"

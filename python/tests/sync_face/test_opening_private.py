@@ -13,7 +13,7 @@ from typing import Iterator
 
 import pytest
 
-from agentfense import InvalidConfigurationError, Sandbox, SandboxClient
+from agentfense import InvalidConfigurationError, Sandbox, SandboxClient, SandboxError
 from tests.server import CLI, REPOSITORY, Server
 
 
@@ -72,3 +72,16 @@ def test_a_server_that_the_environment_names_is_used(
     with Sandbox.create() as sandbox:
         assert sandbox.client.name.endswith(server.endpoint)
     assert os.listdir(place) == []
+
+
+def test_a_home_in_a_directory_outlives_them_and_is_of_one_at_a_time(place: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with Sandbox.create(preset="full-access", home=home) as first:
+        first.run("echo login > ~/.token")
+        assert first.info.home == str(home)
+        with pytest.raises(SandboxError, match=first.id) as refused:
+            Sandbox.create(preset="full-access", home=home)
+        assert refused.value.code == "HOME_IN_USE"
+    assert (home / ".token").read_text() == "login\n"
+    with Sandbox.create(preset="full-access", home=home) as second:
+        assert second.run("cat ~/.token").stdout == "login\n"

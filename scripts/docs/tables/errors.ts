@@ -61,6 +61,8 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
     meaning: "nothing in the sandbox accepts connections at this port",
     todo: "start a server there, on localhost or on all addresses, or wait for the port",
   },
+  HOME_NOT_FOUND: { meaning: "no such home, or somebody else's", todo: "list the homes" },
+  HOME_IN_USE: { meaning: "a sandbox runs with this home", todo: "stop that sandbox, or use another home" },
   KEY_NOT_FOUND: { meaning: "no such API key", todo: "list the keys" },
   COMMAND_TIMEOUT: {
     meaning: "the command's time was up; its whole process tree was killed. The output so far is in the details",

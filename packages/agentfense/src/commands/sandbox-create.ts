@@ -28,6 +28,7 @@ Sandbox:
   --image NAME      docker: the image
   --network MODE    none (default), private or host, as far as the server allows
   --env NAME=VALUE  a variable for every command (may be repeated); NAME alone passes on the one here
+  --home NAME       a home (~) that outlives the sandbox, made when it is first used; one sandbox at a time runs with it
   --label NAME=VALUE  kept with it (may be repeated)
   --idle-pause TIME  pause it when nothing was asked of it for 10m …, until the next command (default: the server's)
   --expires TIME    destroy it after 30m, 24h … (default: the server's)
@@ -36,7 +37,7 @@ Limits:
   --memory SIZE     512m, 1g …
   --cpus NUMBER     0.5, 2 …
   --pids NUMBER     processes and threads together
-  --disk SIZE       the most the changes may take
+  --disk SIZE       the most the changes and the home may take together
 `;
 
 const OPTIONS = {
@@ -49,6 +50,7 @@ const OPTIONS = {
   image: { type: "string" },
   network: { type: "string" },
   env: { type: "string", multiple: true },
+  home: { type: "string" },
   label: { type: "string", multiple: true },
   "idle-pause": { type: "string" },
   expires: { type: "string" },
@@ -74,6 +76,7 @@ export const sandboxCreate = remoteCommand({
       runtime: valueFor(RUNTIMES, values.runtime, "--runtime"),
       network: valueFor(NETWORKS, values.network, "--network"),
       image: values.image ?? "",
+      home: values.home ?? "",
       env: parseEnvironment(values.env ?? [], process.env),
       labels: parseAssignments(values.label ?? [], "--label"),
       resources: readLimits(values),

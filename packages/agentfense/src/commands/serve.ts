@@ -68,13 +68,13 @@ async function servePrivately(values: SettingValues): Promise<boolean> {
   await using home = await PrivateHome.create(process.env).catch((error: unknown) => {
     throw failure("the server has no place", error);
   });
-  return await serveUntilStopped(home.configuration(loaded), stop.signal);
+  return await serveUntilStopped(home.configuration(loaded), stop.signal, "directories");
 }
 
 /** Gives whether everything ended in time. */
-async function serveUntilStopped(config: ServerConfig, stop: AbortSignal): Promise<boolean> {
+async function serveUntilStopped(config: ServerConfig, stop: AbortSignal, homes?: "directories"): Promise<boolean> {
   const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
-  const server = await openServer(config, { log, doors: doorsOf(config, log) }).catch((error: unknown) => {
+  const server = await openServer(config, { log, doors: doorsOf(config, log), homes }).catch((error: unknown) => {
     throw failure("the server cannot start", error);
   });
   await print(addressLine(server)).catch(() => {}); // nobody reads it

@@ -8,7 +8,6 @@ export function overview(): string {
   );
   return `Usage: agentfense COMMAND [OPTIONS] …
 Runs an untrusted agent against a real codebase with least privilege per file.
-
 ${rows.join("\n")}
 
 agentfense help COMMAND, or --help behind it, tells more; --version the version. Exit codes: 0 done,

@@ -32,12 +32,13 @@ Sandbox:
   --toolchains WHICH  bwrap: auto (default) shows the programs that your PATH finds outside of /usr; off shows none
   --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means) or host
   --env NAME=VALUE  a variable for commands (may be repeated); NAME alone passes on the one here
+  --home DIR        keep the home (~) in this directory of yours, made if absent, for one sandbox at a time
 
 Limits:
   --memory SIZE     512m, 1g …
   --cpus NUMBER     0.5, 2 …
   --pids NUMBER     processes and threads together (default 1024)
-  --disk SIZE       the most the changes may take
+  --disk SIZE       the most the changes and the home may take together
 
 Changes:
   --write-through   write them back to DIR after each call, as far as the rules allow: some clients leave no time at the end

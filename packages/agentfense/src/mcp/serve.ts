@@ -83,7 +83,7 @@ function engineOptions({ runtime, allowPull, toolchains, spec }: SandboxRequest)
   };
 }
 
-function sandboxOptions({ rules, runtime, spec, limits }: SandboxRequest) {
+function sandboxOptions({ rules, runtime, spec, limits, home }: SandboxRequest) {
   const { memoryBytes, cpuQuota, pids, diskBytes } = limits;
   const resources: ResourceLimits = { memoryBytes, cpuQuota, pidsLimit: pids, diskBytes };
   // The project's policy is in these already.
@@ -95,6 +95,7 @@ function sandboxOptions({ rules, runtime, spec, limits }: SandboxRequest) {
     network: spec.network,
     env: spec.env,
     resources,
+    home,
   };
 }
 

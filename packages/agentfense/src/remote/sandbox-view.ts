@@ -19,6 +19,7 @@ export async function showSandbox(sandbox: Sandbox, json: boolean): Promise<void
     ["image", sandbox.image],
     ["network", wordFor(NETWORKS, sandbox.network)],
     ["sync", wordFor(SYNC_MODES, sandbox.sync)],
+    ["home", sandbox.home],
     ["limits", showLimits(sandbox.resources)],
     ["labels", showLabels(sandbox.labels)],
     ["created", showTime(sandbox.createdAt)],

@@ -1,4 +1,4 @@
-import { openIsolation, type Sandbox, SandboxError } from "@agentfense/server/isolation";
+import { homeDirectory, lockHome, openIsolation, type Sandbox, SandboxError } from "@agentfense/server/isolation";
 import { writeDeltaRecord } from "../changes/delta-record.ts";
 import { CommandFailure, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
@@ -22,6 +22,8 @@ export async function inSandbox<Result>(
 ): Promise<Result> {
   const { signal } = interruption;
   try {
+    const home = request.home && (await homeDirectory(request.home, [request.directory, delta]));
+    using _locked = home ? lockHome(home) : undefined;
     await using isolation = await openIsolation({
       runtimes: [request.runtime],
       docker: { allowPull: request.allowPull },
@@ -35,6 +37,7 @@ export async function inSandbox<Result>(
       env: { ...env, ...request.spec.env },
       runtime: request.runtime,
       workspaces: [workspace, ...workspaces],
+      ...(home ? { home } : {}),
     };
     await using sandbox = await pulling((onProgress) => isolation.create(spec, { signal, onProgress }));
     await sandbox.start({ signal });

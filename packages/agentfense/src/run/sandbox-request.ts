@@ -30,6 +30,7 @@ const SANDBOX_OPTIONS = {
   disk: { type: "string" },
   env: { type: "string", multiple: true },
   workdir: { type: "string" },
+  home: { type: "string" },
   delta: { type: "string" },
   apply: { type: "string" },
   all: { type: "boolean" },
@@ -50,12 +51,14 @@ Sandbox:
   --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means) or host
   --env NAME=VALUE  a variable for the command (may be repeated); NAME alone passes on the one here
   --workdir DIR     where to start, absolute or relative to the workspace (default /workspace)
+  --home DIR        keep the home (~) in this directory of yours, made if absent, for one sandbox at a time: logins, caches
+                    and what is installed for the user. Without it the home goes where the changes go
 
 Limits:
   --memory SIZE     512m, 1g …
   --cpus NUMBER     0.5, 2 …
   --pids NUMBER     processes and threads together (default 1024)
-  --disk SIZE       the most the changes may take
+  --disk SIZE       the most the changes and the home may take together
 
 Changes:
   --delta DIR       keep them here (made if absent, continued if it holds some)
@@ -78,6 +81,8 @@ export interface SandboxRequest {
   readonly toolchains: ShownToolchains | undefined;
   readonly allowPull: boolean;
   readonly workdir: string | undefined;
+  /** Absent: it goes with the delta. */
+  readonly home: string | undefined;
   readonly keptDelta: string | undefined;
   readonly apply: "never" | "success" | "always";
   /** Every change is listed. */
@@ -127,6 +132,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
     },
     allowPull: common.pull === true,
     workdir: common.workdir,
+    home: common.home === undefined ? undefined : resolve(common.home),
     keptDelta: common.delta === undefined ? undefined : await resolveDelta(common.delta),
     apply: (common.apply ?? "never") as SandboxRequest["apply"],
     listsAll: common.all === true,

@@ -35,6 +35,30 @@ describe("answers", () => {
     });
   });
 
+  test("homes are listed, deleted, and named for a sandbox", async () => {
+    const asked: unknown[] = [];
+    const homes = [{ name: "tools", ownerId: "alice", sandboxId: "sb_1" }];
+    const server = await scriptedServer({
+      sandboxes: {
+        listHomes: ({ ownerId }) => ({ homes: ownerId === "al" ? homes : [] }),
+        deleteHome: ({ name, ownerId }) => {
+          asked.push([name, ownerId]);
+          return {};
+        },
+        createSandbox: ({ home }) => ({ id: "sb_2", home }),
+      },
+    });
+    expect((await server.run(["home", "list", "--owner", "al"])).stdout).toBe(
+      "NAME   OWNER  SANDBOX\ntools  alice  sb_1\n",
+    );
+    const { stdout } = await server.run(["home", "list", "--owner", "al", "--json"]);
+    expect(JSON.parse(stdout)).toEqual(homes);
+    expect((await server.run(["home", "delete", "tools", "--owner", "al"])).stdout).toBe("deleted tools\n");
+    expect(asked).toEqual([["tools", "al"]]);
+    const created = await server.run(["sandbox", "create", "cb_1", "--home", "tools"]);
+    expect(created.stdout).toMatch(/^home +tools$/m);
+  });
+
   test("--json is what REST would have answered", async () => {
     const server = await scriptedServer({ codebases: { getCodebase: () => CODEBASE } });
     const { code, stdout } = await server.run(["codebase", "show", "--json", "cb_1"]);

@@ -22,6 +22,7 @@ import type {
   FileChange,
   FileDiff,
   FileInfo,
+  HomeInfo,
   PathExplanation,
   RunResult,
   SandboxInfo,
@@ -44,6 +45,7 @@ import type {
   DiffOptions,
   DownloadArchiveOptions,
   ExecOptions,
+  HomeOptions,
   InteractiveOptions,
   ListCodebasesOptions,
   ListEventsOptions,
@@ -269,6 +271,16 @@ export class SandboxClient implements AsyncDisposable {
   /** Removes it with everything that runs in it and with changes that were not applied. */
   destroySandbox(sandboxId: string, options?: CallOptions): Promise<void> {
     return this.#sandboxes.destroy(sandboxId, options);
+  }
+
+  /** Homes that outlive sandboxes. */
+  listHomes(options?: HomeOptions): Promise<HomeInfo[]> {
+    return this.#sandboxes.listHomes(options);
+  }
+
+  /** Removes one with all that is in it; refused while a sandbox runs with it. */
+  deleteHome(name: string, options?: HomeOptions): Promise<void> {
+    return this.#sandboxes.deleteHome(name, options);
   }
 
   /** New rules, at once, also for a running sandbox. */

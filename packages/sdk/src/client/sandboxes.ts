@@ -2,8 +2,8 @@ import type { Rule } from "@agentfense/permission";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
 import type { CallOptions, RuleOptions } from "../model/options.ts";
-import type { PathExplanation, SandboxInfo } from "../model/records.ts";
-import type { CreateSandboxRequest, ListSandboxesOptions } from "../model/requests.ts";
+import type { HomeInfo, PathExplanation, SandboxInfo } from "../model/records.ts";
+import type { CreateSandboxRequest, HomeOptions, ListSandboxesOptions } from "../model/requests.ts";
 import { pageSizeOf } from "./messages/numbers.ts";
 import { rulesFor } from "./messages/rules.ts";
 import { createSandboxMessage, explanationOf, sandboxOf } from "./messages/sandbox.ts";
@@ -60,6 +60,15 @@ export class SandboxCalls {
 
   async destroy(sandboxId: string, options?: CallOptions): Promise<void> {
     await this.#rpc.unary(method.destroySandbox, { sandboxId }, options);
+  }
+
+  async listHomes({ ownerId = "", ...options }: HomeOptions = {}): Promise<HomeInfo[]> {
+    const { homes } = await this.#rpc.unary(method.listHomes, { ownerId }, options);
+    return homes.map((home) => ({ name: home.name, ownerId: home.ownerId, sandboxId: home.sandboxId }));
+  }
+
+  async deleteHome(name: string, { ownerId = "", ...options }: HomeOptions = {}): Promise<void> {
+    await this.#rpc.unary(method.deleteHome, { name, ownerId }, options);
   }
 
   async updatePermissions(

@@ -54,7 +54,7 @@ export interface ResourceLimits {
   readonly cpuQuota?: number | undefined;
   readonly cpuShares?: number | undefined;
   readonly pidsLimit?: number | undefined;
-  /** Of what the sandbox changes. */
+  /** Of what the sandbox changes and has in its home, together. */
   readonly diskBytes?: number | undefined;
   readonly diskFiles?: number | undefined;
   /** Kept of each stream of a command. */
@@ -78,6 +78,11 @@ export interface SandboxOptions extends RuleOptions {
   readonly revocable?: boolean | undefined;
   /** Pauses it when nothing was asked of it for so long, until the next command; 0: never. Default: the server's, usually never. */
   readonly idlePauseMs?: number | undefined;
+  /**
+   * A home that outlives the sandbox, for one sandbox at a time: in this process a directory ("./home", made if absent), on a
+   * server a name. Default: one of its own, which goes with it.
+   */
+  readonly home?: string | undefined;
 }
 
 /** What a command is run with. */

@@ -22,10 +22,20 @@ export interface SandboxInfo {
   readonly revocable: boolean;
   /** It pauses when nothing was asked of it for so long; 0: never. */
   readonly idlePauseMs: number;
+  /** The home it was given; "": it has one of its own. */
+  readonly home: string;
   readonly createdAt: Date;
   readonly startedAt?: Date;
   readonly stoppedAt?: Date;
   readonly expiresAt?: Date;
+}
+
+/** A home that outlives sandboxes. */
+export interface HomeInfo {
+  readonly name: string;
+  readonly ownerId: string;
+  /** The sandbox that runs with it, or "". */
+  readonly sandboxId: string;
 }
 
 /** How a command ended. */

@@ -89,6 +89,11 @@ export interface ListSandboxesOptions extends PageOptions {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
+export interface HomeOptions extends CallOptions {
+  /** For administrators: whose. */
+  readonly ownerId?: string | undefined;
+}
+
 export interface ExecOptions extends CommandOptions {
   /** Throws CommandExecutionError on a non-zero exit code and CommandTimeoutError when the time was up. */
   readonly check?: boolean | undefined;

@@ -2,10 +2,11 @@ import { AuditLog } from "./audit-log.ts";
 import { Codebase, type VersionRecord } from "./codebases/codebase.ts";
 import type { Wanted } from "./codebases/draft.ts";
 import { Fault, invalid } from "./faults.ts";
+import type { GuardedView } from "./files/guarded-view.ts";
 import { KeyRing } from "./keys.ts";
 import type { CommandScript, MockCommand } from "./mock-command.ts";
 import { Commands } from "./sandboxes/commands.ts";
-import { MockSandbox, type SandboxFacts } from "./sandboxes/sandbox.ts";
+import { MockSandbox, type SandboxFacts, scratch } from "./sandboxes/sandbox.ts";
 import { MockSession, type SessionRequest } from "./sandboxes/session.ts";
 import { syncAfterCommand } from "./sandboxes/sync.ts";
 
@@ -21,6 +22,8 @@ export class World {
   readonly codebases = new Map<string, Codebase>();
   readonly sandboxes = new Map<string, MockSandbox>();
   readonly sessions = new Map<string, MockSession>();
+  /** Homes that outlive sandboxes, by owner and name. */
+  readonly homes = new Map<string, { readonly name: string; readonly ownerId: string; readonly view: GuardedView }>();
   readonly #expiries = new Map<MockSandbox, NodeJS.Timeout>();
 
   constructor(script: CommandScript) {
@@ -64,7 +67,7 @@ export class World {
   }
 
   createSandbox(codebase: Codebase, facts: SandboxFacts): MockSandbox {
-    const sandbox = new MockSandbox(codebase, facts, this.audit);
+    const sandbox = new MockSandbox(codebase, facts, this.audit, this.#homeFor(codebase.ownerId, facts.home));
     this.sandboxes.set(sandbox.id, sandbox);
     const { rules, labels, network, sync, codebaseVersion } = facts;
     sandbox.tell("sandbox_created", {
@@ -79,6 +82,26 @@ export class World {
     const sandbox = this.sandboxes.get(checkId(id, "sandbox_id", "sb"));
     if (sandbox === undefined) throw new Fault("SANDBOX_NOT_FOUND", "sandbox not found");
     return sandbox;
+  }
+
+  startSandbox(sandbox: MockSandbox): void {
+    const { facts, ownerId } = sandbox;
+    if (facts.home !== "") this.#requireFree(facts.home, ownerId);
+    sandbox.start();
+    sandbox.tell("sandbox_started", { data: { runtime: "mock" } });
+  }
+
+  /** The sandbox that runs with a home. */
+  userOf(home: string, ownerId: string): MockSandbox | undefined {
+    const isUser = (one: MockSandbox) => one.facts.home === home && one.ownerId === ownerId && one.status === "running";
+    return [...this.sandboxes.values()].find(isUser);
+  }
+
+  deleteHome(name: string, ownerId: string): void {
+    const key = keyOf(ownerId, name);
+    if (!this.homes.has(key)) throw new Fault("HOME_NOT_FOUND", "home not found");
+    this.#requireFree(name, ownerId);
+    this.homes.delete(key);
   }
 
   stopSandbox(sandbox: MockSandbox): void {
@@ -131,6 +154,23 @@ export class World {
     this.codebases.clear();
   }
 
+  #requireFree(home: string, ownerId: string): void {
+    const user = this.userOf(home, ownerId);
+    if (user === undefined) return;
+    throw new Fault("HOME_IN_USE", `the home ${home} is in use by the sandbox ${user.id}`, {
+      details: { sandbox_id: user.id },
+      hint: "stop that sandbox first, or use another home",
+    });
+  }
+
+  #homeFor(ownerId: string, name: string): GuardedView {
+    if (name === "") return scratch();
+    const key = keyOf(ownerId, name);
+    const home = this.homes.get(key) ?? { name, ownerId, view: scratch() };
+    this.homes.set(key, home);
+    return home.view;
+  }
+
   /** Uploads and other sandboxes' syncs show at once, unless the sandbox has its own version. */
   #announce(codebase: Codebase, { changes, sandboxId }: VersionRecord): void {
     for (const sandbox of this.sandboxes.values()) {
@@ -161,4 +201,8 @@ const KINDS = { cb: "a codebase", sb: "a sandbox", sess: "a session" } as const;
 function checkId(id: string, field: string, prefix: keyof typeof KINDS): string {
   if (new RegExp(`^${prefix}_[0-9a-f]{16,64}$`).test(id)) return id;
   throw invalid(`${field} is not the id of ${KINDS[prefix]}: ${prefix}_ and hexadecimal digits`);
+}
+
+function keyOf(ownerId: string, name: string): string {
+  return JSON.stringify([ownerId, name]);
 }

@@ -39,6 +39,8 @@ const CLASSES = {
   SESSION_NOT_FOUND: errors.SessionNotFoundError,
   SESSION_CLOSED: errors.SessionClosedError,
   PORT_CLOSED: errors.PortClosedError,
+  HOME_NOT_FOUND: errors.SandboxError,
+  HOME_IN_USE: errors.SandboxError,
   KEY_NOT_FOUND: errors.SandboxError,
   COMMAND_TIMEOUT: errors.CommandTimeoutError,
   WORKDIR_UNUSABLE: errors.InvalidConfigurationError,

@@ -20,6 +20,7 @@ export { encodeText } from "./filesystem/names.ts";
 export type { Owner } from "./filesystem/presentation.ts";
 export type { QuotaLimits } from "./filesystem/quota.ts";
 export { removeTree } from "./filesystem/remove-tree.ts";
+export { homeDirectory, lockHome } from "./instance/home-directory.ts";
 export { TemporaryHome } from "./instance/temporary-home.ts";
 export { type Isolation, type IsolationOptions, openIsolation } from "./isolation.ts";
 export type { MockCall, MockOptions } from "./mock/backend.ts";

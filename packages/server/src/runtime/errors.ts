@@ -28,6 +28,9 @@ export type RuntimeErrorCode =
   | "SESSION_CLOSED"
   /** Nothing accepts connections at a port of the sandbox. */
   | "PORT_CLOSED"
+  | "HOME_NOT_FOUND"
+  /** Another sandbox runs with it. */
+  | "HOME_IN_USE"
   | "KEY_NOT_FOUND"
   | "COMMAND_TIMEOUT"
   | "WORKDIR_UNUSABLE"

@@ -96,6 +96,7 @@ export const SANDBOX: SandboxRecord = {
   network: "none",
   sync: "on-exec",
   revocable: false,
+  home: "tools",
   resources: { memoryBytes: 1024, pidsLimit: 10 },
   env: { SECRET: "hush" },
   idlePauseMs: 600_000,
@@ -119,6 +120,7 @@ const SANDBOX_JSON = {
   sync: "SYNC_MODE_ON_EXEC",
   network: "NETWORK_MODE_NONE",
   idlePause: "600s",
+  home: "tools",
 };
 
 const SESSION: SessionRecord = {
@@ -422,6 +424,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         codebaseVersion: 4n,
         preset: "agent-safe",
         revocable: true,
+        home: "tools",
         env: { A: "b" },
         idlePause: { seconds: 0n, nanos: 0 },
       },
@@ -445,6 +448,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         sync: "manual",
         network: "private",
         revocable: true,
+        home: "tools",
         env: { A: "b" },
         idlePauseMs: 0,
       },
@@ -605,6 +609,17 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     ],
     answer: SANDBOX,
     responses: [SANDBOX_JSON],
+  },
+  ListHomes: {
+    requests: [{ ownerId: "bob" }],
+    asks: ["sandboxes.listHomes", "bob"],
+    answer: [{ name: "tools", ownerId: "bob", sandboxId }],
+    responses: [{ homes: [{ name: "tools", ownerId: "bob", sandboxId }] }],
+  },
+  DeleteHome: {
+    requests: [{ name: "tools", ownerId: "bob" }],
+    asks: ["sandboxes.deleteHome", "bob", "tools"],
+    responses: [{}],
   },
   ExplainPath: {
     requests: [{ sandboxId, path: "/src/a.ts" }],

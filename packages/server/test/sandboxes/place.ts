@@ -208,6 +208,7 @@ export class Place implements AsyncDisposable {
       deltas: deltaWork(jobs),
       audit,
       deltaDirectory: this.deltaDirectory,
+      homeDirectory: join(this.directory, "homes"),
       log,
     });
   }
@@ -225,6 +226,7 @@ export function sandboxRequest(changes: Partial<CreateSandboxRequest> = {}): Cre
     network: "none",
     revocable: false,
     env: {},
+    home: "",
     ...changes,
   };
 }

@@ -85,6 +85,7 @@ export function sandbox(values: Partial<SandboxRecord> & { id: string }): Sandbo
     sync: "on-exec",
     idlePauseMs: 0,
     revocable: false,
+    home: "",
     resources: { memoryBytes: 1024 },
     env: { HOME: "/root" },
     createdAtMs: 1000,

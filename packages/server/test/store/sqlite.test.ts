@@ -200,6 +200,7 @@ test("a database from before versions were dropped knows what they keep", async 
       ALTER TABLE codebases DROP COLUMN kept_bytes;
       ALTER TABLE codebases DROP COLUMN directory_count;
       ALTER TABLE sandboxes DROP COLUMN idle_pause_ms;
+      ALTER TABLE sandboxes DROP COLUMN home;
       PRAGMA user_version = 1;
     `);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Iterable, List, Mapping, Optional, Tuple, Union
 
 from agentfense._async.client_base import AsyncClientPart, all_pages
@@ -12,6 +13,7 @@ from agentfense._messages.sandbox import create_sandbox_message, explanation_of,
 from agentfense._messages.words import SANDBOX_STATUSES
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import (
+    HomeInfo,
     NetworkMode,
     PathExplanation,
     ResourceLimits,
@@ -44,6 +46,7 @@ class AsyncSandboxMethods(AsyncClientPart):
         codebase_version: Optional[int] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
     ) -> SandboxInfo:
         """Makes a sandbox, which is not started.
 
@@ -63,6 +66,7 @@ class AsyncSandboxMethods(AsyncClientPart):
             revocable: Rule changes reach files that are open already.
             idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
                 server's, usually never.
+            home: The name of a home that outlives it; default: one of its own.
         """
         request = create_sandbox_message(
             codebase_id,
@@ -79,6 +83,7 @@ class AsyncSandboxMethods(AsyncClientPart):
             codebase_version=codebase_version,
             revocable=revocable,
             idle_pause=idle_pause,
+            home=home,
         )
         return sandbox_of(await self._calls.unary(SandboxService.create_sandbox, request))
 
@@ -134,6 +139,17 @@ class AsyncSandboxMethods(AsyncClientPart):
         """Removes it with everything that runs in it and with changes that were not applied."""
         request = sandbox_pb2.DestroySandboxRequest(sandbox_id=sandbox_id)
         await self._calls.unary(SandboxService.destroy_sandbox, request)
+
+    async def list_homes(self, *, owner_id: Optional[str] = None) -> List[HomeInfo]:
+        """Homes that outlive sandboxes; for administrators those of one owner, or of all."""
+        request = sandbox_pb2.ListHomesRequest(owner_id=owner_id or "")
+        answer = await self._calls.unary(SandboxService.list_homes, request)
+        return [HomeInfo(home.name, home.owner_id, home.sandbox_id) for home in answer.homes]
+
+    async def delete_home(self, name: str, *, owner_id: Optional[str] = None) -> None:
+        """Removes one with all that is in it; refused while a sandbox runs with it."""
+        request = sandbox_pb2.DeleteHomeRequest(name=name, owner_id=owner_id or "")
+        await self._calls.unary(SandboxService.delete_home, request)
 
     async def update_permissions(
         self,

@@ -72,6 +72,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -110,6 +111,8 @@ class AsyncSandbox(AsyncOpenSandbox):
             revocable: Rule changes reach files that are open already.
             idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
                 server's, usually never.
+            home: A home that outlives the sandbox, for one sandbox at a time: on a server a name, else a directory
+                ("./home", made if absent). Default: one of its own, which goes with it.
             api_key: Default: AGENTFENSE_API_KEY.
             tls: Certificates.
             client: To use instead of a connection of its own; stays open, whatever becomes of the sandbox.
@@ -135,6 +138,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         upload = UploadOptions(ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy)
         project = await run_blocking(read_project, path, given, upload)
@@ -163,6 +167,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -191,6 +196,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         return await cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
 
@@ -217,6 +223,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -241,6 +248,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         is_new = codebase_id is None
         ground = (
@@ -293,6 +301,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -330,6 +339,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         codebase = CodebaseOptions(codebase_name, owner_id)
         if path is not None and codebase_id is not None:

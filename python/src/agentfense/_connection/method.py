@@ -97,6 +97,8 @@ class SandboxService:
     stop_sandbox = _method(_SANDBOX_SERVICE, "StopSandbox", sandbox_pb2.StopSandboxRequest, sandbox_pb2.Sandbox)
     pause_sandbox = _method(_SANDBOX_SERVICE, "PauseSandbox", sandbox_pb2.PauseSandboxRequest, sandbox_pb2.Sandbox)
     resume_sandbox = _method(_SANDBOX_SERVICE, "ResumeSandbox", sandbox_pb2.ResumeSandboxRequest, sandbox_pb2.Sandbox)
+    list_homes = _method(_SANDBOX_SERVICE, "ListHomes", sandbox_pb2.ListHomesRequest, sandbox_pb2.ListHomesResponse)
+    delete_home = _method(_SANDBOX_SERVICE, "DeleteHome", sandbox_pb2.DeleteHomeRequest, common_pb2.Empty)
     destroy_sandbox = _method(_SANDBOX_SERVICE, "DestroySandbox", sandbox_pb2.DestroySandboxRequest, common_pb2.Empty)
     exec = _method(_SANDBOX_SERVICE, "Exec", sandbox_pb2.ExecRequest, sandbox_pb2.ExecResult)
     exec_stream = _method(_SANDBOX_SERVICE, "ExecStream", sandbox_pb2.ExecRequest, sandbox_pb2.ExecOutput)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from typing import Dict, Iterable, Mapping, Optional, Union
 
@@ -50,6 +51,7 @@ def create_sandbox_message(
     codebase_version: Optional[int],
     revocable: bool,
     idle_pause: Optional[Seconds],
+    home: Union[str, os.PathLike[str], None],
 ) -> sandbox_pb2.CreateSandboxRequest:
     """What a sandbox is to be."""
     return sandbox_pb2.CreateSandboxRequest(
@@ -60,6 +62,7 @@ def create_sandbox_message(
         env=strings(env, "env"),
         image=image or "",
         revocable=revocable,
+        home=_home(home),
         runtime=RUNTIMES.number(runtime),
         network=NETWORKS.number(network),
         sync=SYNC_MODES.number(sync),
@@ -67,6 +70,12 @@ def create_sandbox_message(
         expires_in=duration_message(expires_in, "expires_in"),
         idle_pause=idle_pause_message(idle_pause),
     )
+
+
+def _home(home: Union[str, os.PathLike[str], None]) -> str:
+    """A name as it is; a directory as this process means it, which has a slash in it as names never have."""
+    given = "" if home is None else os.fspath(home)
+    return os.path.abspath(given) if "/" in given else given
 
 
 def _resources_message(resources: ResourceLimits) -> sandbox_pb2.ResourceLimits:
@@ -103,6 +112,7 @@ def sandbox_of(message: sandbox_pb2.Sandbox) -> SandboxInfo:
         sync=SYNC_MODES.word(message.sync),
         codebase_version=message.codebase_version,
         revocable=message.revocable,
+        home=message.home,
         created_at=moment(message.created_at),
         started_at=moment_or_none(message.HasField("started_at"), message.started_at),
         stopped_at=moment_or_none(message.HasField("stopped_at"), message.stopped_at),

@@ -52,6 +52,7 @@ class SandboxOptions:
     expires_in: Optional[Seconds] = None
     revocable: bool = False
     idle_pause: Optional[Seconds] = None
+    home: Union[str, os.PathLike[str], None] = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Iterable, List, Mapping, Optional, Tuple, Union
 
 from agentfense._connection.method import SandboxService
@@ -13,6 +14,7 @@ from agentfense._messages.words import SANDBOX_STATUSES
 from agentfense._sync.client_base import ClientPart, all_pages
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import (
+    HomeInfo,
     NetworkMode,
     PathExplanation,
     ResourceLimits,
@@ -45,6 +47,7 @@ class SandboxMethods(ClientPart):
         codebase_version: Optional[int] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
     ) -> SandboxInfo:
         """Makes a sandbox, which is not started.
 
@@ -64,6 +67,7 @@ class SandboxMethods(ClientPart):
             revocable: Rule changes reach files that are open already.
             idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
                 server's, usually never.
+            home: The name of a home that outlives it; default: one of its own.
         """
         request = create_sandbox_message(
             codebase_id,
@@ -80,6 +84,7 @@ class SandboxMethods(ClientPart):
             codebase_version=codebase_version,
             revocable=revocable,
             idle_pause=idle_pause,
+            home=home,
         )
         return sandbox_of(self._calls.unary(SandboxService.create_sandbox, request))
 
@@ -135,6 +140,17 @@ class SandboxMethods(ClientPart):
         """Removes it with everything that runs in it and with changes that were not applied."""
         request = sandbox_pb2.DestroySandboxRequest(sandbox_id=sandbox_id)
         self._calls.unary(SandboxService.destroy_sandbox, request)
+
+    def list_homes(self, *, owner_id: Optional[str] = None) -> List[HomeInfo]:
+        """Homes that outlive sandboxes; for administrators those of one owner, or of all."""
+        request = sandbox_pb2.ListHomesRequest(owner_id=owner_id or "")
+        answer = self._calls.unary(SandboxService.list_homes, request)
+        return [HomeInfo(home.name, home.owner_id, home.sandbox_id) for home in answer.homes]
+
+    def delete_home(self, name: str, *, owner_id: Optional[str] = None) -> None:
+        """Removes one with all that is in it; refused while a sandbox runs with it."""
+        request = sandbox_pb2.DeleteHomeRequest(name=name, owner_id=owner_id or "")
+        self._calls.unary(SandboxService.delete_home, request)
 
     def update_permissions(
         self,

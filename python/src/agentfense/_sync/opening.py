@@ -63,6 +63,7 @@ def build(
             env=options.env,
             revocable=options.revocable,
             idle_pause=options.idle_pause,
+            home=options.home,
             codebase_version=ground.codebase_version,
         )
         undo.add(lambda: client.destroy_sandbox(created.id))

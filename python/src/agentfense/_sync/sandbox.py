@@ -73,6 +73,7 @@ class Sandbox(OpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -111,6 +112,8 @@ class Sandbox(OpenSandbox):
             revocable: Rule changes reach files that are open already.
             idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
                 server's, usually never.
+            home: A home that outlives the sandbox, for one sandbox at a time: on a server a name, else a directory
+                ("./home", made if absent). Default: one of its own, which goes with it.
             api_key: Default: AGENTFENSE_API_KEY.
             tls: Certificates.
             client: To use instead of a connection of its own; stays open, whatever becomes of the sandbox.
@@ -136,6 +139,7 @@ class Sandbox(OpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         upload = UploadOptions(ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy)
         project = run_blocking(read_project, path, given, upload)
@@ -164,6 +168,7 @@ class Sandbox(OpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -192,6 +197,7 @@ class Sandbox(OpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         return cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
 
@@ -218,6 +224,7 @@ class Sandbox(OpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -242,6 +249,7 @@ class Sandbox(OpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         is_new = codebase_id is None
         ground = (
@@ -294,6 +302,7 @@ class Sandbox(OpenSandbox):
         expires_in: Optional[Seconds] = None,
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -331,6 +340,7 @@ class Sandbox(OpenSandbox):
             expires_in,
             revocable,
             idle_pause,
+            home,
         )
         codebase = CodebaseOptions(codebase_name, owner_id)
         if path is not None and codebase_id is not None:

@@ -8,7 +8,8 @@ export const FAMILIES: Readonly<Record<string, string>> = {
   "audit": "the record of what happened",
   "codebase": "directories on the server, in versions",
   "sandbox": "sandboxes on the server, their files and changes",
-  "session": "shells in a sandbox that stay"
+  "session": "shells in a sandbox that stay",
+  "home": "homes on the server that outlive sandboxes"
 };
 
 export const SHAPES: readonly CommandShape[] = [
@@ -124,6 +125,15 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--home",
+    "about": "keep the home",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
     "name": "--memory",
     "about": "512m, 1g …",
     "value": {
@@ -152,7 +162,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--disk",
-    "about": "the most the changes may take",
+    "about": "the most the changes and the home may take together",
     "value": {
      "name": "SIZE",
      "kind": "other",
@@ -321,6 +331,15 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--home",
+    "about": "keep the home",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
     "name": "--memory",
     "about": "512m, 1g …",
     "value": {
@@ -349,7 +368,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--disk",
-    "about": "the most the changes may take",
+    "about": "the most the changes and the home may take together",
     "value": {
      "name": "SIZE",
      "kind": "other",
@@ -510,6 +529,15 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--home",
+    "about": "keep the home",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
     "name": "--memory",
     "about": "512m, 1g …",
     "value": {
@@ -538,7 +566,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--disk",
-    "about": "the most the changes may take",
+    "about": "the most the changes and the home may take together",
     "value": {
      "name": "SIZE",
      "kind": "other",
@@ -2383,6 +2411,15 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--home",
+    "about": "a home",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--label",
     "about": "kept with it",
     "value": {
@@ -2438,7 +2475,7 @@ export const SHAPES: readonly CommandShape[] = [
    },
    {
     "name": "--disk",
-    "about": "the most the changes may take",
+    "about": "the most the changes and the home may take together",
     "value": {
      "name": "SIZE",
      "kind": "other",
@@ -3592,6 +3629,116 @@ export const SHAPES: readonly CommandShape[] = [
   "name": "session destroy",
   "summary": "close a session",
   "options": [
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "home list",
+  "summary": "homes that outlive sandboxes",
+  "options": [
+   {
+    "name": "--owner",
+    "about": "administrators",
+    "value": {
+     "name": "ID",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "home delete",
+  "summary": "remove a home that outlives sandboxes",
+  "options": [
+   {
+    "name": "--owner",
+    "about": "administrators",
+    "value": {
+     "name": "ID",
+     "kind": "other",
+     "optional": false
+    }
+   },
    {
     "name": "--endpoint",
     "about": "the server",

@@ -38,6 +38,7 @@ export function createSandboxMessage(
     env: { ...request.env },
     image: request.image ?? "",
     revocable: request.revocable ?? false,
+    home: request.home ?? "",
     runtime: numberFor(RUNTIMES, request.runtime, "runtime"),
     network: numberFor(NETWORKS, request.network, "network"),
     sync: numberFor(SYNC_MODES, request.sync, "sync"),
@@ -99,6 +100,7 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     codebaseVersion: numberOf(message.codebaseVersion),
     revocable: message.revocable,
     idlePauseMs: msOf(message.idlePause),
+    home: message.home,
     createdAt: dateOf(message.createdAt),
     ...datesOf({ startedAt, stoppedAt, expiresAt }),
   };

@@ -81,9 +81,9 @@ function sandboxOptionsOf(options: SandboxOptions): {
   readonly [Name in keyof Required<SandboxOptions>]: SandboxOptions[Name];
 } {
   const { preset, permissions, runtime, image, resources, network, sync, env, labels } = options;
-  const { expiresInMs, revocable, idlePauseMs } = options;
+  const { expiresInMs, revocable, idlePauseMs, home } = options;
   return {
     ...{ preset, permissions, runtime, image, resources, network, sync, env, labels },
-    ...{ expiresInMs, revocable, idlePauseMs },
+    ...{ expiresInMs, revocable, idlePauseMs, home },
   };
 }

@@ -32,6 +32,8 @@ export function lifecycleHandlers(
   | "destroySandbox"
   | "updatePermissions"
   | "explainPath"
+  | "listHomes"
+  | "deleteHome"
 > {
   return {
     async createSandbox(request) {
@@ -60,8 +62,7 @@ export function lifecycleHandlers(
 
     async startSandbox({ sandboxId }) {
       const sandbox = world.sandbox(sandboxId);
-      sandbox.start();
-      sandbox.tell("sandbox_started", { data: { runtime: "mock" } });
+      world.startSandbox(sandbox);
       return sandboxMessage(sandbox);
     },
 
@@ -85,6 +86,18 @@ export function lifecycleHandlers(
 
     async destroySandbox({ sandboxId }) {
       world.destroySandbox(world.sandbox(sandboxId));
+      return {};
+    },
+
+    async listHomes({ ownerId }) {
+      const homes = [...world.homes.values()].filter((home) => ownerId === "" || ownerId === home.ownerId);
+      return {
+        homes: homes.map(({ name, ownerId }) => ({ name, ownerId, sandboxId: world.userOf(name, ownerId)?.id ?? "" })),
+      };
+    },
+
+    async deleteHome({ name, ownerId }) {
+      world.deleteHome(required(name, "name"), ownerId);
       return {};
     },
 
@@ -127,6 +140,7 @@ function factsOf(request: CreateSandboxRequest, rules: SandboxFacts["rules"]): S
     network: wordFor(NETWORKS, request.network, "network") ?? "none",
     revocable: request.revocable,
     idlePauseMs: durationMs(request.idlePause, "idle_pause") ?? 0,
+    home: request.home,
     resources: resourcesOf(request.resources),
     expiresInMs: durationMs(request.expiresIn, "expires_in"),
   };
@@ -161,6 +175,7 @@ function sandboxMessage(sandbox: MockSandbox): MessageInitShape<typeof SandboxSc
     codebaseVersion: BigInt(facts.codebaseVersion),
     revocable: facts.revocable,
     ...(facts.idlePauseMs === 0 ? {} : { idlePause: durationFromMs(facts.idlePauseMs) }),
+    home: facts.home,
   };
 }
 

@@ -20,6 +20,8 @@ export interface SandboxFacts {
   readonly revocable: boolean;
   /** Told, and nothing else: what a mock runs needs no pause. */
   readonly idlePauseMs: number;
+  /** "": one of its own. */
+  readonly home: string;
   readonly resources: Readonly<Record<string, number>>;
   readonly expiresInMs: number | undefined;
 }
@@ -43,13 +45,14 @@ export class MockSandbox {
   /** Refusals of syncs that were told already. */
   toldRefusals: ReadonlySet<string> = new Set();
   readonly #audit: AuditLog;
-  readonly #home = scratch();
+  readonly #home: GuardedView;
   #rules: readonly Rule[];
   #policy: Policy;
   #ended: AbortController | undefined;
   #isPaused = false;
 
-  constructor(codebase: Codebase, facts: SandboxFacts, audit: AuditLog) {
+  constructor(codebase: Codebase, facts: SandboxFacts, audit: AuditLog, home: GuardedView) {
+    this.#home = home;
     this.codebase = codebase;
     this.facts = facts;
     this.#audit = audit;
@@ -199,7 +202,7 @@ function constantly<Value>(value: Value): () => Value {
 }
 
 /** An empty place where everything is allowed. */
-function scratch(): GuardedView {
+export function scratch(): GuardedView {
   const policy = compileRules([{ pattern: "**", permission: "write" }]);
   return new GuardedView({
     overlay: new Overlay(constantly({ tree: new PathTree(), version: 0 })),

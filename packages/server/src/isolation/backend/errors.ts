@@ -13,6 +13,8 @@ export type SandboxErrorCode =
   | "SESSION_CLOSED"
   /** Nothing accepts connections at a port of the sandbox. */
   | "PORT_CLOSED"
+  /** Another sandbox runs with this home. */
+  | "HOME_IN_USE"
   | "IMAGE_NOT_FOUND"
   /** This host lacks something: bwrap, user namespaces, an engine, a network helper. */
   | "RUNTIME_UNAVAILABLE"

@@ -33,6 +33,15 @@ export interface CreateSandboxRequest {
   readonly env: Readonly<Record<string, string>>;
   /** Absent: the server's default; 0: never. */
   readonly idlePauseMs?: number;
+  /** "": one of its own. */
+  readonly home: string;
+}
+
+export interface HomeRecord {
+  readonly name: string;
+  readonly ownerId: string;
+  /** The sandbox that runs with it, or "". */
+  readonly sandboxId: string;
 }
 
 export interface ExecCall {
@@ -172,6 +181,10 @@ export interface Sandboxes {
   pause(caller: Caller, id: string): Promise<SandboxRecord>;
   resume(caller: Caller, id: string): Promise<SandboxRecord>;
   destroy(caller: Caller, id: string): Promise<void>;
+  /** Homes that outlive their sandboxes: the caller's, or for an administrator those of this owner ("": of all). */
+  listHomes(caller: Caller, ownerId: string): Promise<readonly HomeRecord[]>;
+  /** HOME_IN_USE while a sandbox runs with it. */
+  deleteHome(caller: Caller, ownerId: string, name: string): Promise<void>;
   /** Refused (CODEBASE_IN_USE, naming them) while sandboxes use it, unless forced: then they are destroyed. */
   deleteCodebase(caller: Caller, codebaseId: string, options: { readonly force: boolean }): Promise<void>;
 

@@ -48,6 +48,7 @@ export function newSandbox(
     network: chooseNetwork(request.network, runtime, terms),
     sync: chooseSync(request.sync, request.codebaseVersion, defaults.sync),
     revocable: request.revocable,
+    home: request.home,
     resources: chooseResources(request.resources, defaults),
     env: { ...request.env },
     idlePauseMs: chooseIdlePause(request.idlePauseMs, defaults),

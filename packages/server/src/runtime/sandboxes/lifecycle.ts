@@ -3,6 +3,7 @@ import { type Caller, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import type { ResourceRecord, SandboxRecord } from "../store/store.ts";
 import { sandboxNotRunning, sandboxPaused, shuttingDown, toRuntimeError } from "./errors.ts";
+import type { Homes, TakenHome } from "./homes.ts";
 import type { Clock, LogLine, SandboxesOptions } from "./options.ts";
 import { IDLE, type Pausing } from "./pausing.ts";
 import type { Resident, Running } from "./resident.ts";
@@ -16,6 +17,7 @@ export interface LifecycleParts
     "store" | "codebases" | "isolation" | "deltas" | "observe" | "ociRuntime" | "toolchains"
   > {
   deltaOf(resident: Resident): string;
+  readonly homes: Homes;
   readonly sync: Sync;
   readonly pausing: Pausing;
   readonly witness: Witness;
@@ -94,8 +96,11 @@ export class Lifecycle {
       if (this.#closing || resident.departure !== undefined || !isLiving(resident)) return;
       try {
         await this.#launch(resident, SERVER, undefined);
-      } catch {
-        return; // its failure is in its record and in the audit log
+      } catch (error) {
+        // Its failure is in its record and in the audit log, unless it did not even come to a start.
+        const isUntold = !this.#closing && resident.departure === undefined && isLiving(resident);
+        if (isUntold) await this.#fail(resident, SERVER, toRuntimeError(error).message, error);
+        return;
       }
       this.#parts.witness.tell("sandbox_started", resident, SERVER, { data: { restarted: true } });
       this.#parts.pausing.rest(resident);
@@ -115,13 +120,15 @@ export class Lifecycle {
 
   async #launch(resident: Resident, caller: Caller, signal: AbortSignal | undefined): Promise<void> {
     const { observe, clock } = this.#parts;
+    // A home that another sandbox has is no failure of this one: it can start later.
+    const home = await this.#parts.homes.take(resident.record);
     const abandoned = new AbortController();
     resident.starting = abandoned;
     const beganAtMs = clock();
     const tellStart = (ok: boolean): void => observe?.start?.(clock() - beganAtMs, ok);
     try {
       const signals = [abandoned.signal, ...(signal === undefined ? [] : [signal])];
-      resident.open(await this.#mount(resident, AbortSignal.any(signals)));
+      resident.open(await this.#mount(resident, home, AbortSignal.any(signals)));
       tellStart(true);
     } catch (error) {
       resident.requirePresent();
@@ -141,10 +148,11 @@ export class Lifecycle {
     }
   }
 
-  async #mount(resident: Resident, signal: AbortSignal): Promise<Running> {
+  async #mount(resident: Resident, home: TakenHome | undefined, signal: AbortSignal): Promise<Running> {
     const { codebases, isolation } = this.#parts;
     const { record } = resident;
     await using undo = new AsyncDisposableStack();
+    undo.defer(() => home?.release());
     const layer = await codebases.open(record.codebaseId, record.codebaseVersion);
     undo.defer(() => layer.release());
     const missed = new Set<string>();
@@ -154,6 +162,7 @@ export class Lifecycle {
       lower: layer.directory,
       toolchains,
       delta: this.#parts.deltaOf(resident),
+      home: home?.directory,
       ociRuntime: this.#parts.ociRuntime,
       onEvent: (event) => this.#onEvent(resident, event),
     });
@@ -166,7 +175,10 @@ export class Lifecycle {
     return {
       sandbox,
       lower: layer.directory,
-      release: () => layer.release(),
+      async release() {
+        home?.release();
+        await layer.release();
+      },
       // What goes wrong there the next command meets, and tells in its own words.
       lookAgain: isDirect ? () => sandbox.lookAgain().catch(() => {}) : undefined,
     };
@@ -236,6 +248,7 @@ function sandboxSpec(
   place: {
     readonly lower: string;
     readonly delta: string;
+    readonly home: string | undefined;
     readonly toolchains: Required<Pick<SandboxSpec, "workspaces" | "env">> | undefined;
     readonly ociRuntime: string | undefined;
     onEvent(event: SandboxEvent): void;
@@ -252,6 +265,7 @@ function sandboxSpec(
     limits: limitsOf(record.resources),
     network: record.network,
     env: { ...place.toolchains?.env, ...record.env },
+    ...(place.home === undefined ? {} : { home: place.home }),
     ...(record.image === "" ? {} : { image: record.image }),
     ...(ownRuntime ? { ociRuntime: place.ociRuntime } : {}),
     onEvent: place.onEvent,

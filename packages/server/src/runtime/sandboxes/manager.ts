@@ -14,6 +14,7 @@ import type {
   ExecPart,
   Explanation,
   FileDiff,
+  HomeRecord,
   SandboxChange,
   Sandboxes,
   TerminalHandle,
@@ -25,6 +26,7 @@ import type { Commands } from "./commands.ts";
 import { newSandbox } from "./creation.ts";
 import { invalid, shuttingDown, translating } from "./errors.ts";
 import { explainPath } from "./explanation.ts";
+import type { Homes } from "./homes.ts";
 import { checkSandboxId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
@@ -48,6 +50,7 @@ export interface ManagerParts
   readonly sessions: Sessions;
   readonly changes: Changes;
   readonly files: SandboxFiles;
+  readonly homes: Homes;
   readonly witness: Witness;
   /** There is a new sandbox, which may be the next to expire. */
   onCreated(): void;
@@ -74,14 +77,15 @@ export class SandboxManager implements Sandboxes {
 
   async create(caller: Caller, request: CreateSandboxRequest, signal?: AbortSignal): Promise<SandboxRecord> {
     this.#requireOpen();
-    const { codebases, store, residents, witness, clock, onCreated } = this.#parts;
+    const { codebases, homes, store, residents, witness, clock, onCreated } = this.#parts;
     if (request.codebaseId === "") throw invalid("codebase_id is required");
     return await this.#codebaseTurns.take(request.codebaseId, async () => {
       const codebase = await codebases.get(caller, request.codebaseId);
       // Files of the person who runs us are written when that person says so.
       const sync = codebases.direct(codebase.id) === undefined ? this.#parts.defaults.sync : "manual";
       const defaults = { ...this.#parts.defaults, sync };
-      const record = newSandbox(request, codebase, { ...this.#parts, defaults, nowMs: clock() });
+      const home = await translating(homes.admit(request.home, { id: codebase.id, version: request.codebaseVersion }));
+      const record = newSandbox({ ...request, home }, codebase, { ...this.#parts, defaults, nowMs: clock() });
       if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
       if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
       const maxPerOwner = limitOf(this.#parts.defaults.maxPerOwner);
@@ -146,6 +150,16 @@ export class SandboxManager implements Sandboxes {
 
   async destroy(caller: Caller, id: string): Promise<void> {
     await translating(this.#parts.lifecycle.destroy(caller, this.#find(caller, id)));
+  }
+
+  async listHomes(caller: Caller, ownerId: string): Promise<readonly HomeRecord[]> {
+    this.#requireOpen();
+    return await this.#parts.homes.list(caller, ownerId);
+  }
+
+  async deleteHome(caller: Caller, ownerId: string, name: string): Promise<void> {
+    this.#requireOpen();
+    await translating(this.#parts.homes.delete(caller, ownerId, name));
   }
 
   async deleteCodebase(caller: Caller, codebaseId: string, options: { readonly force: boolean }): Promise<void> {

@@ -7,6 +7,7 @@ import { Changes } from "./changes.ts";
 import { spreadNews } from "./codebase-news.ts";
 import { Commands } from "./commands.ts";
 import { DeltaSize } from "./delta-size.ts";
+import { Homes } from "./homes.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import { SandboxManager } from "./manager.ts";
 import { SANDBOX_DEFAULTS, type SandboxesOptions } from "./options.ts";
@@ -65,8 +66,10 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     log,
     maxPerSandbox: defaults.maxSessionsPerSandbox,
   });
+  const homes = new Homes({ ...options, maxPerOwner: defaults.maxHomesPerOwner });
   const lifecycle = new Lifecycle({
     ...options,
+    homes,
     sync,
     pausing,
     sessions,
@@ -89,6 +92,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   });
   const manager = new SandboxManager({
     ...options,
+    homes,
     defaults,
     clock,
     residents,

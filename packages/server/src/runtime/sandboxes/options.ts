@@ -14,6 +14,8 @@ export interface SandboxDefaults {
   readonly idlePauseMs: number;
   /** 0: no limit. */
   readonly maxPerOwner: number;
+  /** Homes that outlive their sandboxes; 0: no limit. */
+  readonly maxHomesPerOwner: number;
   /** 0: no limit. */
   readonly maxSessionsPerSandbox: number;
   /** How often expired sandboxes are looked for, beside the timer for the next one. */
@@ -35,6 +37,7 @@ export const SANDBOX_DEFAULTS: SandboxDefaults = {
   maxExpirationMs: 365 * DAY_MS,
   idlePauseMs: 0,
   maxPerOwner: 10,
+  maxHomesPerOwner: 10,
   maxSessionsPerSandbox: 16,
   cleanupIntervalMs: 5 * 60_000,
   sync: "on-exec",
@@ -72,6 +75,8 @@ export interface SandboxesOptions {
   readonly audit: AuditLog;
   /** One directory for each sandbox's changes is made in it. */
   readonly deltaDirectory: string;
+  /** Where homes that owners name are kept; absent: the homes that sandboxes name are directories of the host. */
+  readonly homeDirectory?: string | undefined;
   /** Those that this server can run; the first is the default. */
   readonly runtimes: readonly [RuntimeName, ...RuntimeName[]];
   /** Taken for a requested runtime that is not there; absent: such a request is refused. */

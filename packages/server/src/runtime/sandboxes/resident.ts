@@ -10,7 +10,7 @@ export interface Running {
   readonly sandbox: Sandbox;
   /** The directory of its codebase. */
   readonly lower: string;
-  /** Lets go of that directory. */
+  /** Lets go of that directory, and of its home. */
   release(): Promise<void>;
   /** Takes note of what others did to the codebase; absent where whoever does something there says so. */
   readonly lookAgain?: (() => Promise<void>) | undefined;

@@ -164,6 +164,7 @@ const sandbox = z.strictObject({
     "a sandbox is paused when nothing was asked of it for so long, until the next command; 0 is never",
   ),
   max_per_user: count(10, "sandboxes of one owner; 0 is no limit"),
+  max_homes_per_user: count(10, "named homes of one owner, which outlive sandboxes; 0 is no limit"),
   cleanup_interval: duration("5m", "how often expired sandboxes are looked for"),
   sync_on_completion: flag(
     true,

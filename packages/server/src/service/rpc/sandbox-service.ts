@@ -38,6 +38,8 @@ function lifecycleHandlers(
   | "destroySandbox"
   | "updatePermissions"
   | "explainPath"
+  | "listHomes"
+  | "deleteHome"
 > {
   return {
     async createSandbox(request, { caller, signal }) {
@@ -85,6 +87,15 @@ function lifecycleHandlers(
       required(sandboxId, "sandbox_id");
       const request = { rules: rulesOf(permissions), preset };
       return sandboxMessage(await sandboxes.updatePermissions(caller, sandboxId, request));
+    },
+
+    async listHomes({ ownerId }, { caller }) {
+      return { homes: [...(await sandboxes.listHomes(caller, ownerId))] };
+    },
+
+    async deleteHome({ name, ownerId }, { caller }) {
+      await sandboxes.deleteHome(caller, ownerId, required(name, "name"));
+      return {};
     },
 
     async explainPath({ sandboxId, path }, { caller }) {

@@ -172,6 +172,13 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
    * @generated from field: google.protobuf.Duration idle_pause = 19;
    */
   idlePause?: Duration | undefined;
+
+  /**
+   * The home it uses, when that is not its own.
+   *
+   * @generated from field: string home = 20;
+   */
+  home: string;
 };
 
 /**
@@ -261,6 +268,14 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
    * @generated from field: google.protobuf.Duration idle_pause = 14;
    */
   idlePause?: Duration | undefined;
+
+  /**
+   * The name of a home of the owner's, made when it is first used and kept when the sandbox is destroyed. One sandbox
+   * at a time runs with it. Without a name the sandbox has a home of its own.
+   *
+   * @generated from field: string home = 15;
+   */
+  home: string;
 };
 
 /**
@@ -268,6 +283,91 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export declare const CreateSandboxRequestSchema: GenMessage<CreateSandboxRequest>;
+
+/**
+ * @generated from message sandbox.v1.Home
+ */
+export declare type Home = Message<"sandbox.v1.Home"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string owner_id = 2;
+   */
+  ownerId: string;
+
+  /**
+   * The sandbox that runs with it, if one does.
+   *
+   * @generated from field: string sandbox_id = 3;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.Home.
+ * Use `create(HomeSchema)` to create a new message.
+ */
+export declare const HomeSchema: GenMessage<Home>;
+
+/**
+ * @generated from message sandbox.v1.ListHomesRequest
+ */
+export declare type ListHomesRequest = Message<"sandbox.v1.ListHomesRequest"> & {
+  /**
+   * For administrators: those of one owner. Empty: of all.
+   *
+   * @generated from field: string owner_id = 1;
+   */
+  ownerId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.ListHomesRequest.
+ * Use `create(ListHomesRequestSchema)` to create a new message.
+ */
+export declare const ListHomesRequestSchema: GenMessage<ListHomesRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListHomesResponse
+ */
+export declare type ListHomesResponse = Message<"sandbox.v1.ListHomesResponse"> & {
+  /**
+   * @generated from field: repeated sandbox.v1.Home homes = 1;
+   */
+  homes: Home[];
+};
+
+/**
+ * Describes the message sandbox.v1.ListHomesResponse.
+ * Use `create(ListHomesResponseSchema)` to create a new message.
+ */
+export declare const ListHomesResponseSchema: GenMessage<ListHomesResponse>;
+
+/**
+ * @generated from message sandbox.v1.DeleteHomeRequest
+ */
+export declare type DeleteHomeRequest = Message<"sandbox.v1.DeleteHomeRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * For administrators: whose it is.
+   *
+   * @generated from field: string owner_id = 2;
+   */
+  ownerId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.DeleteHomeRequest.
+ * Use `create(DeleteHomeRequestSchema)` to create a new message.
+ */
+export declare const DeleteHomeRequestSchema: GenMessage<DeleteHomeRequest>;
 
 /**
  * @generated from message sandbox.v1.GetSandboxRequest
@@ -1907,6 +2007,26 @@ export declare const SandboxService: GenService<{
   destroySandbox: {
     methodKind: "unary";
     input: typeof DestroySandboxRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * Homes that outlive their sandboxes.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.ListHomes
+   */
+  listHomes: {
+    methodKind: "unary";
+    input: typeof ListHomesRequestSchema;
+    output: typeof ListHomesResponseSchema;
+  },
+  /**
+   * Refused while a sandbox runs with it.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.DeleteHome
+   */
+  deleteHome: {
+    methodKind: "unary";
+    input: typeof DeleteHomeRequestSchema;
     output: typeof EmptySchema;
   },
   /**

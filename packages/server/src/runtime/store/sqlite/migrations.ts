@@ -171,6 +171,7 @@ const MIGRATIONS: readonly string[] = [
     directory_count = (SELECT count(*) FROM entries WHERE codebase = codebases.number AND kind = 'directory');
   `,
   "ALTER TABLE sandboxes ADD COLUMN idle_pause_ms INTEGER NOT NULL DEFAULT 0",
+  "ALTER TABLE sandboxes ADD COLUMN home TEXT NOT NULL DEFAULT ''",
 ];
 
 /** Some that every version of the schema has. */

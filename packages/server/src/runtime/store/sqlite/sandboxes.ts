@@ -18,6 +18,7 @@ interface SandboxRow {
   readonly network: SandboxRecord["network"];
   readonly sync: SandboxRecord["sync"];
   readonly revocable: number;
+  readonly home: string;
   readonly resources: string;
   readonly env: string;
   readonly created_at: number;
@@ -125,6 +126,7 @@ function toRow(record: SandboxRecord): SandboxRow {
     network: record.network,
     sync: record.sync,
     revocable: record.revocable ? 1 : 0,
+    home: record.home,
     resources: JSON.stringify(record.resources),
     env: JSON.stringify(record.env),
     created_at: record.createdAtMs,
@@ -150,6 +152,7 @@ function toRecord(row: SandboxRow): SandboxRecord {
     network: row.network,
     sync: row.sync,
     revocable: row.revocable === 1,
+    home: row.home,
     resources: JSON.parse(row.resources) as SandboxRecord["resources"],
     env: JSON.parse(row.env) as SandboxRecord["env"],
     idlePauseMs: row.idle_pause_ms,

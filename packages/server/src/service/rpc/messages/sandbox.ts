@@ -24,6 +24,7 @@ export function createSandboxRequestOf(message: CreateSandboxMessage): CreateSan
     resources: resourcesOf(message.resources),
     revocable: message.revocable,
     env: message.env,
+    home: message.home,
     ...given({
       expiresInMs: durationMs(message.expiresIn, "expires_in"),
       // Zero is an answer here: not even by the server's default.
@@ -57,6 +58,7 @@ export function sandboxMessage(record: SandboxRecord): MessageInitShape<typeof S
     statusReason: record.statusReason,
     revocable: record.revocable,
     idlePause: record.idlePauseMs === 0 ? undefined : durationMessage(record.idlePauseMs),
+    home: record.home,
   };
 }
 

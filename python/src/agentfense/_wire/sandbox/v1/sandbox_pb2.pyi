@@ -202,6 +202,7 @@ class Sandbox(_message.Message):
     STATUS_REASON_FIELD_NUMBER: _builtins.int
     REVOCABLE_FIELD_NUMBER: _builtins.int
     IDLE_PAUSE_FIELD_NUMBER: _builtins.int
+    HOME_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     codebase_id: _builtins.str
     status: _common_pb2.SandboxStatus.ValueType
@@ -218,6 +219,8 @@ class Sandbox(_message.Message):
     """
     revocable: _builtins.bool
     """Rule changes reach what is open already."""
+    home: _builtins.str
+    """The home it uses, when that is not its own."""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]: ...
     @_builtins.property
@@ -258,10 +261,11 @@ class Sandbox(_message.Message):
         status_reason: _builtins.str = ...,
         revocable: _builtins.bool = ...,
         idle_pause: _duration_pb2.Duration | None = ...,
+        home: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "idle_pause", b"idle_pause", "resources", b"resources", "started_at", b"started_at", "stopped_at", b"stopped_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -325,6 +329,7 @@ class CreateSandboxRequest(_message.Message):
     REVOCABLE_FIELD_NUMBER: _builtins.int
     ENV_FIELD_NUMBER: _builtins.int
     IDLE_PAUSE_FIELD_NUMBER: _builtins.int
+    HOME_FIELD_NUMBER: _builtins.int
     codebase_id: _builtins.str
     runtime: Global___RuntimeType.ValueType
     image: _builtins.str
@@ -334,6 +339,10 @@ class CreateSandboxRequest(_message.Message):
     preset: _builtins.str
     """Its rules come before the permissions."""
     revocable: _builtins.bool
+    home: _builtins.str
+    """The name of a home of the owner's, made when it is first used and kept when the sandbox is destroyed. One sandbox
+    at a time runs with it. Without a name the sandbox has a home of its own.
+    """
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]:
         """Without any, and without a preset, everything is hidden."""
@@ -369,14 +378,104 @@ class CreateSandboxRequest(_message.Message):
         revocable: _builtins.bool = ...,
         env: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         idle_pause: _duration_pb2.Duration | None = ...,
+        home: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "idle_pause", b"idle_pause", "resources", b"resources"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CreateSandboxRequest: _TypeAlias = CreateSandboxRequest  # noqa: Y015
+
+@_typing.final
+class Home(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    owner_id: _builtins.str
+    sandbox_id: _builtins.str
+    """The sandbox that runs with it, if one does."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
+        sandbox_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "owner_id", b"owner_id", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Home: _TypeAlias = Home  # noqa: Y015
+
+@_typing.final
+class ListHomesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    owner_id: _builtins.str
+    """For administrators: those of one owner. Empty: of all."""
+    def __init__(
+        self,
+        *,
+        owner_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner_id", b"owner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHomesRequest: _TypeAlias = ListHomesRequest  # noqa: Y015
+
+@_typing.final
+class ListHomesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def homes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Home]: ...
+    def __init__(
+        self,
+        *,
+        homes: _abc.Iterable[Global___Home] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["homes", b"homes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHomesResponse: _TypeAlias = ListHomesResponse  # noqa: Y015
+
+@_typing.final
+class DeleteHomeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    owner_id: _builtins.str
+    """For administrators: whose it is."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "owner_id", b"owner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteHomeRequest: _TypeAlias = DeleteHomeRequest  # noqa: Y015
 
 @_typing.final
 class GetSandboxRequest(_message.Message):
