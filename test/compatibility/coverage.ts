@@ -39,6 +39,16 @@ export const COVERAGE = {
   changes: sandbox("ListChanges", "DiffChanges", "ApplyChanges", "DiscardChanges"),
   view: sandbox("ReadFile", "WriteFile", "ListDirectory", "StatFile", "MakeDirectory", "RemoveFile", "MoveFile"),
   watch: sandbox("WatchFiles"),
+  processes: sandbox(
+    "StartProcess",
+    "ListProcesses",
+    "AttachProcess",
+    "SendInput",
+    "CloseInput",
+    "SignalProcess",
+    "ResizeProcess",
+    "WaitProcess",
+  ),
   events: ["EventService.ListEvents", "EventService.WatchEvents"],
   system: [
     "SystemService.GetServerInfo",

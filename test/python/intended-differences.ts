@@ -56,6 +56,8 @@ export const ONLY_IN_TYPESCRIPT: Readonly<Record<string, readonly string[]>> = {
   "a terminal is its output, and waits": [
     "Terminal.exit",
     "Terminal.output",
+    "SandboxClient.resize_process(size)",
+    "SandboxProcess.resize(size)",
     "Terminal.resize(size)",
     "TerminalConnection",
   ],
@@ -115,6 +117,10 @@ export const ONLY_IN_PYTHON: Readonly<Record<string, readonly string[]>> = {
   "a terminal is its output, and waits": [
     "Terminal.[iteration]",
     "Terminal.exit_code",
+    "SandboxClient.resize_process(columns)",
+    "SandboxClient.resize_process(rows)",
+    "SandboxProcess.resize(columns)",
+    "SandboxProcess.resize(rows)",
     "Terminal.resize(columns)",
     "Terminal.resize(rows)",
     "Terminal.wait",

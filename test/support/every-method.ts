@@ -57,6 +57,10 @@ const SAMPLES: Message = {
   file_path: "a.txt",
   from_path: "a.txt",
   to_path: "b.txt",
+  // No sandbox of a test has so many.
+  number: 4_000_000,
+  signal: "SIGTERM",
+  size: { columns: 80, rows: 24 },
 };
 
 /** Where the field of that name means something else. */

@@ -23,6 +23,20 @@ await sandbox.resume();
 console.log((await session.exec("echo $counter; jobs -r | wc -l")).stdout);
 // #endregion
 
+// #region process
+const server = await sandbox.spawn("echo listening; read line; echo got $line", { tag: "server", stdin: true });
+// Later, or in another program: by its number or its tag.
+const found = await sandbox.process("server");
+const output = await found.attach(); // its last output, then what comes
+await found.write("hello\n");
+for await (const event of output) {
+  if (event.kind === "exit") console.log(event.end.exitCode);
+  else console.log(Buffer.from(event.data).toString()); // listening, got hello
+}
+console.log((await sandbox.processes()).map(({ info }) => `${info.number} ${info.command} ${info.state}`));
+await server.wait();
+// #endregion
+
 // #region terminal
 await using terminal = await sandbox.terminal({ columns: 80, rows: 24 });
 await terminal.write("stty size; exit 7\n");

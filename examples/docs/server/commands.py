@@ -80,6 +80,18 @@ with Sandbox.from_local("./project") as sandbox:
     print(sandbox.resume().run("cat /tmp/kept").stdout)
     # #endregion
 
+    # #region process
+    server = sandbox.spawn("echo listening; read line; echo got $line", tag="server", stdin=True)
+    # Later, or in another program: by its number or its tag.
+    found = sandbox.process("server")
+    output = found.attach()  # its last output, then what comes
+    found.write("hello\n")
+    for event in output:
+        print(event.data.decode() if event.end is None else event.end.exit_code)  # listening, got hello, 0
+    print([f"{each.number} {each.info.command} {each.info.state}" for each in sandbox.processes()])
+    server.wait()
+    # #endregion
+
     # #region terminal
     with sandbox.terminal(columns=80, rows=24) as terminal:
         terminal.write("stty size; exit 7\n")

@@ -168,6 +168,22 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "run a command in a sandbox",
     load: async () => (await import("./commands/sandbox-exec.ts")).sandboxExec,
   },
+  "sandbox spawn": {
+    summary: "start a process in a sandbox that stays",
+    load: async () => (await import("./commands/sandbox-spawn.ts")).sandboxSpawn,
+  },
+  "sandbox ps": {
+    summary: "what runs in a sandbox",
+    load: async () => (await import("./commands/sandbox-ps.ts")).sandboxPs,
+  },
+  "sandbox attach": {
+    summary: "the output of a process in a sandbox, as it comes",
+    load: async () => (await import("./commands/sandbox-attach.ts")).sandboxAttach,
+  },
+  "sandbox kill": {
+    summary: "send a signal to a process in a sandbox",
+    load: async () => (await import("./commands/sandbox-kill.ts")).sandboxKill,
+  },
   "sandbox ls": {
     summary: "a directory as the sandbox sees it",
     load: async () => (await import("./commands/sandbox-ls.ts")).sandboxLs,

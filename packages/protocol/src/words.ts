@@ -1,6 +1,6 @@
 import { ChangeKind, EntryKind, VersionOrigin } from "./generated/sandbox/v1/codebase_pb.js";
 import { PatternType, Permission, SandboxStatus, SessionStatus } from "./generated/sandbox/v1/common_pb.js";
-import { FileEventKind, NetworkMode, RuntimeType, SyncMode } from "./generated/sandbox/v1/sandbox_pb.js";
+import { FileEventKind, NetworkMode, ProcessKind, RuntimeType, SyncMode } from "./generated/sandbox/v1/sandbox_pb.js";
 import { Role } from "./generated/sandbox/v1/system_pb.js";
 
 // The words that our programs use, and the numbers by which they travel. Zero is "not given" in all of them.
@@ -27,6 +27,13 @@ export const SANDBOX_STATUSES = {
 } as const;
 
 export const SESSION_STATUSES = { active: SessionStatus.ACTIVE, closed: SessionStatus.CLOSED } as const;
+
+export const PROCESS_KINDS = {
+  started: ProcessKind.STARTED,
+  command: ProcessKind.COMMAND,
+  session: ProcessKind.SESSION,
+  terminal: ProcessKind.TERMINAL,
+} as const;
 
 export const RUNTIMES = { bwrap: RuntimeType.BWRAP, docker: RuntimeType.DOCKER, mock: RuntimeType.MOCK } as const;
 

@@ -147,6 +147,11 @@ export class PortClosedError extends SandboxError {
   override readonly name: string = "PortClosedError";
 }
 
+/** There is none with this number or tag; it has ended, or has not what the call needs; or it was read too slowly. */
+export class ProcessError extends SandboxError {
+  override readonly name: string = "ProcessError";
+}
+
 /** A timeout of which the server told nothing but that it was one. */
 const UNKNOWN_RESULT: RunResult = {
   command: "",
@@ -192,6 +197,9 @@ export const ERROR_CLASSES: Readonly<
   PORT_CLOSED: PortClosedError,
   HOME_NOT_FOUND: SandboxError,
   HOME_IN_USE: SandboxError,
+  PROCESS_NOT_FOUND: ProcessError,
+  PROCESS_UNSUITABLE: ProcessError,
+  READER_TOO_SLOW: ProcessError,
   KEY_NOT_FOUND: SandboxError,
   COMMAND_TIMEOUT: CommandTimeoutError,
   WORKDIR_UNUSABLE: InvalidConfigurationError,

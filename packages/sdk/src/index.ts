@@ -24,6 +24,7 @@ export {
   InvalidConfigurationError,
   PermissionDeniedError,
   PortClosedError,
+  ProcessError,
   ResourceLimitExceededError,
   RuntimeUnavailableError,
   SandboxError,
@@ -76,6 +77,10 @@ export type {
   HomeInfo,
   JsonValue,
   PathExplanation,
+  ProcessEnd,
+  ProcessEvent,
+  ProcessInfo,
+  ProcessKind,
   Role,
   RuleCandidate,
   RunResult,
@@ -114,6 +119,7 @@ export type {
   RecursiveOptions,
   SessionExecOptions,
   SessionStreamOptions,
+  SpawnOptions,
   TerminalConnection,
   TerminalSize,
   UploadArchiveOptions,
@@ -141,6 +147,7 @@ export type { FromLocalOptions, UploadChoice } from "./sandbox/opening/from-loca
 export type { GetOrCreateOptions } from "./sandbox/opening/get-or-create.ts";
 export type { ConnectOptions, OpenOptions } from "./sandbox/opening/kit.ts";
 export { SandboxPermissions } from "./sandbox/permissions.ts";
+export { SandboxProcess } from "./sandbox/process.ts";
 export { type DestroyOptions, Sandbox, type TerminalOptions } from "./sandbox/sandbox.ts";
 export { Session } from "./sandbox/session.ts";
 export { Terminal } from "./sandbox/terminal.ts";

@@ -16,6 +16,7 @@ from agentfense._async.execution import AsyncExecution
 from agentfense._async.file_watch import AsyncFileWatch
 from agentfense._async.files import AsyncSandboxFiles
 from agentfense._async.permissions import AsyncSandboxPermissions
+from agentfense._async.process import AsyncSandboxProcess
 from agentfense._async.sandbox import AsyncSandbox
 from agentfense._async.session import AsyncSession
 from agentfense._async.terminal import AsyncTerminal
@@ -26,6 +27,7 @@ from agentfense._sync.execution import Execution
 from agentfense._sync.file_watch import FileWatch
 from agentfense._sync.files import SandboxFiles
 from agentfense._sync.permissions import SandboxPermissions
+from agentfense._sync.process import SandboxProcess
 from agentfense._sync.sandbox import Sandbox
 from agentfense._sync.session import Session
 from agentfense._sync.terminal import Terminal
@@ -42,6 +44,7 @@ from agentfense.exceptions import (
     InvalidConfigurationError,
     PermissionDeniedError,
     PortClosedError,
+    ProcessError,
     ResourceLimitExceededError,
     RuntimeUnavailableError,
     SandboxError,
@@ -85,6 +88,10 @@ from agentfense.types import (
     Permission,
     PermissionRule,
     PresetSummary,
+    ProcessEnd,
+    ProcessEvent,
+    ProcessInfo,
+    ProcessKind,
     ResourceLimits,
     Role,
     RuleCandidate,
@@ -118,6 +125,7 @@ __all__ = [
     "AsyncSandboxClient",
     "AsyncSandboxFiles",
     "AsyncSandboxPermissions",
+    "AsyncSandboxProcess",
     "AsyncSession",
     "AsyncTerminal",
     "AuditEvent",
@@ -161,6 +169,11 @@ __all__ = [
     "PortClosedError",
     "PresetError",
     "PresetSummary",
+    "ProcessEnd",
+    "ProcessError",
+    "ProcessEvent",
+    "ProcessInfo",
+    "ProcessKind",
     "ProjectPolicy",
     "ProjectPolicyError",
     "ResourceLimitExceededError",
@@ -179,6 +192,7 @@ __all__ = [
     "SandboxNotFoundError",
     "SandboxNotRunningError",
     "SandboxPermissions",
+    "SandboxProcess",
     "SandboxStatus",
     "Seconds",
     "ServerInfo",

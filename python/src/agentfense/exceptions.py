@@ -165,6 +165,10 @@ class SessionClosedError(SessionError):
     """Its shell has ended."""
 
 
+class ProcessError(SandboxError):
+    """There is no such process; it has ended, or has not what the call needs; or it was read too slowly."""
+
+
 class PortClosedError(SandboxError):
     """Nothing accepts connections at a port of the sandbox."""
 
@@ -193,6 +197,9 @@ ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "PORT_CLOSED": PortClosedError,
     "HOME_NOT_FOUND": SandboxError,
     "HOME_IN_USE": SandboxError,
+    "PROCESS_NOT_FOUND": ProcessError,
+    "PROCESS_UNSUITABLE": ProcessError,
+    "READER_TOO_SLOW": ProcessError,
     "KEY_NOT_FOUND": SandboxError,
     "COMMAND_TIMEOUT": CommandTimeoutError,
     "WORKDIR_UNUSABLE": InvalidConfigurationError,

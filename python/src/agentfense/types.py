@@ -46,6 +46,15 @@ class SandboxStatus(_Word):
     ERROR = "error"
 
 
+class ProcessKind(_Word):
+    """Started by `spawn`; the others are in the hands of whoever runs them."""
+
+    STARTED = "started"
+    COMMAND = "command"
+    SESSION = "session"
+    TERMINAL = "terminal"
+
+
 class SessionStatus(_Word):
     """Whether the shell of a session still runs."""
 
@@ -331,6 +340,52 @@ class ExitEvent:
 
 
 CommandEvent = Union[StdoutEvent, StderrEvent, ExitEvent]
+
+
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How a process ended."""
+
+    #: 128 + n after signal n.
+    exit_code: int
+    #: "SIGKILL" …, when the exit code speaks of one.
+    signal: Optional[str] = None
+    timed_out: bool = False
+    out_of_memory: bool = False
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """A process of a sandbox as the server sees it."""
+
+    #: From 1 on, and never given again as long as the sandbox exists.
+    number: int
+    sandbox_id: str
+    #: "": none.
+    tag: str
+    owner_id: str
+    kind: ProcessKind
+    #: As somebody would type it; the beginning of a long one.
+    command: str
+    #: "running" or "ended".
+    state: str
+    started_at: datetime
+    ended_at: Optional[datetime] = None
+    #: None while it runs.
+    end: Optional[ProcessEnd] = None
+
+
+@dataclass(frozen=True)
+class ProcessEvent:
+    """What a process printed, or, as the last one, how it ended."""
+
+    #: "stdout", "stderr", "terminal" or "exit".
+    kind: str
+    data: bytes = b""
+    #: So many bytes of this stream came before the data and were not kept.
+    lost_bytes: int = 0
+    #: Of "exit" alone.
+    end: Optional[ProcessEnd] = None
 
 
 @dataclass(frozen=True)

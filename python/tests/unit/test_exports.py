@@ -47,6 +47,7 @@ def test_every_name_that_is_offered_is_there_and_has_its_twin() -> None:
         "AsyncSandboxClient",
         "AsyncSandboxFiles",
         "AsyncSandboxPermissions",
+        "AsyncSandboxProcess",
         "AsyncSession",
         "AsyncTerminal",
     }

@@ -63,6 +63,18 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
   },
   HOME_NOT_FOUND: { meaning: "no such home, or somebody else's", todo: "list the homes" },
   HOME_IN_USE: { meaning: "a sandbox runs with this home", todo: "stop that sandbox, or use another home" },
+  PROCESS_NOT_FOUND: {
+    meaning: "no such process: it never was, its end was forgotten, or the sandbox was stopped since",
+    todo: "list the processes",
+  },
+  PROCESS_UNSUITABLE: {
+    meaning: "the process has ended, or has not what the call needs: an input, a terminal, an output of its own",
+    todo: "start it with what it lacks",
+  },
+  READER_TOO_SLOW: {
+    meaning: "nothing was read from an attachment for a minute while the process waited for that",
+    todo: "attach again: the process goes on, and its last output is kept",
+  },
   KEY_NOT_FOUND: { meaning: "no such API key", todo: "list the keys" },
   COMMAND_TIMEOUT: {
     meaning: "the command's time was up; its whole process tree was killed. The output so far is in the details",

@@ -15,6 +15,7 @@ import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts"
 import { describeHome } from "./home.suite.ts";
 import { describePauses } from "./pause.suite.ts";
 import { describePorts } from "./ports.suite.ts";
+import { describeProcesses } from "./processes.suite.ts";
 
 // What every backend does alike. The real ones run the commands; the mock answers them from the script below, so that a
 // promise of this suite is also a promise of the mock.
@@ -27,6 +28,8 @@ export interface ContractOptions {
   readonly skip?: Readonly<Record<string, string>>;
   /** Nothing is really executed and no file system is mounted. */
   readonly acted?: boolean;
+  /** How many processes at once are tried; default 500. */
+  readonly many?: number;
 }
 
 const HIDDEN = "SECRET=1";
@@ -714,6 +717,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
     }
     describePauses({ promise, reality, running, home: () => home });
+    describe.skipIf(acted)("processes", () => describeProcesses({ running, reality, many: options.many ?? 500 }));
 
     test("no skip names a promise that is not there", () => {
       expect(Object.keys(skip).filter((title) => !titles.has(title))).toEqual([]);

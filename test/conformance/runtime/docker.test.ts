@@ -8,4 +8,4 @@ const skip = {
   "npm finds its cache again after a stop": "the image of these tests has no npm",
 };
 
-withDocker("the contract", (open) => describeBackend("docker", { open, spec: { runtime: "docker" }, skip }));
+withDocker("the contract", (open) => describeBackend("docker", { open, spec: { runtime: "docker" }, skip, many: 40 }));

@@ -225,6 +225,22 @@ describe("a sandbox on a directory", () => {
   });
 });
 
+test("a process stays without whoever spawned it, and another finds it by its tag", async () => {
+  const { engine } = workshop;
+  await using sandbox = await Sandbox.fromLocal(workshop.project(), { engine, preset: "full-access" });
+  const { number } = await sandbox.spawn("echo up; read line; echo got $line; exit 3", { tag: "server", stdin: true });
+  const other = await Sandbox.connect(sandbox.id, { engine });
+  const found = await other.process("server");
+  expect(found.number).toBe(number);
+  const output = await found.attach();
+  await found.write("this\n");
+  let shown = "";
+  for await (const event of output) if (event.kind === "stdout") shown += Buffer.from(event.data).toString();
+  expect(shown).toBe("up\ngot this\n");
+  expect(await found.wait()).toMatchObject({ exitCode: 3 });
+  expect((await sandbox.processes()).map(({ info }) => [info.tag, info.state])).toEqual([["server", "ended"]]);
+});
+
 describe("several sandboxes on one directory", () => {
   test("see what one of them applies, whether they share the codebase or not", async () => {
     const directory = workshop.project({ "sub/a": "1\n", keep: "k\n" });

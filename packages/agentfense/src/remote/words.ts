@@ -1,6 +1,6 @@
 import { ChangeKind, EntryKind, VersionOrigin } from "@agentfense/protocol/codebase";
 import { PatternType, Permission, SandboxStatus, SessionStatus } from "@agentfense/protocol/common";
-import { NetworkMode, RuntimeType, SyncMode } from "@agentfense/protocol/sandbox";
+import { NetworkMode, ProcessKind, ProcessState, RuntimeType, SyncMode } from "@agentfense/protocol/sandbox";
 import { Role } from "@agentfense/protocol/system";
 import { UsageError } from "../command.ts";
 
@@ -12,6 +12,8 @@ export const PERMISSIONS = wordsOf(Permission);
 export const PATTERN_TYPES = wordsOf(PatternType);
 export const SANDBOX_STATES = wordsOf(SandboxStatus);
 export const SESSION_STATES = wordsOf(SessionStatus);
+export const PROCESS_KINDS = wordsOf(ProcessKind);
+export const PROCESS_STATES = wordsOf(ProcessState);
 export const RUNTIMES = wordsOf(RuntimeType);
 export const NETWORKS = wordsOf(NetworkMode);
 export const SYNC_MODES = wordsOf(SyncMode);

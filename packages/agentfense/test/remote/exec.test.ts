@@ -8,6 +8,68 @@ import { scriptedServer } from "./scripted-server.ts";
 
 const bytes = (content: string) => Buffer.from(content);
 
+describe("processes that stay", () => {
+  test("spawn tells the number, ps lists, attach passes output, input and exit code on, kill names the signal", async () => {
+    const asked: unknown[] = [];
+    const started = { number: 3, tag: "web", kind: 1, command: "npm start", state: 1 };
+    const server = await scriptedServer({
+      sandboxes: {
+        startProcess({ tag, stdin, command, argv, timeout }) {
+          asked.push([tag, stdin, command, argv, Number(timeout?.seconds)]);
+          return started;
+        },
+        listProcesses: () => ({
+          processes: [
+            started,
+            { ...started, number: 2, state: 2, argv: ["ls", "-l"], exitCode: 137, signal: "SIGKILL" },
+          ],
+        }),
+        async *attachProcess({ number, tag }) {
+          asked.push([number, tag]);
+          yield {};
+          yield { type: 1, data: bytes("out\n"), lostBytes: 7n };
+          yield { type: 2, data: bytes("err\n") };
+          while (!asked.includes("closed")) await new Promise((resolve) => setImmediate(resolve));
+          yield { exitCode: 4 };
+        },
+        sendInput({ data }) {
+          asked.push(Buffer.from(data).toString());
+          return {};
+        },
+        closeInput() {
+          asked.push("closed");
+          return {};
+        },
+        signalProcess({ number, tag, signal }) {
+          asked.push([number, tag, signal]);
+          return {};
+        },
+      },
+    });
+    const spawn = ["sandbox", "spawn", "--tag", "web", "--input", "--timeout", "9s", "sb_1", "--", "npm start"];
+    expect(await server.run(spawn)).toEqual({ code: 0, stdout: "3\n", stderr: "" });
+    const { stdout } = await server.run(["sandbox", "ps", "sb_1"]);
+    expect(stdout).toMatch(/^NUMBER +TAG +KIND +STATE/);
+    expect(stdout).toMatch(/3 +web +started +running/);
+    expect(stdout).toMatch(/2 +web +started +exit 137 \(SIGKILL\) .*ls -l/);
+    expect(await server.run(["sandbox", "attach", "--input", "sb_1", "web"], { input: "in" })).toEqual({
+      code: 4,
+      stdout: "out\n",
+      stderr: "agentfense: 7 bytes before this were not kept\nerr\n",
+    });
+    expect(await server.run(["sandbox", "kill", "sb_1", "3"])).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(await server.run(["sandbox", "kill", "sb_1", "web", "--signal", "HUP"])).toMatchObject({ code: 0 });
+    expect(asked).toEqual([
+      ["web", true, "npm start", [], 9],
+      [0, "web"],
+      "in",
+      "closed",
+      [3, "", "KILL"],
+      [0, "web", "HUP"],
+    ]);
+  });
+});
+
 describe("sandbox exec", () => {
   test("passes on both streams and the exit code", async () => {
     const requests: unknown[] = [];

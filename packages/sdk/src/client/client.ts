@@ -24,6 +24,8 @@ import type {
   FileInfo,
   HomeInfo,
   PathExplanation,
+  ProcessEvent,
+  ProcessInfo,
   RunResult,
   SandboxInfo,
   ServerInfo,
@@ -57,7 +59,9 @@ import type {
   RecursiveOptions,
   SessionExecOptions,
   SessionStreamOptions,
+  SpawnOptions,
   TerminalConnection,
+  TerminalSize,
   UploadArchiveOptions,
   UploadFileOptions,
   VersionOptions,
@@ -71,6 +75,7 @@ import { CodebaseCalls } from "./codebases.ts";
 import { EventCalls } from "./events.ts";
 import { ExecCalls } from "./exec.ts";
 import { FileCalls } from "./files.ts";
+import { ProcessCalls } from "./processes.ts";
 import { Rpc } from "./rpc.ts";
 import { SandboxCalls } from "./sandboxes.ts";
 import { SessionCalls } from "./sessions.ts";
@@ -87,6 +92,7 @@ export class SandboxClient implements AsyncDisposable {
   readonly #sandboxes: SandboxCalls;
   readonly #exec: ExecCalls;
   readonly #sessions: SessionCalls;
+  readonly #processes: ProcessCalls;
   readonly #files: FileCalls;
   readonly #changes: ChangeCalls;
   readonly #events: EventCalls;
@@ -100,6 +106,7 @@ export class SandboxClient implements AsyncDisposable {
     this.#sandboxes = new SandboxCalls(this.#rpc);
     this.#exec = new ExecCalls(this.#rpc);
     this.#sessions = new SessionCalls(this.#rpc);
+    this.#processes = new ProcessCalls(this.#rpc);
     this.#files = new FileCalls(this.#rpc);
     this.#changes = new ChangeCalls(this.#rpc);
     this.#events = new EventCalls(this.#rpc);
@@ -361,6 +368,62 @@ export class SandboxClient implements AsyncDisposable {
     options?: SessionStreamOptions,
   ): AsyncGenerator<CommandEvent, void, undefined> {
     return this.#sessions.execStream(sessionId, command, options);
+  }
+
+  // Processes. Each is known by its number or its tag: the newest that has it, one that lives before one that has ended.
+
+  /** Starts a process that outlives the call and the connection. */
+  startProcess(sandboxId: string, command: Command, options?: SpawnOptions): Promise<ProcessInfo> {
+    return this.#processes.start(sandboxId, command, options);
+  }
+
+  /** What runs in the sandbox, also commands, sessions and terminals; then started processes that ended lately. */
+  listProcesses(sandboxId: string, options?: CallOptions): Promise<ProcessInfo[]> {
+    return this.#processes.list(sandboxId, options);
+  }
+
+  /** Resolves when attached. What is kept of its output, then what comes, then its end. Leaving the loop leaves it alone. */
+  attachProcess(
+    sandboxId: string,
+    process: number | string,
+    options?: CallOptions,
+  ): Promise<AsyncGenerator<ProcessEvent, void, undefined>> {
+    return this.#processes.attach(sandboxId, process, options);
+  }
+
+  /** Resolves when the process has room for it. */
+  sendInput(
+    sandboxId: string,
+    process: number | string,
+    data: string | Uint8Array,
+    options?: CallOptions,
+  ): Promise<void> {
+    return this.#processes.sendInput(sandboxId, process, data, options);
+  }
+
+  /** The process reads the end of its input. */
+  closeInput(sandboxId: string, process: number | string, options?: CallOptions): Promise<void> {
+    return this.#processes.closeInput(sandboxId, process, options);
+  }
+
+  /** To the process and all that it started: "SIGTERM", "TERM" or 15. SIGKILL leaves nothing of it. */
+  signalProcess(
+    sandboxId: string,
+    process: number | string,
+    signal: string | number,
+    options?: CallOptions,
+  ): Promise<void> {
+    return this.#processes.signal(sandboxId, process, signal, options);
+  }
+
+  /** Gives the terminal of a process another size. */
+  resizeProcess(sandboxId: string, process: number | string, size: TerminalSize, options?: CallOptions): Promise<void> {
+    return this.#processes.resize(sandboxId, process, size, options);
+  }
+
+  /** Resolves when it has ended, however long that takes. */
+  waitProcess(sandboxId: string, process: number | string, options?: CallOptions): Promise<ProcessInfo> {
+    return this.#processes.wait(sandboxId, process, options);
   }
 
   // Changes.

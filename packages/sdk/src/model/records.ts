@@ -73,6 +73,34 @@ export type CommandEvent =
   | { readonly kind: "stdout" | "stderr"; readonly data: Uint8Array }
   | { readonly kind: "exit"; readonly end: CommandEnd };
 
+/** `started` by `spawn`; the others are in the hands of whoever runs them. */
+export type ProcessKind = "started" | "command" | "session" | "terminal";
+
+/** How a process ended. */
+export interface ProcessEnd extends Pick<CommandEnd, "exitCode" | "signal" | "timedOut" | "outOfMemory"> {}
+
+export interface ProcessInfo {
+  /** From 1 on, and never given again as long as the sandbox exists. */
+  readonly number: number;
+  readonly sandboxId: string;
+  /** "": none. */
+  readonly tag: string;
+  readonly ownerId: string;
+  readonly kind: ProcessKind;
+  /** As somebody would type it; the beginning of a long one. */
+  readonly command: string;
+  readonly state: "running" | "ended";
+  readonly startedAt: Date;
+  readonly endedAt?: Date;
+  /** Absent while it runs. */
+  readonly end?: ProcessEnd;
+}
+
+/** `lostBytes` of the same stream came before the data and were not kept. */
+export type ProcessEvent =
+  | { readonly kind: "stdout" | "stderr" | "terminal"; readonly data: Uint8Array; readonly lostBytes: number }
+  | { readonly kind: "exit"; readonly end: ProcessEnd };
+
 export interface SessionInfo {
   readonly id: string;
   readonly sandboxId: string;

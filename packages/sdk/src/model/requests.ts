@@ -164,6 +164,20 @@ export interface OpenTerminalOptions extends CallOptions, TerminalSize {
   readonly workdir?: string | undefined;
 }
 
+export interface SpawnOptions extends CallOptions {
+  /** Another name for it: a letter, then letters, digits, dots, underscores and hyphens; 64 at most. */
+  readonly tag?: string | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Absolute, or relative to the workspace; default /workspace. */
+  readonly workdir?: string | undefined;
+  /** Whether it has an input; default false: it reads an end of file. */
+  readonly stdin?: boolean | undefined;
+  /** Runs it on a terminal of this size, which has an input always. */
+  readonly terminal?: TerminalSize | undefined;
+  /** It is killed with all that it started after this time; default: never. */
+  readonly timeoutMs?: number | undefined;
+}
+
 /** A terminal that is open, until its program ends or `close` is called. */
 export interface TerminalConnection extends AsyncDisposable {
   /** To be read once, to its end. What is not read holds the program up. */

@@ -1,6 +1,12 @@
 import type { SandboxClient } from "../client/client.ts";
 import { expectSuccess } from "../client/running.ts";
-import { CodebaseNotFoundError, SandboxError, SandboxNotFoundError, SandboxNotRunningError } from "../errors.ts";
+import {
+  CodebaseNotFoundError,
+  ProcessError,
+  SandboxError,
+  SandboxNotFoundError,
+  SandboxNotRunningError,
+} from "../errors.ts";
 import type { Listing } from "../listing.ts";
 import type { CallOptions, Command, CommandOptions, OutputCallbacks, RunOptions } from "../model/options.ts";
 import type { ApplyResult, AuditEvent, Change, RunResult, SandboxInfo, SandboxStatus } from "../model/records.ts";
@@ -12,6 +18,7 @@ import type {
   ListSandboxesOptions,
   OpenTerminalOptions,
   PathsOptions,
+  SpawnOptions,
   TerminalSize,
 } from "../model/requests.ts";
 import { RemoteEngine } from "../remote/engine.ts";
@@ -28,6 +35,7 @@ import type { ConnectOptions, OpeningKit } from "./opening/kit.ts";
 import { startIdempotently } from "./opening/start.ts";
 import type { SandboxParts } from "./parts.ts";
 import { SandboxPermissions } from "./permissions.ts";
+import { SandboxProcess } from "./process.ts";
 import { Session } from "./session.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -138,6 +146,27 @@ export class Sandbox implements AsyncDisposable {
       await execution.kill();
       throw error;
     }
+  }
+
+  /** Starts a process that lives until it ends, its `timeoutMs`, or the sandbox's stop: without this call or this object. */
+  async spawn(command: Command, options: SpawnOptions = {}): Promise<SandboxProcess> {
+    return new SandboxProcess(this.client, await this.client.startProcess(this.id, command, options));
+  }
+
+  /** What runs in it, by number, also commands, sessions and terminals; then spawned processes that ended lately. */
+  async processes(options: CallOptions = {}): Promise<SandboxProcess[]> {
+    const found = await this.client.listProcesses(this.id, options);
+    return found.map((info) => new SandboxProcess(this.client, info));
+  }
+
+  /** One of them, by its number or its tag: the newest that has it, one that lives before one that has ended. */
+  async process(which: number | string, options: CallOptions = {}): Promise<SandboxProcess> {
+    const fitting = (await this.processes(options)).filter(({ number, tag }) => number === which || tag === which);
+    const found = fitting.findLast(({ info }) => info.state === "running") ?? fitting.at(-1);
+    if (found !== undefined && which !== "") return found;
+    throw new ProcessError(`there is no process ${JSON.stringify(which)} in the sandbox`, {
+      code: "PROCESS_NOT_FOUND",
+    });
   }
 
   /** A shell that keeps its state from one command to the next. */

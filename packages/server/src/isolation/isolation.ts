@@ -6,7 +6,7 @@ import { Instance } from "./instance/instance.ts";
 import { Watchdog } from "./instance/watchdog.ts";
 import type { MockOptions } from "./mock/backend.ts";
 import type { EngineCounts } from "./mount/counters.ts";
-import { descriptorLimit } from "./mount/descriptor-plan.ts";
+import { DescriptorRoom, descriptorLimit } from "./mount/descriptor-plan.ts";
 import { type LogLine, MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
@@ -184,6 +184,8 @@ class HostIsolation implements Isolation {
   /** Ids in use, those of sandboxes in the making too. */
   readonly #ids = new Set<string>();
   readonly #connectionRoom = new ConnectionRoom(Math.floor(descriptorLimit() / 16));
+  /** Of the quarter that file systems leave (see planDescriptors), one half. */
+  readonly #processDescriptors = new DescriptorRoom(Math.floor(descriptorLimit() / 8));
   #closing: Promise<void> | undefined;
 
   constructor(host: HostParts) {
@@ -244,6 +246,7 @@ class HostIsolation implements Isolation {
         instance,
         timeLimits,
         connectionRoom: this.#connectionRoom,
+        descriptors: this.#processDescriptors,
         onDestroyed: () => {
           this.#sandboxes.delete(id);
           this.#ids.delete(id);

@@ -31,6 +31,11 @@ export type RuntimeErrorCode =
   | "HOME_NOT_FOUND"
   /** Another sandbox runs with it. */
   | "HOME_IN_USE"
+  | "PROCESS_NOT_FOUND"
+  /** The process has ended, or has not what the call needs: an input, a terminal, an output of its own. */
+  | "PROCESS_UNSUITABLE"
+  /** Who was attached to a process read nothing for so long that the process was let go on without. */
+  | "READER_TOO_SLOW"
   | "KEY_NOT_FOUND"
   | "COMMAND_TIMEOUT"
   | "WORKDIR_UNUSABLE"

@@ -2,10 +2,10 @@ import { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { unusedOwner } from "../../src/isolation/backend/box-owner.ts";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
-import { LeftoverRoom } from "../../src/isolation/backend/leftovers.ts";
 import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
 import { Container } from "../../src/isolation/docker/container.ts";
 import { Engine, type EngineRequest } from "../../src/isolation/docker/engine.ts";
+import { DescriptorRoom } from "../../src/isolation/mount/descriptor-plan.ts";
 import { describeDocker } from "./arena.ts";
 
 describeDocker("what the engine says", (arena) => {
@@ -73,7 +73,7 @@ test("a runtime without subreapers, as old versions of gVisor are, is refused, a
     awake: (work) => work(),
     unknownRuntime: true,
     launcher: new Launcher({ perl: "perl", log: () => {} }),
-    leftoverRoom: new LeftoverRoom(1),
+    leftoverRoom: new DescriptorRoom(1),
     log: () => {},
   });
   await expect(starting).rejects.toMatchObject({ code: "RUNTIME_UNAVAILABLE", hint: expect.stringContaining("runc") });

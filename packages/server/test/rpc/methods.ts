@@ -1,5 +1,13 @@
+import { isDeepStrictEqual } from "node:util";
 import type { BatchResult } from "../../src/runtime/codebases/api.ts";
-import type { ExecAnswer, ExecEnd, SandboxChange, ViewEntry } from "../../src/runtime/sandboxes/api.ts";
+import type {
+  ExecAnswer,
+  ExecEnd,
+  SandboxChange,
+  SandboxProcess,
+  SandboxProcessCalls,
+  ViewEntry,
+} from "../../src/runtime/sandboxes/api.ts";
 import type {
   CodebaseRecord,
   EntryRecord,
@@ -241,6 +249,41 @@ const codebaseId = CODEBASE.id;
 const sandboxId = SANDBOX.id;
 const sessionId = SESSION.id;
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+
+const PROCESS = {
+  number: 2,
+  kind: "started",
+  command: ["npm", "start"],
+  tag: "web",
+  startedAtMs: AT,
+  endedAtMs: undefined,
+  outcome: undefined,
+} as unknown as SandboxProcess;
+const PROCESS_JSON = {
+  number: 2,
+  sandboxId,
+  tag: "web",
+  ownerId: "alice",
+  kind: "PROCESS_KIND_STARTED",
+  startedAt: AT_JSON,
+  state: "PROCESS_STATE_RUNNING",
+};
+const ENDED_PROCESS: SandboxProcess = { ...PROCESS, command: "sleep 1", endedAtMs: AT, outcome: END };
+const ENDED_PROCESS_JSON = {
+  ...PROCESS_JSON,
+  command: "sleep 1",
+  endedAt: AT_JSON,
+  state: "PROCESS_STATE_ENDED",
+  exitCode: 3,
+};
+
+export function processesWith(calls: Partial<SandboxProcessCalls>): SandboxProcessCalls {
+  return { ownerId: "alice", ...calls } as SandboxProcessCalls;
+}
+
+function expectExactly(asked: unknown, wanted: unknown): void {
+  if (!isDeepStrictEqual(asked, wanted)) throw new Error(`asked for ${JSON.stringify(asked)}`);
+}
 
 export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
   CreateCodebase: {
@@ -764,6 +807,97 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
       close: () => Promise.resolve(),
     }),
     responses: [{ data: "JCA=" }, { exitCode: 3 }],
+  },
+
+  StartProcess: {
+    requests: [
+      {
+        sandboxId,
+        argv: ["npm", "start"],
+        env: { A: "b" },
+        workdir: "/w",
+        tag: "web",
+        stdin: true,
+        terminal: { columns: 100 },
+        timeout: { seconds: 9n },
+      },
+    ],
+    asks: ["sandboxes.processes", sandboxId],
+    // What it was asked for comes back as what was started.
+    answer: processesWith({ spawn: async ({ signal, ...call }) => ({ ...PROCESS, command: [JSON.stringify(call)] }) }),
+    responses: [
+      {
+        ...PROCESS_JSON,
+        argv: [
+          JSON.stringify({
+            command: ["npm", "start"],
+            env: { A: "b" },
+            workdir: "/w",
+            tag: "web",
+            stdin: true,
+            terminal: { columns: 100, rows: 24 },
+            timeoutMs: 9000,
+          }),
+        ],
+      },
+    ],
+  },
+  ListProcesses: {
+    requests: [{ sandboxId }],
+    asks: ["sandboxes.processes", sandboxId],
+    answer: processesWith({ list: () => [PROCESS, ENDED_PROCESS] }),
+    responses: [{ processes: [{ ...PROCESS_JSON, argv: ["npm", "start"] }, ENDED_PROCESS_JSON] }],
+  },
+  AttachProcess: {
+    requests: [{ sandboxId, tag: "web" }],
+    asks: ["sandboxes.processes", sandboxId],
+    answer: processesWith({
+      attach: (which) =>
+        streamOf([
+          { kind: "attached" },
+          { kind: "stdout", data: Buffer.from(`of ${which}`), lostBytes: 7 },
+          { kind: "stderr", data: Buffer.alloc(0), lostBytes: 5 },
+          { kind: "exit", outcome: END },
+        ]),
+    }),
+    responses: [
+      {},
+      { type: "OUTPUT_TYPE_STDOUT", data: Buffer.from("of web").toString("base64"), lostBytes: "7" },
+      { type: "OUTPUT_TYPE_STDERR", lostBytes: "5" },
+      { exitCode: 3 },
+    ],
+  },
+  SendInput: {
+    requests: [{ sandboxId, number: 2, data: bytes("in") }],
+    asks: ["sandboxes.processes", sandboxId],
+    answer: processesWith({
+      write: async (which, data) => expectExactly([which, Buffer.from(data).toString()], [2, "in"]),
+    }),
+    responses: [{}],
+  },
+  CloseInput: {
+    requests: [{ sandboxId, number: 2 }],
+    asks: ["sandboxes.processes", sandboxId],
+    answer: processesWith({ closeInput: async (which) => expectExactly(which, 2) }),
+    responses: [{}],
+  },
+  SignalProcess: {
+    requests: [{ sandboxId, tag: "web", signal: "HUP" }],
+    asks: ["sandboxes.processes", sandboxId],
+    answer: processesWith({ signal: async (...asked) => expectExactly(asked, ["web", "HUP"]) }),
+    responses: [{}],
+  },
+  ResizeProcess: {
+    requests: [{ sandboxId, number: 2, size: { columns: 90, rows: 30 } }],
+    asks: ["sandboxes.processes", sandboxId],
+    answer: processesWith({ resize: async (...asked) => expectExactly(asked, [2, { columns: 90, rows: 30 }]) }),
+    responses: [{}],
+  },
+  WaitProcess: {
+    requests: [{ sandboxId, number: 2 }],
+    asks: ["sandboxes.processes", sandboxId],
+    answer: processesWith({ wait: async () => ENDED_PROCESS }),
+    responses: [ENDED_PROCESS_JSON],
   },
 
   ListEvents: {

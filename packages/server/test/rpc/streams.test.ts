@@ -7,7 +7,7 @@ import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { ExecCall, ExecPart, TerminalHandle } from "../../src/runtime/sandboxes/api.ts";
 import { bench, call, callJson, failureOf, type RuntimeParts, refusalOf, streamOf } from "./fixture.ts";
-import { END, EXAMPLES } from "./methods.ts";
+import { END, EXAMPLES, processesWith } from "./methods.ts";
 
 const codebaseId = "cb_1";
 const sandboxId = "sb_1";
@@ -39,6 +39,14 @@ describe("a caller that goes away", () => {
     ExecStream: (waits) => ({ sandboxes: { execStream: (_caller, _id, { signal }) => never(waits(signal)) } }),
     ExecInteractive: (waits) => ({ sandboxes: { execStream: (_caller, _id, { signal }) => never(waits(signal)) } }),
     WatchFiles: (waits) => ({ sandboxes: { watch: (_caller, _id, _path, { signal }) => waits(signal) } }),
+    AttachProcess: (waits) => ({
+      sandboxes: {
+        processes: async () => processesWith({ attach: (_which, options) => never(waits(options?.signal)) }),
+      },
+    }),
+    WaitProcess: (waits) => ({
+      sandboxes: { processes: async () => processesWith({ wait: (_which, options) => waits(options?.signal) }) },
+    }),
     SessionExecStream: (waits) => ({
       sandboxes: { sessionExecStream: (_caller, _id, { signal }) => never(waits(signal)) },
     }),

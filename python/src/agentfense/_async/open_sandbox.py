@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import AsyncIterator, List, Mapping, Optional, Sequence, Type, Union
+from typing import AsyncIterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from typing_extensions import Self
 
@@ -17,6 +17,7 @@ from agentfense._async.files import AsyncSandboxFiles
 from agentfense._async.opening_existing import start_idempotently
 from agentfense._async.parts import AsyncSandboxParts
 from agentfense._async.permissions import AsyncSandboxPermissions
+from agentfense._async.process import AsyncSandboxProcess
 from agentfense._async.session import AsyncSession
 from agentfense._async.terminal import AsyncTerminal
 from agentfense._face.async_face import opening
@@ -24,6 +25,7 @@ from agentfense._sandbox.output import OutputCallback
 from agentfense._sandbox.workspace_path import names_in, workspace_path
 from agentfense.exceptions import (
     CodebaseNotFoundError,
+    ProcessError,
     SandboxError,
     SandboxNotFoundError,
     SandboxNotRunningError,
@@ -201,6 +203,45 @@ class AsyncOpenSandbox:
             idle_timeout: Seconds without a command after which the server closes it.
         """
         return await self._client.create_session(self.id, shell, env, workdir=workdir, idle_timeout=idle_timeout)
+
+    async def spawn(
+        self,
+        command: Command,
+        *,
+        tag: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+        stdin: bool = False,
+        terminal: Optional[Tuple[int, int]] = None,
+        timeout: Optional[Seconds] = None,
+    ) -> AsyncSandboxProcess:
+        """Starts a process that lives until it ends, its timeout, or the sandbox's stop: without this call or object.
+
+        Args:
+            command: A line for the shell, or a program and its arguments.
+            tag: Another name for it: a letter, then letters, digits, dots, underscores and hyphens.
+            env: Variables, besides those of the sandbox.
+            workdir: Absolute, or relative to the workspace; default /workspace.
+            stdin: Whether it has an input. Otherwise it reads an end of file.
+            terminal: Columns and rows of a terminal of its own, which has an input always.
+            timeout: Seconds, after which it is killed with all that it started; default: never.
+        """
+        info = await self._client.start_process(
+            self.id, command, tag=tag, env=env, workdir=workdir, stdin=stdin, terminal=terminal, timeout=timeout
+        )
+        return AsyncSandboxProcess(self._client, info)
+
+    async def processes(self) -> List[AsyncSandboxProcess]:
+        """Tells what runs in it, also commands, sessions and terminals; then spawned processes that ended lately."""
+        return [AsyncSandboxProcess(self._client, info) for info in await self._client.list_processes(self.id)]
+
+    async def process(self, which: Union[int, str]) -> AsyncSandboxProcess:
+        """Finds one of them, by its number or its tag: the newest that has it, one that lives before one that ended."""
+        fitting = [each for each in await self.processes() if which != "" and which in (each.number, each.tag)]
+        living = [each for each in fitting if each.info.state == "running"]
+        if not fitting:
+            raise ProcessError(f"there is no process {which!r} in the sandbox", code="PROCESS_NOT_FOUND")
+        return (living or fitting)[-1]
 
     @opening
     async def terminal(

@@ -140,6 +140,16 @@ class SandboxService:
     open_terminal = _method(_SANDBOX_SERVICE, "OpenTerminal", sandbox_pb2.TerminalInput, sandbox_pb2.TerminalOutput)
     exec_interactive = _method(_SANDBOX_SERVICE, "ExecInteractive", sandbox_pb2.ExecInput, sandbox_pb2.ExecOutput)
     watch_files = _method(_SANDBOX_SERVICE, "WatchFiles", sandbox_pb2.WatchFilesRequest, sandbox_pb2.FileEvent)
+    start_process = _method(_SANDBOX_SERVICE, "StartProcess", sandbox_pb2.StartProcessRequest, sandbox_pb2.Process)
+    list_processes = _method(
+        _SANDBOX_SERVICE, "ListProcesses", sandbox_pb2.ListProcessesRequest, sandbox_pb2.ListProcessesResponse
+    )
+    attach_process = _method(_SANDBOX_SERVICE, "AttachProcess", sandbox_pb2.ProcessRequest, sandbox_pb2.ProcessOutput)
+    send_input = _method(_SANDBOX_SERVICE, "SendInput", sandbox_pb2.SendInputRequest, common_pb2.Empty)
+    close_input = _method(_SANDBOX_SERVICE, "CloseInput", sandbox_pb2.ProcessRequest, common_pb2.Empty)
+    signal_process = _method(_SANDBOX_SERVICE, "SignalProcess", sandbox_pb2.SignalProcessRequest, common_pb2.Empty)
+    resize_process = _method(_SANDBOX_SERVICE, "ResizeProcess", sandbox_pb2.ResizeProcessRequest, common_pb2.Empty)
+    wait_process = _method(_SANDBOX_SERVICE, "WaitProcess", sandbox_pb2.ProcessRequest, sandbox_pb2.Process)
 
 
 class EventService:

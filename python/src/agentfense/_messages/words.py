@@ -13,6 +13,7 @@ from agentfense.types import (
     NetworkMode,
     PatternType,
     Permission,
+    ProcessKind,
     Role,
     RuntimeType,
     SandboxStatus,
@@ -90,6 +91,17 @@ SESSION_STATUSES = Words(
     {
         SessionStatus.ACTIVE: common_pb2.SESSION_STATUS_ACTIVE,
         SessionStatus.CLOSED: common_pb2.SESSION_STATUS_CLOSED,
+    },
+)
+
+PROCESS_KINDS = Words(
+    "kind of a process",
+    sandbox_pb2.PROCESS_KIND_UNSPECIFIED,
+    {
+        ProcessKind.STARTED: sandbox_pb2.PROCESS_KIND_STARTED,
+        ProcessKind.COMMAND: sandbox_pb2.PROCESS_KIND_COMMAND,
+        ProcessKind.SESSION: sandbox_pb2.PROCESS_KIND_SESSION,
+        ProcessKind.TERMINAL: sandbox_pb2.PROCESS_KIND_TERMINAL,
     },
 )
 

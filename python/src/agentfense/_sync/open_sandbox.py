@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Iterator, List, Mapping, Optional, Sequence, Type, Union
+from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from typing_extensions import Self
 
@@ -21,10 +21,12 @@ from agentfense._sync.files import SandboxFiles
 from agentfense._sync.opening_existing import start_idempotently
 from agentfense._sync.parts import SandboxParts
 from agentfense._sync.permissions import SandboxPermissions
+from agentfense._sync.process import SandboxProcess
 from agentfense._sync.session import Session
 from agentfense._sync.terminal import Terminal
 from agentfense.exceptions import (
     CodebaseNotFoundError,
+    ProcessError,
     SandboxError,
     SandboxNotFoundError,
     SandboxNotRunningError,
@@ -202,6 +204,45 @@ class OpenSandbox:
             idle_timeout: Seconds without a command after which the server closes it.
         """
         return self._client.create_session(self.id, shell, env, workdir=workdir, idle_timeout=idle_timeout)
+
+    def spawn(
+        self,
+        command: Command,
+        *,
+        tag: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+        stdin: bool = False,
+        terminal: Optional[Tuple[int, int]] = None,
+        timeout: Optional[Seconds] = None,
+    ) -> SandboxProcess:
+        """Starts a process that lives until it ends, its timeout, or the sandbox's stop: without this call or object.
+
+        Args:
+            command: A line for the shell, or a program and its arguments.
+            tag: Another name for it: a letter, then letters, digits, dots, underscores and hyphens.
+            env: Variables, besides those of the sandbox.
+            workdir: Absolute, or relative to the workspace; default /workspace.
+            stdin: Whether it has an input. Otherwise it reads an end of file.
+            terminal: Columns and rows of a terminal of its own, which has an input always.
+            timeout: Seconds, after which it is killed with all that it started; default: never.
+        """
+        info = self._client.start_process(
+            self.id, command, tag=tag, env=env, workdir=workdir, stdin=stdin, terminal=terminal, timeout=timeout
+        )
+        return SandboxProcess(self._client, info)
+
+    def processes(self) -> List[SandboxProcess]:
+        """Tells what runs in it, also commands, sessions and terminals; then spawned processes that ended lately."""
+        return [SandboxProcess(self._client, info) for info in self._client.list_processes(self.id)]
+
+    def process(self, which: Union[int, str]) -> SandboxProcess:
+        """Finds one of them, by its number or its tag: the newest that has it, one that lives before one that ended."""
+        fitting = [each for each in self.processes() if which != "" and which in (each.number, each.tag)]
+        living = [each for each in fitting if each.info.state == "running"]
+        if not fitting:
+            raise ProcessError(f"there is no process {which!r} in the sandbox", code="PROCESS_NOT_FOUND")
+        return (living or fitting)[-1]
 
     @opening
     def terminal(

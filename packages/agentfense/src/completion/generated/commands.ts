@@ -2956,6 +2956,243 @@ export const SHAPES: readonly CommandShape[] = [
   "takes": "other"
  },
  {
+  "name": "sandbox spawn",
+  "summary": "start a process in a sandbox that stays",
+  "options": [
+   {
+    "name": "--tag",
+    "about": "another name for it, for attach and kill",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--input",
+    "about": "keep an input open for \"sandbox attach --input\""
+   },
+   {
+    "name": "--timeout",
+    "about": "kill it with all that it started after 30s, 10m …",
+    "value": {
+     "name": "TIME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--env",
+    "about": "a variable",
+    "value": {
+     "name": "NAME=VALUE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--workdir",
+    "about": "where to start, absolute or relative to the workspace",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "sandbox ps",
+  "summary": "what runs in a sandbox",
+  "options": [
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "sandbox attach",
+  "summary": "the output of a process in a sandbox, as it comes",
+  "options": [
+   {
+    "name": "--input",
+    "about": "pass on the input from here"
+   },
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "sandbox kill",
+  "summary": "send a signal to a process in a sandbox",
+  "options": [
+   {
+    "name": "--signal",
+    "about": "TERM, SIGINT, 9 …",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
   "name": "sandbox ls",
   "summary": "a directory as the sandbox sees it",
   "options": [

@@ -12,12 +12,23 @@ export function execMessage(
   { env, workdir = "", timeoutMs, stdin }: Omit<CommandOptions, "signal">,
 ): MessageInitShape<typeof ExecRequestSchema> {
   return {
+    ...commandMembers(sandboxId, command, { env, workdir, timeoutMs }),
+    ...(stdin === undefined ? {} : typeof stdin === "string" ? { stdin } : { stdinBytes: stdin }),
+  };
+}
+
+/** What every message has that starts something. */
+export function commandMembers(
+  sandboxId: string,
+  command: Command,
+  { env, workdir = "", timeoutMs }: Pick<CommandOptions, "env" | "workdir" | "timeoutMs">,
+) {
+  return {
     sandboxId,
     ...(typeof command === "string" ? { command } : { argv: [...command] }),
     env: { ...env },
     workdir,
     ...(timeoutMs === undefined ? {} : { timeout: durationOf(timeoutMs, "timeoutMs") }),
-    ...(stdin === undefined ? {} : typeof stdin === "string" ? { stdin } : { stdinBytes: stdin }),
   };
 }
 

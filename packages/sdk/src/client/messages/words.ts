@@ -21,6 +21,7 @@ export const VERSION_ORIGINS = wire.VERSION_ORIGINS satisfies Numbers<records.Ve
 export const CHANGE_KINDS = wire.CHANGE_KINDS satisfies Numbers<records.ChangeKind>;
 export const MANIFEST_KINDS = wire.MANIFEST_KINDS satisfies Numbers<ManifestEntry["kind"]>;
 export const CHANGE_TYPES = wire.CHANGE_TYPES satisfies Numbers<records.Change["type"]>;
+export const PROCESS_KINDS = wire.PROCESS_KINDS satisfies Numbers<records.ProcessKind>;
 export const FILE_EVENTS = wire.FILE_EVENTS satisfies Numbers<records.FileChange["eventType"]>;
 export const ROLES = wire.ROLES satisfies Numbers<records.Role>;
 

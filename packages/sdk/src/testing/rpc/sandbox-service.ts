@@ -5,6 +5,7 @@ import { execHandlers } from "./exec-handlers.ts";
 import { fileHandlers } from "./file-handlers.ts";
 import type { Handlers } from "./handlers.ts";
 import { lifecycleHandlers } from "./lifecycle-handlers.ts";
+import { processHandlers } from "./process-handlers.ts";
 import { sessionHandlers } from "./session-handlers.ts";
 import { terminalHandlers } from "./terminal-handlers.ts";
 
@@ -15,6 +16,7 @@ export function sandboxHandlers(world: World): Handlers<typeof SandboxService> {
     ...execHandlers(world),
     ...sessionHandlers(world),
     ...terminalHandlers(world),
+    ...processHandlers(world),
     ...changeHandlers(world),
     ...fileHandlers(world),
   };

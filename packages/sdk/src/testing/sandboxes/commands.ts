@@ -40,6 +40,7 @@ export interface Commission {
   readonly stdinText: string;
   readonly sessionId?: string;
   readonly isTerminal?: true;
+  readonly process?: number | undefined;
 }
 
 /** Runs commands: by an answer that a test has prepared, else by the little shell. */
@@ -52,22 +53,28 @@ export class Commands {
     this.#onCommand = onCommand;
   }
 
-  async *exec(sandbox: MockSandbox, call: ExecCall): AsyncGenerator<ExecPart> {
+  /** One that outlives its call ends by a signal of its own, and has no time limit but the one it was given. */
+  async *exec(
+    sandbox: MockSandbox,
+    call: ExecCall,
+    process?: { readonly number: number; readonly killed: AbortSignal },
+  ): AsyncGenerator<ExecPart> {
     checkCommand(call.command);
     checkEnvironment(call.env);
     const ended = sandbox.requireAwake();
     const env = { ...sandbox.facts.env, ...call.env };
     const workdir = workingDirectory(sandbox, call.workdir);
     const { stdin, stdinText } = inputOf(call.stdin);
-    const commission: Commission = { sandbox, command: call.command, env: call.env, workdir, stdinText };
+    const { command, env: ownEnv } = call;
+    const commission: Commission = { sandbox, command, env: ownEnv, workdir, stdinText, process: process?.number };
     const state = new ShellState(workdir, env);
     const work: CommandWork = (stdio) => untilExit(this.work(commission, state, stdio));
     yield* supervised(commission, work, {
       stdin,
-      timeoutMs: effectiveTimeout(call.timeoutMs),
+      timeoutMs: process === undefined ? effectiveTimeout(call.timeoutMs) : call.timeoutMs,
       timeoutSignal: "SIGKILL",
       signal: call.signal,
-      ended,
+      ended: process === undefined ? ended : AbortSignal.any([ended, process.killed]),
     });
   }
 
@@ -113,9 +120,10 @@ export async function* supervised(
   const over = (data: Readonly<Record<string, unknown>>) => {
     isOver = true;
     const terminal = commission.isTerminal === undefined ? {} : { terminal: true };
+    const process = commission.process === undefined ? {} : { process: commission.process };
     sandbox.tell("command_executed", {
       ...(commission.sessionId === undefined ? {} : { sessionId: commission.sessionId }),
-      data: { command: textOf(commission.command), ...data, ...terminal },
+      data: { command: textOf(commission.command), ...data, ...terminal, ...process },
     });
     return syncAfterCommand(sandbox);
   };

@@ -9,6 +9,7 @@ import { PathTree } from "../files/path-tree.ts";
 import { insidePath } from "../files/paths.ts";
 import { Watchers } from "../files/watchers.ts";
 import { MountedFiles } from "../shell/mounted-files.ts";
+import type { MockProcess } from "./process.ts";
 
 export interface SandboxFacts {
   readonly codebaseVersion: number;
@@ -36,6 +37,7 @@ export class MockSandbox {
   readonly overlay: Overlay;
   readonly view: GuardedView;
   readonly watchers = new Watchers();
+  readonly processes: MockProcess[] = [];
   /** What programs see: the workspace, the home, and a place of the box's own that is as empty as the box is new. */
   files: MountedFiles;
   startedAtMs: number | undefined;

@@ -107,6 +107,8 @@ export interface BoxProcess {
   readonly stderr: Readable;
   /** Resolves when the command has ended; both outputs then end by themselves. Rejects when the box broke under it. */
   readonly exit: Promise<ProcessExit>;
+  /** Signals the command with all its descendants, as they are now. One that has ended does not get it. */
+  signal(signalNumber: number): Promise<void>;
   /** Kills the command with all its descendants, however they hid; `exit` then resolves. Idempotent. */
   kill(): void;
 }
@@ -182,6 +184,8 @@ export interface TerminalProcess {
   readonly output: Readable;
   readonly exit: Promise<ProcessExit>;
   resize(size: TerminalSize): Promise<void>;
+  /** As of a BoxProcess. */
+  signal(signalNumber: number): Promise<void>;
   kill(): void;
 }
 

@@ -15,6 +15,11 @@ export type SandboxErrorCode =
   | "PORT_CLOSED"
   /** Another sandbox runs with this home. */
   | "HOME_IN_USE"
+  | "PROCESS_NOT_FOUND"
+  /** The process has ended, or has not what the call needs: an input, a terminal. */
+  | "PROCESS_UNSUITABLE"
+  /** A process waited in vain for somebody to read its output. */
+  | "READER_TOO_SLOW"
   | "IMAGE_NOT_FOUND"
   /** This host lacks something: bwrap, user namespaces, an engine, a network helper. */
   | "RUNTIME_UNAVAILABLE"

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import { SandboxError } from "./errors.ts";
 
 /** Commands of a box that may have left processes behind: each costs the server a descriptor, for as long as they live. */
@@ -15,36 +16,6 @@ const MOST_PIPES = 16;
 const PAUSE_MS = 100;
 
 /**
- * The descriptors that all boxes of a server may have for what commands left behind; others need them, too. What cannot be
- * let go of is counted also beyond it.
- */
-export class LeftoverRoom {
-  #free: number;
-
-  constructor(descriptors: number) {
-    this.#free = descriptors;
-  }
-
-  get isFull(): boolean {
-    return this.#free <= 0;
-  }
-
-  take(): boolean {
-    if (this.isFull) return false;
-    this.hold();
-    return true;
-  }
-
-  hold(): void {
-    this.#free -= 1;
-  }
-
-  giveBack(): void {
-    this.#free += 1;
-  }
-}
-
-/**
  * Reads what background processes print after their command has ended, and drops it: otherwise they would die of it, or stand
  * still. Slowly, so that one that prints for ever costs the server next to nothing.
  */
@@ -58,10 +29,10 @@ export function readSlowly(pipe: Socket, pauseMs: () => number): void {
 
 /** The pipes of a box that are read slowly. Where there is no room, a box loses its own oldest pipe, never that of another. */
 export class Leftovers {
-  readonly #room: LeftoverRoom;
+  readonly #room: DescriptorRoom;
   readonly #pipes = new Set<Socket>();
 
-  constructor(room: LeftoverRoom) {
+  constructor(room: DescriptorRoom) {
     this.#room = room;
   }
 

@@ -2,9 +2,8 @@ import { stat } from "node:fs/promises";
 import { syscalls } from "@agentfense/fuse";
 import type { Backend, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import { LeftoverRoom } from "../backend/leftovers.ts";
 import type { LimitHost } from "../limits/limits.ts";
-import { descriptorLimit } from "../mount/descriptor-plan.ts";
+import { DescriptorRoom, descriptorLimit } from "../mount/descriptor-plan.ts";
 import type { LogLine } from "../mount/host.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
@@ -46,7 +45,7 @@ export class BwrapBackend implements Backend {
   readonly #seccompOfCountedMemory: number;
   readonly #programs: HostPrograms;
   readonly #network: PrivateNetworks;
-  readonly #leftoverRoom = new LeftoverRoom(Math.floor(descriptorLimit() / 16));
+  readonly #leftoverRoom = new DescriptorRoom(Math.floor(descriptorLimit() / 16));
   /** With the descriptors that belong to each. */
   readonly #boxes = new Map<BwrapBox, readonly number[]>();
   #closing: Promise<void> | undefined;

@@ -13,12 +13,12 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { LeftoverRoom } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
 import { memoryForFiles } from "../limits/rlimits.ts";
+import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import type { BootClock } from "./boot-clock.ts";
 import type { Command, CommandRequest } from "./command.ts";
 import { memoryFile } from "./descriptors.ts";
@@ -66,7 +66,7 @@ export interface BoxSurroundings {
   readonly clock: BootClock;
   readonly network: PrivateNetworks;
   readonly launcher: Launcher;
-  readonly leftoverRoom: LeftoverRoom;
+  readonly leftoverRoom: DescriptorRoom;
 }
 
 /**

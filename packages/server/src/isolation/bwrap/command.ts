@@ -6,7 +6,7 @@ import { SandboxError } from "../backend/errors.ts";
 import { channelState } from "./channels.ts";
 import { killTrees } from "./command-tree.ts";
 import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
-import { childrenOf, type HostProcess, innerPid, signalProcess } from "./host-processes.ts";
+import { childrenOf, type HostProcess, innerPid, signalProcess, withDescendants } from "./host-processes.ts";
 import type { Sending } from "./orders.ts";
 import { PipeOutput } from "./pipe-output.ts";
 
@@ -195,6 +195,13 @@ export class Command {
     if (this.#hasEnded || this.#isKilled) return;
     this.#isKilled = true;
     if (this.#waiterPid !== undefined) this.#killTree();
+  }
+
+  /** Signals the command and all it started, as far as it lives; not the waiter. */
+  signal(signalNumber: number): void {
+    const waiter = this.#hasEnded ? undefined : this.#findWaiter();
+    if (waiter === undefined) return;
+    for (const process of withDescendants(childrenOf(waiter.pid))) signalProcess(process, signalNumber);
   }
 
   /** The box is about to be ended as a whole. */

@@ -2,8 +2,9 @@ import { fstatSync } from "node:fs";
 import type { Socket } from "node:net";
 import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
-import { type LeftoverRoom, Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
+import { Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
 import type { Owner } from "../filesystem/presentation.ts";
+import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import { Command, type CommandRequest } from "./command.ts";
 import { killTrees, stopTree } from "./command-tree.ts";
 import { DescriptorSet, exhausted, readFrom } from "./descriptors.ts";
@@ -50,7 +51,7 @@ export interface KeeperRequest {
   readonly files: readonly number[];
   /** What the box needs from outside while bwrap waits in it, before anything runs; closed when the box is gone. */
   readonly attach: ((initPid: number) => Promise<Attachment>) | undefined;
-  readonly leftoverRoom: LeftoverRoom;
+  readonly leftoverRoom: DescriptorRoom;
   /** See CommandPlace. */
   readonly ending: <T>(work: () => Promise<T>) => Promise<T>;
   /** Called when processes of ours come or go in the box, with how many there are besides bwrap and the keeper. */

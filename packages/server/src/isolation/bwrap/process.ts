@@ -4,7 +4,14 @@ import type { Command } from "./command.ts";
 /** A command with pipes as the process it is. */
 export function boxProcess(command: Command, exit: Promise<ProcessExit>): BoxProcess {
   const { stdin, stdout, stderr } = pipesOf(command);
-  return { ...(stdin === undefined ? {} : { stdin }), stdout, stderr, exit, kill: () => command.kill() };
+  return {
+    ...(stdin === undefined ? {} : { stdin }),
+    stdout,
+    stderr,
+    exit,
+    signal: async (signalNumber) => command.signal(signalNumber),
+    kill: () => command.kill(),
+  };
 }
 
 /** The streams of a command that was started with pipes. */

@@ -50,6 +50,10 @@ export class BwrapTerminal implements TerminalProcess {
     if (!this.#terminal.stream.destroyed) setSize(this.#terminal.master, size);
   }
 
+  async signal(signalNumber: number): Promise<void> {
+    this.#command.signal(signalNumber);
+  }
+
   kill(): void {
     this.#command.kill();
   }

@@ -2,9 +2,8 @@ import type { Backend, Box, BoxSpec, CreateOptions } from "../backend/backend.ts
 import { pickBoxOwner } from "../backend/box-owner.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { findProgram } from "../backend/find-program.ts";
-import { LeftoverRoom } from "../backend/leftovers.ts";
 import { Launcher } from "../bwrap/launcher.ts";
-import { descriptorLimit } from "../mount/descriptor-plan.ts";
+import { DescriptorRoom, descriptorLimit } from "../mount/descriptor-plan.ts";
 import type { LogLine } from "../mount/host.ts";
 import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
@@ -38,7 +37,7 @@ export class DockerBackend implements Backend {
   /** Starts what reaches containers' ports; not before somebody uses one. */
   readonly #launcher: Launcher;
   readonly #boxes = new Set<DockerBox>();
-  readonly #leftoverRoom = new LeftoverRoom(Math.floor(descriptorLimit() / 16));
+  readonly #leftoverRoom = new DescriptorRoom(Math.floor(descriptorLimit() / 16));
 
   private constructor(engine: Engine, info: EngineInfo, perl: string | undefined, options: DockerOptions) {
     this.#engine = engine;

@@ -12,11 +12,11 @@ import {
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { LeftoverRoom } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
 import type { Owner } from "../filesystem/presentation.ts";
+import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import type { LogLine } from "../mount/host.ts";
 import { Container } from "./container.ts";
 import type { EgressGuard } from "./egress.ts";
@@ -44,7 +44,7 @@ export interface DockerBoxOptions {
   readonly launcher: Launcher;
   /** Why ports of containers are out of reach; undefined when they are not. */
   readonly noPorts: string | undefined;
-  readonly leftoverRoom: LeftoverRoom;
+  readonly leftoverRoom: DescriptorRoom;
   readonly owner: Owner;
   readonly log: (line: LogLine) => void;
   readonly onDestroyed: () => void;

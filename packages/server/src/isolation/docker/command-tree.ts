@@ -57,6 +57,11 @@ export class CommandTree {
     if (!(await endsWithin(RELEASE_MS, command))) await this.#home.restart(this.#warden);
   }
 
+  /** Signals whatever the command started. */
+  async signal(signalNumber: number): Promise<void> {
+    await this.#warden.signalTree(signalNumber, this.#root);
+  }
+
   /**
    * After a command that ended without a report, because somebody killed the script: ends what it left behind, which cannot be
    * told from what earlier commands lost in the same way.

@@ -2,12 +2,13 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandboxError } from "../backend/errors.ts";
-import { type LeftoverRoom, MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
+import { MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { FREEZING_PATIENCE_MS, tooBusyToFreeze } from "../backend/pause-switch.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
 import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
+import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import type { LogLine } from "../mount/host.ts";
 import { type EgressGuard, type NetworkedContainer, openNetwork } from "./egress.ts";
 import { type Engine, isStatus, whatFailed } from "./engine.ts";
@@ -62,7 +63,7 @@ export class Container implements ProcessHome {
   readonly #egress: EgressGuard | undefined;
   readonly #launcher: Launcher;
   #sockets: BoxSockets;
-  readonly #room: LeftoverRoom;
+  readonly #room: DescriptorRoom;
   readonly #pidsLimit: number | undefined;
   #warden: Warden;
   /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
@@ -383,7 +384,7 @@ export interface ContainerOptions {
   readonly launcher: Launcher;
   /** For a container with a private network. */
   readonly egress?: EgressGuard | undefined;
-  readonly leftoverRoom: LeftoverRoom;
+  readonly leftoverRoom: DescriptorRoom;
   readonly awake: ProcessHome["awake"];
   readonly log: (line: LogLine) => void;
 }

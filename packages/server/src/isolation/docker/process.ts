@@ -111,6 +111,10 @@ export class ContainerProcess implements BoxProcess {
     return this.#over;
   }
 
+  async signal(signalNumber: number): Promise<void> {
+    if (!this.#over) await (await this.#started.promise).signal(signalNumber);
+  }
+
   kill(): void {
     if (!this.#over) this.#killAll();
   }

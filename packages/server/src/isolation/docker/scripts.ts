@@ -125,6 +125,7 @@ ${ending(9)}`;
  *   uptime                          seconds since boot, as the kernel counts start times
  *   foreground SIGNAL SHELL SINCE   signals the shell's children that started at SINCE (1/100 s) or later, and their descendants
  *   signal SIGNAL PID
+ *   tree SIGNAL ROOT WRAPPER        signals what is below a command's root; how many got it
  *   channels SHELL ROOT WRAPPER     how many others below ROOT have the shell's descriptors 0 and 8 in hand, and what it has read
  *   ooms
  */
@@ -264,6 +265,17 @@ while read -r id verb a b c; do
         done
       fi;;
     signal) kill -"$a" "$b";;
+    tree)
+      answer=0
+      if is_root "$b"; then
+        census
+        below "$b"
+        for p in $tree; do
+          [ "$p" = "$b" ] || [ "$p" = "$c" ] && continue
+          case $dead in *" $p "*) continue;; esac
+          kill -"$a" "$p" && answer=$((answer + 1))
+        done
+      fi;;
     channels)
       census
       below "$b"

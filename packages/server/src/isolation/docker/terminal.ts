@@ -44,6 +44,10 @@ export class ContainerTerminal implements TerminalProcess {
     if (!this.#process.isOver) await this.#resize(size);
   }
 
+  async signal(signalNumber: number): Promise<void> {
+    await this.#process.signal(signalNumber);
+  }
+
   kill(): void {
     this.#process.kill();
   }

@@ -78,6 +78,11 @@ export class Warden {
     await this.#ask(`signal ${signalNumber} ${pid}`);
   }
 
+  /** Signals everything below a root, but the wrapper; how many got it. */
+  async signalTree(signalNumber: number, { root, wrapper }: Root): Promise<number> {
+    return Number(await this.#ask(`tree ${signalNumber} ${root} ${wrapper}`));
+  }
+
   /** Signals the children of a shell that started since a time of performance.now(), and all their descendants. */
   async signalChildren(signal: string, shell: number, sinceMs: number): Promise<number> {
     this.#bootMs ??= await this.#measureBoot();

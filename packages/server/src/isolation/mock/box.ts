@@ -73,6 +73,7 @@ export class MockBox implements Box {
       output,
       exit: acted.exit,
       resize: async () => {},
+      signal: () => acted.signal(),
       kill: () => acted.kill(),
     };
     return this.#track(terminal);

@@ -30,6 +30,11 @@ export class MockProcess implements BoxProcess {
     });
   }
 
+  /** It dies of every signal. */
+  async signal(): Promise<void> {
+    this.kill();
+  }
+
   kill(): void {
     if (!this.#over) this.#killed.abort();
   }

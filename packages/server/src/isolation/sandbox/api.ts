@@ -31,6 +31,8 @@ export interface SandboxSpec {
   readonly image?: string;
   readonly ociRuntime?: string;
   readonly onEvent?: (event: SandboxEvent) => void;
+  /** Numbers its processes; default: from 1 on. */
+  readonly nextProcessNumber?: () => number;
 }
 
 export interface WorkspaceSpecification {
@@ -72,6 +74,7 @@ export interface Sandbox extends AsyncDisposable {
   terminal(request: TerminalRequest, options?: Cancellable): Promise<Terminal>;
   /** To a port on the loopback device of the sandbox. PORT_CLOSED when nothing accepts there; it is cut when the sandbox stops. */
   connect(port: number, options?: Cancellable): Promise<Socket>;
+  readonly processes: SandboxProcesses;
   /** New rules for one workspace (default /workspace), at once, kernel caches included. */
   updateRules(rules: readonly Rule[], target?: string): Promise<void>;
   usage(): Promise<ResourceUsage>;
@@ -200,6 +203,56 @@ export interface Terminal extends AsyncDisposable {
   resize(size: TerminalSize): Promise<void>;
   kill(): void;
 }
+
+/** What runs in a sandbox; numbers and tags are its own. */
+export interface SandboxProcesses {
+  /** Starts a process that lives until it ends, its timeout, or the sandbox's stop. The signal is about its start alone. */
+  spawn(request: SpawnRequest, options?: Cancellable): Promise<SandboxProcess>;
+  /** What runs, by number, with commands, sessions and terminals; then spawned processes that ended lately, in that order. */
+  all(): readonly SandboxProcess[];
+  /** By number, or the newest with the tag, living before ended. PROCESS_NOT_FOUND when there is none. */
+  find(which: number | string): SandboxProcess;
+}
+
+export interface SpawnRequest extends Omit<ExecRequest, "stdin"> {
+  readonly tag?: string;
+  /** Whether it has an input. Otherwise it reads an end of file. */
+  readonly stdin?: boolean;
+  /** Runs it on a terminal of this size, which always has an input. */
+  readonly terminal?: TerminalSize;
+  /** Default: none. */
+  readonly timeoutMs?: number;
+}
+
+export type ProcessKind = "started" | "command" | "session" | "terminal";
+
+/** One that was not spawned is in somebody else's hands: it can be waited for and signalled; the rest is PROCESS_UNSUITABLE. */
+export interface SandboxProcess {
+  readonly number: number;
+  readonly kind: ProcessKind;
+  readonly command: string | readonly string[];
+  /** "": none. */
+  readonly tag: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number | undefined;
+  /** Undefined while it runs. */
+  readonly outcome: ExecOutcome | undefined;
+  readonly ended: Promise<ExecOutcome>;
+  /** What is kept of its output, then what comes, then its end. A reader that is slow slows the process down. */
+  attach(options?: Cancellable): AsyncIterable<ProcessEvent>;
+  /** Resolves when the process has room for it. */
+  write(data: Uint8Array, options?: Cancellable): Promise<void>;
+  closeInput(): Promise<void>;
+  /** To the process and all that it started. SIGKILL leaves nothing of it. */
+  signal(signal: number): Promise<void>;
+  resize(size: TerminalSize): Promise<void>;
+}
+
+export type ProcessEvent =
+  | { readonly kind: "attached" }
+  /** `lostBytes` of this stream came before the data and were not kept. */
+  | { readonly kind: "stdout" | "stderr" | "terminal"; readonly data: Buffer; readonly lostBytes: number }
+  | { readonly kind: "exit"; readonly outcome: ExecOutcome };
 
 export type { DeltaStamp };
 

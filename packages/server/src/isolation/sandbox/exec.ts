@@ -18,8 +18,29 @@ export interface PlannedExec {
 /** A box whose processes use up all it may have can be unable to start another one; no caller waits longer for that. */
 const START_TIMEOUT_MS = 20_000;
 
+/** The caller's signal, or a start that takes too long, aborts the one that `start` is given. */
+export async function startInTime<T>(start: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  throwIfCancelled(signal);
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), START_TIMEOUT_MS);
+  const either = signal === undefined ? patience.signal : AbortSignal.any([signal, patience.signal]);
+  try {
+    return await start(either);
+  } catch (error) {
+    if (!patience.signal.aborted || signal?.aborted) throw error;
+    throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox could not start another command", {
+      hint: "the sandbox's other commands may use all the processes it may have",
+      cause: error,
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+type Runner = Pick<Box, "run">;
+
 /** Runs a command to its end. */
-export async function execute(box: Box, plan: PlannedExec, signal?: AbortSignal): Promise<ExecResult> {
+export async function execute(box: Runner, plan: PlannedExec, signal?: AbortSignal): Promise<ExecResult> {
   await using run = await RunningCommand.start(box, plan, signal);
   const stdout = new CollectedOutput(run.process.stdout, plan.outputBytes);
   const stderr = new CollectedOutput(run.process.stderr, plan.outputBytes);
@@ -30,7 +51,7 @@ export async function execute(box: Box, plan: PlannedExec, signal?: AbortSignal)
 }
 
 /** Runs a command and passes its output on as it comes; a consumer that is slow slows the command down. */
-export async function* executeStream(box: Box, plan: PlannedExec, signal?: AbortSignal): AsyncGenerator<ExecEvent> {
+export async function* executeStream(box: Runner, plan: PlannedExec, signal?: AbortSignal): AsyncGenerator<ExecEvent> {
   await using run = await RunningCommand.start(box, plan, signal);
   const { stdout, stderr, exit } = run.process;
   yield* interleave(stdout, stderr, exit);
@@ -60,22 +81,9 @@ class RunningCommand implements AsyncDisposable {
     if (process.stdin !== undefined) void feed(process.stdin, plan.stdin, this.#feeding.signal);
   }
 
-  static async start(box: Box, plan: PlannedExec, signal: AbortSignal | undefined): Promise<RunningCommand> {
-    throwIfCancelled(signal);
-    const patience = new AbortController();
-    const timer = setTimeout(() => patience.abort(), START_TIMEOUT_MS);
-    const either = signal === undefined ? patience.signal : AbortSignal.any([signal, patience.signal]);
-    try {
-      return new RunningCommand(await box.run(plan.command, { signal: either }), plan, signal);
-    } catch (error) {
-      if (!patience.signal.aborted || signal?.aborted) throw error;
-      throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox could not start another command", {
-        hint: "the sandbox's other commands may use all the processes it may have",
-        cause: error,
-      });
-    } finally {
-      clearTimeout(timer);
-    }
+  static async start(box: Runner, plan: PlannedExec, signal: AbortSignal | undefined): Promise<RunningCommand> {
+    const process = await startInTime((either) => box.run(plan.command, { signal: either }), signal);
+    return new RunningCommand(process, plan, signal);
   }
 
   readonly #onAbort = (): void => this.process.kill();

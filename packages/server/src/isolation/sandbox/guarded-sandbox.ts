@@ -7,6 +7,7 @@ import type { ResourceUsage } from "../backend/limits.ts";
 import { type DiscardReport, discardChanges } from "../changes/discard.ts";
 import { settleChanges } from "../changes/settle.ts";
 import type { Instance } from "../instance/instance.ts";
+import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import type { MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
 import { ShellSession } from "../session/session.ts";
 import { MountedFiles, noFiles } from "../view/files.ts";
@@ -33,6 +34,7 @@ import type {
 import { type ConnectionRoom, Connections } from "./connections.ts";
 import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./exec.ts";
 import { exitSignal } from "./exit-signal.ts";
+import { Processes, signaller } from "./processes.ts";
 import { checkEnvironment, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "./request.ts";
 import { mountsOf, targetOf } from "./specification.ts";
 
@@ -50,6 +52,8 @@ export interface SandboxParts {
   readonly instance: Instance;
   readonly timeLimits: TimeLimits;
   readonly connectionRoom: ConnectionRoom;
+  /** For the processes that outlive their call. */
+  readonly descriptors: DescriptorRoom;
   readonly onDestroyed: () => void;
 }
 
@@ -61,6 +65,7 @@ export class GuardedSandbox implements Sandbox {
   readonly id: string;
   readonly runtime: BackendName;
   readonly files: ViewFiles;
+  readonly processes: Processes;
   readonly #mountedFiles: MountedFiles | undefined;
   readonly #parts: SandboxParts;
   readonly #spec: SandboxSpec;
@@ -83,6 +88,14 @@ export class GuardedSandbox implements Sandbox {
     this.#spec = parts.spec;
     this.#box = parts.box;
     this.#connections = new Connections(parts.connectionRoom);
+    let lastNumber = 0;
+    this.processes = new Processes({
+      box: parts.box,
+      descriptors: parts.descriptors,
+      nextNumber: parts.spec.nextProcessNumber ?? (() => ++lastNumber),
+      plan: async ({ stdin = false, ...request }) => ({ ...(await this.#plan(request)).command, stdin }),
+      onOutcome: (outcome, timeoutMs) => this.#reportLimits(outcome, { timeoutMs }),
+    });
     for (const workspace of parts.spec.workspaces) this.#rules.set(targetOf(workspace), workspace.rules);
     if (parts.mounts !== undefined) {
       const target = this.#workspace;
@@ -126,14 +139,14 @@ export class GuardedSandbox implements Sandbox {
 
   async exec(request: ExecRequest, options: Cancellable = {}): Promise<ExecResult> {
     const plan = await this.#plan(request);
-    const result = await this.#explain(execute(this.#box, plan, options.signal));
+    const result = await this.#explain(execute(this.processes.listing(request.command), plan, options.signal));
     this.#reportLimits(result, plan);
     return result;
   }
 
   async *execStream(request: ExecRequest, options: Cancellable = {}): AsyncGenerator<ExecEvent> {
     const plan = await this.#plan(request);
-    for await (const event of executeStream(this.#box, plan, options.signal)) {
+    for await (const event of executeStream(this.processes.listing(request.command), plan, options.signal)) {
       if (event.kind === "exit") this.#reportLimits(event.outcome, plan);
       yield event;
     }
@@ -160,7 +173,12 @@ export class GuardedSandbox implements Sandbox {
         { signal },
       ),
     );
-    if (session.closed === undefined) this.#sessions.add(session);
+    if (session.closed === undefined) {
+      this.#sessions.add(session);
+      this.processes.list({ kind: "session", command: [session.shell] }, session.ended, (number) =>
+        session.signal(number),
+      );
+    }
     // A stop that came while the shell started may have missed it.
     if (!this.#isLiving) {
       await session.close();
@@ -188,6 +206,7 @@ export class GuardedSandbox implements Sandbox {
       })
       .finally(() => options.signal?.removeEventListener("abort", kill));
     exit.catch(() => {}); // awaited by whoever cares
+    this.processes.list({ kind: "terminal", command: argv }, exit, signaller(terminal));
     return {
       input: terminal.input,
       output: terminal.output,
@@ -356,7 +375,7 @@ export class GuardedSandbox implements Sandbox {
     }
   }
 
-  #reportLimits(outcome: ExecOutcome, plan: PlannedExec): void {
+  #reportLimits(outcome: ExecOutcome, plan: Pick<PlannedExec, "timeoutMs"> & Partial<PlannedExec>): void {
     const report = (limit: "memory" | "time" | "output", detail: string): void =>
       this.#spec.onEvent?.({ kind: "resource_limit_exceeded", limit, detail });
     if (outcome.outOfMemory) report("memory", "the memory limit killed a process");

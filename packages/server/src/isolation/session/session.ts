@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import type { Box, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type {
@@ -164,6 +165,12 @@ export class ShellSession implements Session {
       left.abort();
       await running;
     }
+  }
+
+  /** To the shell alone; SIGKILL ends all that it started, too. */
+  async signal(signalNumber: number): Promise<void> {
+    if (signalNumber === constants.signals.SIGKILL) this.#parts.process.kill();
+    else await this.#parts.process.signalShell(signalNumber);
   }
 
   /** Ends the shell and all it started. Idempotent. */

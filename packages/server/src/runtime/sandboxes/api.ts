@@ -1,5 +1,12 @@
 import type { Rule } from "@agentfense/permission";
 import type { ChangeCounts } from "../../isolation/changes/fold.ts";
+import type {
+  Cancellable,
+  ExecOutcome,
+  ProcessEvent,
+  ProcessKind,
+  SandboxProcess,
+} from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type {
@@ -53,6 +60,32 @@ export interface ExecCall {
   readonly workdir: string;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+}
+
+export type { ExecOutcome, ProcessKind, SandboxProcess };
+
+export interface SpawnCall extends Omit<ExecCall, "stdin"> {
+  /** "": none. */
+  readonly tag: string;
+  readonly stdin: boolean;
+  readonly terminal?: { readonly columns: number; readonly rows: number };
+}
+
+/**
+ * The processes of a sandbox, which has to run. They are known by number, or by tag: the newest that has it, living before
+ * ended. Those that were not spawned take a signal and can be waited for; the rest is PROCESS_UNSUITABLE.
+ */
+export interface SandboxProcessCalls {
+  readonly ownerId: string;
+  spawn(call: SpawnCall): Promise<SandboxProcess>;
+  list(): readonly SandboxProcess[];
+  wait(which: number | string, options?: Cancellable): Promise<SandboxProcess>;
+  attach(which: number | string, options?: Cancellable): AsyncIterable<ProcessEvent>;
+  write(which: number | string, data: Uint8Array, options?: Cancellable): Promise<void>;
+  closeInput(which: number | string): Promise<void>;
+  /** "SIGTERM", "TERM" or "15". */
+  signal(which: number | string, signal: string): Promise<void>;
+  resize(which: number | string, size: { readonly columns: number; readonly rows: number }): Promise<void>;
 }
 
 export interface ExecEnd {
@@ -202,6 +235,8 @@ export interface Sandboxes {
       readonly signal?: AbortSignal;
     },
   ): Promise<TerminalHandle>;
+
+  processes(caller: Caller, id: string): Promise<SandboxProcessCalls>;
 
   createSession(
     caller: Caller,

@@ -25,6 +25,8 @@ export interface Commission {
   readonly command: string | readonly string[];
   readonly sessionId?: string;
   readonly terminal?: true;
+  /** The number of one that outlives its call. */
+  readonly process?: number;
 }
 
 /** Runs commands: whatever becomes of one, what it wrote is synced and its end is told. */
@@ -171,10 +173,16 @@ export class Commands {
     return error;
   }
 
-  #tell({ resident, caller, command, sessionId, terminal }: Commission, data: Readonly<Record<string, unknown>>): void {
+  #tell(commission: Commission, told: Readonly<Record<string, unknown>>): void {
+    const { resident, caller, command, sessionId, terminal, process } = commission;
     this.#parts.witness.tell("command_executed", resident, caller, {
       ...(sessionId === undefined ? {} : { sessionId }),
-      data: { command: clippedCommand(command), ...data, ...(terminal === undefined ? {} : { terminal }) },
+      data: {
+        command: clippedCommand(command),
+        ...told,
+        ...(terminal === undefined ? {} : { terminal }),
+        ...(process === undefined ? {} : { process }),
+      },
     });
   }
 }

@@ -165,6 +165,7 @@ export class Lifecycle {
       home: home?.directory,
       ociRuntime: this.#parts.ociRuntime,
       onEvent: (event) => this.#onEvent(resident, event),
+      nextProcessNumber: () => ++resident.lastProcessNumber,
     });
     const sandbox = undo.use(await isolation.create(spec, { signal }));
     await sandbox.start({ signal });
@@ -252,6 +253,7 @@ function sandboxSpec(
     readonly toolchains: Required<Pick<SandboxSpec, "workspaces" | "env">> | undefined;
     readonly ociRuntime: string | undefined;
     onEvent(event: SandboxEvent): void;
+    nextProcessNumber(): number;
   },
 ): SandboxSpec {
   const ownRuntime = record.runtime === "docker" && place.ociRuntime !== undefined;
@@ -269,6 +271,7 @@ function sandboxSpec(
     ...(record.image === "" ? {} : { image: record.image }),
     ...(ownRuntime ? { ociRuntime: place.ociRuntime } : {}),
     onEvent: place.onEvent,
+    nextProcessNumber: place.nextProcessNumber,
   };
 }
 

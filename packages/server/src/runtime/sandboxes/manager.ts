@@ -17,6 +17,7 @@ import type {
   HomeRecord,
   SandboxChange,
   Sandboxes,
+  SandboxProcessCalls,
   TerminalHandle,
   ViewEntry,
   WatchedChange,
@@ -31,6 +32,7 @@ import { checkSandboxId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
+import { ResidentProcesses } from "./processes.ts";
 import { Resident } from "./resident.ts";
 import type { Residents } from "./residents.ts";
 import { storedRules } from "./rules.ts";
@@ -194,6 +196,10 @@ export class SandboxManager implements Sandboxes {
     request: Parameters<Sandboxes["openTerminal"]>[2],
   ): Promise<TerminalHandle> {
     return await this.#parts.commands.openTerminal(caller, await this.#findReturned(caller, id), request);
+  }
+
+  async processes(caller: Caller, id: string): Promise<SandboxProcessCalls> {
+    return new ResidentProcesses(caller, await this.#findReturned(caller, id), this.#parts);
   }
 
   async createSession(

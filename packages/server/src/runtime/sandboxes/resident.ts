@@ -31,6 +31,8 @@ export class Resident {
   idleTimer: NodeJS.Timeout | undefined;
   /** It is about to pause because nothing was asked of it. */
   isDozing = false;
+  /** The number that its newest process has. */
+  lastProcessNumber = 0;
   /** Refusals of the last sync that were told already, as "path: reason". */
   toldRefusals: ReadonlySet<string> = new Set();
   /** From before the box starts until its processes are dead. */

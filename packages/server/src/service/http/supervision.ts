@@ -15,10 +15,12 @@ export interface SupervisionOptions {
   readonly onEnd: (method: DescMethod, durationMs: number, error: ConnectError | undefined) => void;
 }
 
-/** Watches end with the caller or the server, never by themselves: a server that wants to stop does not wait for them. */
+/** These end with the caller or the server, and may never do so by themselves: a server that wants to stop does not wait for them. */
 const ENDLESS = new Set([
   "sandbox.v1.EventService.WatchEvents",
   "sandbox.v1.SandboxService.WatchFiles",
+  "sandbox.v1.SandboxService.AttachProcess",
+  "sandbox.v1.SandboxService.WaitProcess",
   "grpc.health.v1.Health.Watch",
 ]);
 

@@ -9,6 +9,7 @@ import { SANDBOX_STATUSES, wordFor } from "./messages/enums.ts";
 import { given, required } from "./messages/fields.ts";
 import { rulesOf } from "./messages/rules.ts";
 import { createSandboxRequestOf, sandboxMessage } from "./messages/sandbox.ts";
+import { processHandlers } from "./process-handlers.ts";
 import type { MessageLimits, SandboxHandlers } from "./sandbox-parts.ts";
 import { sessionHandlers } from "./session-handlers.ts";
 import { terminalHandlers } from "./terminal-handlers.ts";
@@ -20,6 +21,7 @@ export function sandboxHandlers(sandboxes: Sandboxes, limits: MessageLimits): Ha
     ...execHandlers(sandboxes, limits),
     ...sessionHandlers(sandboxes, limits),
     ...terminalHandlers(sandboxes),
+    ...processHandlers(sandboxes),
     ...changeHandlers(sandboxes, limits),
     ...fileHandlers(sandboxes),
   };

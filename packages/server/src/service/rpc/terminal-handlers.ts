@@ -71,7 +71,7 @@ function startInput(inputs: AsyncIterable<TerminalInput>, terminal: TerminalHand
   return state;
 }
 
-function sizeOf(size: TerminalSize | undefined): { columns: number; rows: number } {
+export function sizeOf(size: TerminalSize | undefined): { columns: number; rows: number } {
   const { columns, rows } = size ?? DEFAULT_SIZE;
   if (columns > LARGEST_SIDE || rows > LARGEST_SIDE)
     throw invalid(`a terminal has at most ${LARGEST_SIDE} columns and rows`);

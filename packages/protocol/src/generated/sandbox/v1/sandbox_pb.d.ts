@@ -1819,6 +1819,402 @@ export declare type FileEvent = Message<"sandbox.v1.FileEvent"> & {
 export declare const FileEventSchema: GenMessage<FileEvent>;
 
 /**
+ * @generated from message sandbox.v1.Process
+ */
+export declare type Process = Message<"sandbox.v1.Process"> & {
+  /**
+   * From 1 on, and never given again as long as the sandbox exists.
+   *
+   * @generated from field: uint32 number = 1;
+   */
+  number: number;
+
+  /**
+   * @generated from field: string sandbox_id = 2;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string tag = 3;
+   */
+  tag: string;
+
+  /**
+   * @generated from field: string owner_id = 4;
+   */
+  ownerId: string;
+
+  /**
+   * @generated from field: sandbox.v1.ProcessKind kind = 5;
+   */
+  kind: ProcessKind;
+
+  /**
+   * The beginning of a long one; empty when it is argv that was given.
+   *
+   * @generated from field: string command = 6;
+   */
+  command: string;
+
+  /**
+   * @generated from field: repeated string argv = 7;
+   */
+  argv: string[];
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started_at = 8;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: sandbox.v1.ProcessState state = 9;
+   */
+  state: ProcessState;
+
+  /**
+   * Of one that has ended, as the four that follow.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 10;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
+   * 128 + n after signal n.
+   *
+   * @generated from field: optional int32 exit_code = 11;
+   */
+  exitCode?: number | undefined;
+
+  /**
+   * "SIGKILL" …
+   *
+   * @generated from field: string signal = 12;
+   */
+  signal: string;
+
+  /**
+   * @generated from field: bool timed_out = 13;
+   */
+  timedOut: boolean;
+
+  /**
+   * @generated from field: bool out_of_memory = 14;
+   */
+  outOfMemory: boolean;
+};
+
+/**
+ * Describes the message sandbox.v1.Process.
+ * Use `create(ProcessSchema)` to create a new message.
+ */
+export declare const ProcessSchema: GenMessage<Process>;
+
+/**
+ * @generated from message sandbox.v1.StartProcessRequest
+ */
+export declare type StartProcessRequest = Message<"sandbox.v1.StartProcessRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * A line for the shell.
+   *
+   * @generated from field: string command = 2;
+   */
+  command: string;
+
+  /**
+   * A program and its arguments, without a shell, instead of the command.
+   *
+   * @generated from field: repeated string argv = 3;
+   */
+  argv: string[];
+
+  /**
+   * @generated from field: map<string, string> env = 4;
+   */
+  env: { [key: string]: string };
+
+  /**
+   * @generated from field: string workdir = 5;
+   */
+  workdir: string;
+
+  /**
+   * A letter, then letters, digits, dots, underscores and hyphens; 64 at most.
+   *
+   * @generated from field: string tag = 6;
+   */
+  tag: string;
+
+  /**
+   * Keeps an input open for SendInput. Without it the process reads an end of file.
+   *
+   * @generated from field: bool stdin = 7;
+   */
+  stdin: boolean;
+
+  /**
+   * Runs it on a terminal of its own, of this size, which has an input always.
+   *
+   * @generated from field: sandbox.v1.TerminalSize terminal = 8;
+   */
+  terminal?: TerminalSize | undefined;
+
+  /**
+   * The process and all that it started are killed after this time. Absent: never.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 9;
+   */
+  timeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.StartProcessRequest.
+ * Use `create(StartProcessRequestSchema)` to create a new message.
+ */
+export declare const StartProcessRequestSchema: GenMessage<StartProcessRequest>;
+
+/**
+ * Which process: by its number, or, with 0 there, the newest with the tag, one that lives before one that has ended.
+ *
+ * @generated from message sandbox.v1.ProcessRequest
+ */
+export declare type ProcessRequest = Message<"sandbox.v1.ProcessRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 number = 2;
+   */
+  number: number;
+
+  /**
+   * @generated from field: string tag = 3;
+   */
+  tag: string;
+};
+
+/**
+ * Describes the message sandbox.v1.ProcessRequest.
+ * Use `create(ProcessRequestSchema)` to create a new message.
+ */
+export declare const ProcessRequestSchema: GenMessage<ProcessRequest>;
+
+/**
+ * @generated from message sandbox.v1.SendInputRequest
+ */
+export declare type SendInputRequest = Message<"sandbox.v1.SendInputRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 number = 2;
+   */
+  number: number;
+
+  /**
+   * @generated from field: string tag = 3;
+   */
+  tag: string;
+
+  /**
+   * @generated from field: bytes data = 4;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message sandbox.v1.SendInputRequest.
+ * Use `create(SendInputRequestSchema)` to create a new message.
+ */
+export declare const SendInputRequestSchema: GenMessage<SendInputRequest>;
+
+/**
+ * @generated from message sandbox.v1.SignalProcessRequest
+ */
+export declare type SignalProcessRequest = Message<"sandbox.v1.SignalProcessRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 number = 2;
+   */
+  number: number;
+
+  /**
+   * @generated from field: string tag = 3;
+   */
+  tag: string;
+
+  /**
+   * "SIGTERM", "TERM" or "15".
+   *
+   * @generated from field: string signal = 4;
+   */
+  signal: string;
+};
+
+/**
+ * Describes the message sandbox.v1.SignalProcessRequest.
+ * Use `create(SignalProcessRequestSchema)` to create a new message.
+ */
+export declare const SignalProcessRequestSchema: GenMessage<SignalProcessRequest>;
+
+/**
+ * @generated from message sandbox.v1.ResizeProcessRequest
+ */
+export declare type ResizeProcessRequest = Message<"sandbox.v1.ResizeProcessRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 number = 2;
+   */
+  number: number;
+
+  /**
+   * @generated from field: string tag = 3;
+   */
+  tag: string;
+
+  /**
+   * @generated from field: sandbox.v1.TerminalSize size = 4;
+   */
+  size?: TerminalSize | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.ResizeProcessRequest.
+ * Use `create(ResizeProcessRequestSchema)` to create a new message.
+ */
+export declare const ResizeProcessRequestSchema: GenMessage<ResizeProcessRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListProcessesRequest
+ */
+export declare type ListProcessesRequest = Message<"sandbox.v1.ListProcessesRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.ListProcessesRequest.
+ * Use `create(ListProcessesRequestSchema)` to create a new message.
+ */
+export declare const ListProcessesRequestSchema: GenMessage<ListProcessesRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListProcessesResponse
+ */
+export declare type ListProcessesResponse = Message<"sandbox.v1.ListProcessesResponse"> & {
+  /**
+   * @generated from field: repeated sandbox.v1.Process processes = 1;
+   */
+  processes: Process[];
+};
+
+/**
+ * Describes the message sandbox.v1.ListProcessesResponse.
+ * Use `create(ListProcessesResponseSchema)` to create a new message.
+ */
+export declare const ListProcessesResponseSchema: GenMessage<ListProcessesResponse>;
+
+/**
+ * @generated from message sandbox.v1.ProcessOutput
+ */
+export declare type ProcessOutput = Message<"sandbox.v1.ProcessOutput"> & {
+  /**
+   * @generated from field: sandbox.v1.ProcessOutput.OutputType type = 1;
+   */
+  type: ProcessOutput_OutputType;
+
+  /**
+   * @generated from field: bytes data = 2;
+   */
+  data: Uint8Array;
+
+  /**
+   * So many bytes of this stream came before the data and were not kept.
+   *
+   * @generated from field: int64 lost_bytes = 3;
+   */
+  lostBytes: bigint;
+
+  /**
+   * In the last message only, as the four that follow; its type is unspecified and its data is empty.
+   *
+   * @generated from field: optional int32 exit_code = 4;
+   */
+  exitCode?: number | undefined;
+
+  /**
+   * @generated from field: string signal = 5;
+   */
+  signal: string;
+
+  /**
+   * @generated from field: bool timed_out = 6;
+   */
+  timedOut: boolean;
+
+  /**
+   * @generated from field: bool out_of_memory = 7;
+   */
+  outOfMemory: boolean;
+};
+
+/**
+ * Describes the message sandbox.v1.ProcessOutput.
+ * Use `create(ProcessOutputSchema)` to create a new message.
+ */
+export declare const ProcessOutputSchema: GenMessage<ProcessOutput>;
+
+/**
+ * @generated from enum sandbox.v1.ProcessOutput.OutputType
+ */
+export enum ProcessOutput_OutputType {
+  /**
+   * @generated from enum value: OUTPUT_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: OUTPUT_TYPE_STDOUT = 1;
+   */
+  STDOUT = 1,
+
+  /**
+   * @generated from enum value: OUTPUT_TYPE_STDERR = 2;
+   */
+  STDERR = 2,
+
+  /**
+   * Both, of a process on a terminal.
+   *
+   * @generated from enum value: OUTPUT_TYPE_TERMINAL = 3;
+   */
+  TERMINAL = 3,
+}
+
+/**
+ * Describes the enum sandbox.v1.ProcessOutput.OutputType.
+ */
+export declare const ProcessOutput_OutputTypeSchema: GenEnum<ProcessOutput_OutputType>;
+
+/**
  * @generated from enum sandbox.v1.RuntimeType
  */
 export enum RuntimeType {
@@ -1954,6 +2350,68 @@ export enum FileEventKind {
  * Describes the enum sandbox.v1.FileEventKind.
  */
 export declare const FileEventKindSchema: GenEnum<FileEventKind>;
+
+/**
+ * @generated from enum sandbox.v1.ProcessKind
+ */
+export enum ProcessKind {
+  /**
+   * @generated from enum value: PROCESS_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Of StartProcess; the others take neither attachments nor input.
+   *
+   * @generated from enum value: PROCESS_KIND_STARTED = 1;
+   */
+  STARTED = 1,
+
+  /**
+   * @generated from enum value: PROCESS_KIND_COMMAND = 2;
+   */
+  COMMAND = 2,
+
+  /**
+   * @generated from enum value: PROCESS_KIND_SESSION = 3;
+   */
+  SESSION = 3,
+
+  /**
+   * @generated from enum value: PROCESS_KIND_TERMINAL = 4;
+   */
+  TERMINAL = 4,
+}
+
+/**
+ * Describes the enum sandbox.v1.ProcessKind.
+ */
+export declare const ProcessKindSchema: GenEnum<ProcessKind>;
+
+/**
+ * @generated from enum sandbox.v1.ProcessState
+ */
+export enum ProcessState {
+  /**
+   * @generated from enum value: PROCESS_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: PROCESS_STATE_RUNNING = 1;
+   */
+  RUNNING = 1,
+
+  /**
+   * @generated from enum value: PROCESS_STATE_ENDED = 2;
+   */
+  ENDED = 2,
+}
+
+/**
+ * Describes the enum sandbox.v1.ProcessState.
+ */
+export declare const ProcessStateSchema: GenEnum<ProcessState>;
 
 /**
  * Guarded environments in which an agent's commands run.
@@ -2262,6 +2720,85 @@ export declare const SandboxService: GenService<{
     methodKind: "unary";
     input: typeof ResumeSandboxRequestSchema;
     output: typeof SandboxSchema;
+  },
+  /**
+   * Starts a process that outlives the call and the connection, until it ends, the sandbox is stopped, or its own timeout.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.StartProcess
+   */
+  startProcess: {
+    methodKind: "unary";
+    input: typeof StartProcessRequestSchema;
+    output: typeof ProcessSchema;
+  },
+  /**
+   * What runs, by number: also commands, sessions and terminals. Behind it those of StartProcess that ended lately.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.ListProcesses
+   */
+  listProcesses: {
+    methodKind: "unary";
+    input: typeof ListProcessesRequestSchema;
+    output: typeof ListProcessesResponseSchema;
+  },
+  /**
+   * The last of its output, then what comes, until it has ended. The first message is empty and says that the caller is
+   * attached: from then on nothing is lost, and a caller who reads slowly slows the process down.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.AttachProcess
+   */
+  attachProcess: {
+    methodKind: "server_streaming";
+    input: typeof ProcessRequestSchema;
+    output: typeof ProcessOutputSchema;
+  },
+  /**
+   * Answers when the process has room for all of it.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.SendInput
+   */
+  sendInput: {
+    methodKind: "unary";
+    input: typeof SendInputRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * The process reads the end of its input.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.CloseInput
+   */
+  closeInput: {
+    methodKind: "unary";
+    input: typeof ProcessRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * To the process and all that it started. SIGKILL leaves nothing of it.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.SignalProcess
+   */
+  signalProcess: {
+    methodKind: "unary";
+    input: typeof SignalProcessRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * @generated from rpc sandbox.v1.SandboxService.ResizeProcess
+   */
+  resizeProcess: {
+    methodKind: "unary";
+    input: typeof ResizeProcessRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * Answers when it has ended.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.WaitProcess
+   */
+  waitProcess: {
+    methodKind: "unary";
+    input: typeof ProcessRequestSchema;
+    output: typeof ProcessSchema;
   },
 }>;
 

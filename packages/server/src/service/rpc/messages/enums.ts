@@ -2,7 +2,7 @@ import { SandboxStatus, SessionStatus } from "@agentfense/protocol/common";
 import * as wire from "@agentfense/protocol/words";
 import type * as callers from "../../../runtime/caller.ts";
 import type { ManifestEntry } from "../../../runtime/codebases/api.ts";
-import type { SandboxChange, WatchedChange } from "../../../runtime/sandboxes/api.ts";
+import type { ProcessKind, SandboxChange, WatchedChange } from "../../../runtime/sandboxes/api.ts";
 import type * as store from "../../../runtime/store/store.ts";
 import { invalid } from "./fields.ts";
 
@@ -21,6 +21,7 @@ export const VERSION_ORIGINS = wire.VERSION_ORIGINS satisfies Numbers<store.Vers
 export const CHANGE_KINDS = wire.CHANGE_KINDS satisfies Numbers<SandboxChange["kind"]>;
 export const MANIFEST_KINDS = wire.MANIFEST_KINDS satisfies Numbers<ManifestEntry["kind"]>;
 export const CHANGE_TYPES = wire.CHANGE_TYPES satisfies Numbers<SandboxChange["type"]>;
+export const PROCESS_KINDS = wire.PROCESS_KINDS satisfies Numbers<ProcessKind>;
 export const FILE_EVENTS = wire.FILE_EVENTS satisfies Numbers<WatchedChange["kind"]>;
 export const ROLES = wire.ROLES satisfies Numbers<callers.Role>;
 

@@ -20,7 +20,7 @@ export function execCallOf(message: ExecRequest, signal: AbortSignal): ExecCall 
   };
 }
 
-function commandOf({ command, argv }: ExecRequest): string | readonly string[] {
+export function commandOf({ command, argv }: Pick<ExecRequest, "command" | "argv">): string | readonly string[] {
   if (argv.length === 0) return required(command, "command");
   if (command !== "") throw invalid("command and argv exclude each other");
   required(argv[0] ?? "", "argv[0]");

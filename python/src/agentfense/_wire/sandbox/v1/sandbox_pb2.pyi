@@ -119,6 +119,46 @@ FILE_EVENT_KIND_CHANGE: FileEventKind.ValueType  # 2
 """Content or attributes changed."""
 Global___FileEventKind: _TypeAlias = FileEventKind  # noqa: Y015
 
+class _ProcessKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ProcessKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ProcessKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PROCESS_KIND_UNSPECIFIED: _ProcessKind.ValueType  # 0
+    PROCESS_KIND_STARTED: _ProcessKind.ValueType  # 1
+    """Of StartProcess; the others take neither attachments nor input."""
+    PROCESS_KIND_COMMAND: _ProcessKind.ValueType  # 2
+    PROCESS_KIND_SESSION: _ProcessKind.ValueType  # 3
+    PROCESS_KIND_TERMINAL: _ProcessKind.ValueType  # 4
+
+class ProcessKind(_ProcessKind, metaclass=_ProcessKindEnumTypeWrapper): ...
+
+PROCESS_KIND_UNSPECIFIED: ProcessKind.ValueType  # 0
+PROCESS_KIND_STARTED: ProcessKind.ValueType  # 1
+"""Of StartProcess; the others take neither attachments nor input."""
+PROCESS_KIND_COMMAND: ProcessKind.ValueType  # 2
+PROCESS_KIND_SESSION: ProcessKind.ValueType  # 3
+PROCESS_KIND_TERMINAL: ProcessKind.ValueType  # 4
+Global___ProcessKind: _TypeAlias = ProcessKind  # noqa: Y015
+
+class _ProcessState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ProcessStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ProcessState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PROCESS_STATE_UNSPECIFIED: _ProcessState.ValueType  # 0
+    PROCESS_STATE_RUNNING: _ProcessState.ValueType  # 1
+    PROCESS_STATE_ENDED: _ProcessState.ValueType  # 2
+
+class ProcessState(_ProcessState, metaclass=_ProcessStateEnumTypeWrapper): ...
+
+PROCESS_STATE_UNSPECIFIED: ProcessState.ValueType  # 0
+PROCESS_STATE_RUNNING: ProcessState.ValueType  # 1
+PROCESS_STATE_ENDED: ProcessState.ValueType  # 2
+Global___ProcessState: _TypeAlias = ProcessState  # noqa: Y015
+
 @_typing.final
 class ResourceLimits(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -1905,3 +1945,360 @@ class FileEvent(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FileEvent: _TypeAlias = FileEvent  # noqa: Y015
+
+@_typing.final
+class Process(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    ARGV_FIELD_NUMBER: _builtins.int
+    STARTED_AT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    EXIT_CODE_FIELD_NUMBER: _builtins.int
+    SIGNAL_FIELD_NUMBER: _builtins.int
+    TIMED_OUT_FIELD_NUMBER: _builtins.int
+    OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """From 1 on, and never given again as long as the sandbox exists."""
+    sandbox_id: _builtins.str
+    tag: _builtins.str
+    owner_id: _builtins.str
+    kind: Global___ProcessKind.ValueType
+    command: _builtins.str
+    """The beginning of a long one; empty when it is argv that was given."""
+    state: Global___ProcessState.ValueType
+    exit_code: _builtins.int
+    """128 + n after signal n."""
+    signal: _builtins.str
+    """"SIGKILL" …"""
+    timed_out: _builtins.bool
+    out_of_memory: _builtins.bool
+    @_builtins.property
+    def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """Of one that has ended, as the four that follow."""
+
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        sandbox_id: _builtins.str = ...,
+        tag: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
+        kind: Global___ProcessKind.ValueType = ...,
+        command: _builtins.str = ...,
+        argv: _abc.Iterable[_builtins.str] | None = ...,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
+        state: Global___ProcessState.ValueType = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        exit_code: _builtins.int | None = ...,
+        signal: _builtins.str = ...,
+        timed_out: _builtins.bool = ...,
+        out_of_memory: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "ended_at", b"ended_at", "exit_code", b"exit_code", "started_at", b"started_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "argv", b"argv", "command", b"command", "ended_at", b"ended_at", "exit_code", b"exit_code", "kind", b"kind", "number", b"number", "out_of_memory", b"out_of_memory", "owner_id", b"owner_id", "sandbox_id", b"sandbox_id", "signal", b"signal", "started_at", b"started_at", "state", b"state", "tag", b"tag", "timed_out", b"timed_out"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
+    _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
+
+Global___Process: _TypeAlias = Process  # noqa: Y015
+
+@_typing.final
+class StartProcessRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class EnvEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    ARGV_FIELD_NUMBER: _builtins.int
+    ENV_FIELD_NUMBER: _builtins.int
+    WORKDIR_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    STDIN_FIELD_NUMBER: _builtins.int
+    TERMINAL_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    command: _builtins.str
+    """A line for the shell."""
+    workdir: _builtins.str
+    tag: _builtins.str
+    """A letter, then letters, digits, dots, underscores and hyphens; 64 at most."""
+    stdin: _builtins.bool
+    """Keeps an input open for SendInput. Without it the process reads an end of file."""
+    @_builtins.property
+    def argv(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """A program and its arguments, without a shell, instead of the command."""
+
+    @_builtins.property
+    def env(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def terminal(self) -> Global___TerminalSize:
+        """Runs it on a terminal of its own, of this size, which has an input always."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """The process and all that it started are killed after this time. Absent: never."""
+
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        command: _builtins.str = ...,
+        argv: _abc.Iterable[_builtins.str] | None = ...,
+        env: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        workdir: _builtins.str = ...,
+        tag: _builtins.str = ...,
+        stdin: _builtins.bool = ...,
+        terminal: Global___TerminalSize | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["terminal", b"terminal", "timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["argv", b"argv", "command", b"command", "env", b"env", "sandbox_id", b"sandbox_id", "stdin", b"stdin", "tag", b"tag", "terminal", b"terminal", "timeout", b"timeout", "workdir", b"workdir"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartProcessRequest: _TypeAlias = StartProcessRequest  # noqa: Y015
+
+@_typing.final
+class ProcessRequest(_message.Message):
+    """Which process: by its number, or, with 0 there, the newest with the tag, one that lives before one that has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    number: _builtins.int
+    tag: _builtins.str
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        tag: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "sandbox_id", b"sandbox_id", "tag", b"tag"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProcessRequest: _TypeAlias = ProcessRequest  # noqa: Y015
+
+@_typing.final
+class SendInputRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    number: _builtins.int
+    tag: _builtins.str
+    data: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        tag: _builtins.str = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "number", b"number", "sandbox_id", b"sandbox_id", "tag", b"tag"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SendInputRequest: _TypeAlias = SendInputRequest  # noqa: Y015
+
+@_typing.final
+class SignalProcessRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    SIGNAL_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    number: _builtins.int
+    tag: _builtins.str
+    signal: _builtins.str
+    """"SIGTERM", "TERM" or "15"."""
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        tag: _builtins.str = ...,
+        signal: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "sandbox_id", b"sandbox_id", "signal", b"signal", "tag", b"tag"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignalProcessRequest: _TypeAlias = SignalProcessRequest  # noqa: Y015
+
+@_typing.final
+class ResizeProcessRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    number: _builtins.int
+    tag: _builtins.str
+    @_builtins.property
+    def size(self) -> Global___TerminalSize: ...
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        tag: _builtins.str = ...,
+        size: Global___TerminalSize | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["size", b"size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "sandbox_id", b"sandbox_id", "size", b"size", "tag", b"tag"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResizeProcessRequest: _TypeAlias = ResizeProcessRequest  # noqa: Y015
+
+@_typing.final
+class ListProcessesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListProcessesRequest: _TypeAlias = ListProcessesRequest  # noqa: Y015
+
+@_typing.final
+class ListProcessesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROCESSES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def processes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Process]: ...
+    def __init__(
+        self,
+        *,
+        processes: _abc.Iterable[Global___Process] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["processes", b"processes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListProcessesResponse: _TypeAlias = ListProcessesResponse  # noqa: Y015
+
+@_typing.final
+class ProcessOutput(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _OutputType:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _OutputTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ProcessOutput._OutputType.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        OUTPUT_TYPE_UNSPECIFIED: ProcessOutput._OutputType.ValueType  # 0
+        OUTPUT_TYPE_STDOUT: ProcessOutput._OutputType.ValueType  # 1
+        OUTPUT_TYPE_STDERR: ProcessOutput._OutputType.ValueType  # 2
+        OUTPUT_TYPE_TERMINAL: ProcessOutput._OutputType.ValueType  # 3
+        """Both, of a process on a terminal."""
+
+    class OutputType(_OutputType, metaclass=_OutputTypeEnumTypeWrapper): ...
+    OUTPUT_TYPE_UNSPECIFIED: ProcessOutput.OutputType.ValueType  # 0
+    OUTPUT_TYPE_STDOUT: ProcessOutput.OutputType.ValueType  # 1
+    OUTPUT_TYPE_STDERR: ProcessOutput.OutputType.ValueType  # 2
+    OUTPUT_TYPE_TERMINAL: ProcessOutput.OutputType.ValueType  # 3
+    """Both, of a process on a terminal."""
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    LOST_BYTES_FIELD_NUMBER: _builtins.int
+    EXIT_CODE_FIELD_NUMBER: _builtins.int
+    SIGNAL_FIELD_NUMBER: _builtins.int
+    TIMED_OUT_FIELD_NUMBER: _builtins.int
+    OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
+    type: Global___ProcessOutput.OutputType.ValueType
+    data: _builtins.bytes
+    lost_bytes: _builtins.int
+    """So many bytes of this stream came before the data and were not kept."""
+    exit_code: _builtins.int
+    """In the last message only, as the four that follow; its type is unspecified and its data is empty."""
+    signal: _builtins.str
+    timed_out: _builtins.bool
+    out_of_memory: _builtins.bool
+    def __init__(
+        self,
+        *,
+        type: Global___ProcessOutput.OutputType.ValueType = ...,
+        data: _builtins.bytes = ...,
+        lost_bytes: _builtins.int = ...,
+        exit_code: _builtins.int | None = ...,
+        signal: _builtins.str = ...,
+        timed_out: _builtins.bool = ...,
+        out_of_memory: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "exit_code", b"exit_code"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "data", b"data", "exit_code", b"exit_code", "lost_bytes", b"lost_bytes", "out_of_memory", b"out_of_memory", "signal", b"signal", "timed_out", b"timed_out", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
+    _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
+
+Global___ProcessOutput: _TypeAlias = ProcessOutput  # noqa: Y015

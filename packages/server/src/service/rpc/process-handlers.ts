@@ -1,0 +1,148 @@
+import type { Process, ProcessOutputSchema, ProcessRequest, ProcessSchema } from "@agentfense/protocol/sandbox";
+import { ProcessState, ProcessOutput_OutputType as Type } from "@agentfense/protocol/sandbox";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ExecOutcome, Sandboxes, SandboxProcess } from "../../runtime/sandboxes/api.ts";
+import { pieces } from "./chunks.ts";
+import type { Call } from "./handlers.ts";
+import { PROCESS_KINDS } from "./messages/enums.ts";
+import { commandOf } from "./messages/exec.ts";
+import { given, invalid, required } from "./messages/fields.ts";
+import { durationMs, timestampMessage } from "./messages/time.ts";
+import type { SandboxHandlers } from "./sandbox-parts.ts";
+import { sizeOf } from "./terminal-handlers.ts";
+
+const TYPES = { stdout: Type.STDOUT, stderr: Type.STDERR, terminal: Type.TERMINAL } as const;
+
+export function processHandlers(
+  sandboxes: Sandboxes,
+): SandboxHandlers<
+  | "startProcess"
+  | "listProcesses"
+  | "attachProcess"
+  | "sendInput"
+  | "closeInput"
+  | "signalProcess"
+  | "resizeProcess"
+  | "waitProcess"
+> {
+  const of = ({ sandboxId }: Pick<ProcessRequest, "sandboxId">, { caller }: Call) =>
+    sandboxes.processes(caller, required(sandboxId, "sandbox_id"));
+  const one = async (request: Pick<ProcessRequest, "sandboxId" | "number" | "tag">, call: Call) => {
+    required(request.sandboxId, "sandbox_id");
+    const which = whichOf(request);
+    return { which, processes: await of(request, call) };
+  };
+  return {
+    async startProcess(request, call) {
+      const { sandboxId, env, workdir, tag, stdin, terminal, timeout } = request;
+      required(sandboxId, "sandbox_id");
+      const command = commandOf(request);
+      const optional = given({ terminal: terminal && sizeOf(terminal), timeoutMs: durationMs(timeout, "timeout") });
+      const processes = await of(request, call);
+      const { signal } = call;
+      const process = await processes.spawn({ command, env, workdir, tag, stdin, signal, ...optional });
+      return processMessage(process, sandboxId, processes.ownerId);
+    },
+
+    async listProcesses(request, call) {
+      const processes = await of(request, call);
+      return { processes: processes.list().map((each) => processMessage(each, request.sandboxId, processes.ownerId)) };
+    },
+
+    async *attachProcess(request, call) {
+      const { which, processes } = await one(request, call);
+      for await (const event of processes.attach(which, { signal: call.signal })) {
+        if (event.kind === "attached") yield {};
+        else if (event.kind === "exit") yield endMembers(event.outcome);
+        else yield* outputMessages(TYPES[event.kind], event.data, event.lostBytes);
+      }
+    },
+
+    async sendInput(request, call) {
+      const { which, processes } = await one(request, call);
+      await processes.write(which, request.data, { signal: call.signal });
+      return {};
+    },
+
+    async closeInput(request, call) {
+      const { which, processes } = await one(request, call);
+      await processes.closeInput(which);
+      return {};
+    },
+
+    async signalProcess(request, call) {
+      required(request.sandboxId, "sandbox_id");
+      required(request.signal, "signal");
+      const { which, processes } = await one(request, call);
+      await processes.signal(which, request.signal);
+      return {};
+    },
+
+    async resizeProcess(request, call) {
+      required(request.sandboxId, "sandbox_id");
+      if (request.size === undefined) throw invalid("size is required", { field: "size" });
+      const size = sizeOf(request.size);
+      const { which, processes } = await one(request, call);
+      await processes.resize(which, size);
+      return {};
+    },
+
+    async waitProcess(request, call) {
+      const { which, processes } = await one(request, call);
+      const process = await processes.wait(which, { signal: call.signal });
+      return processMessage(process, request.sandboxId, processes.ownerId);
+    },
+  };
+}
+
+function whichOf({ number, tag }: Pick<ProcessRequest, "number" | "tag">): number | string {
+  if (number > 0 && tag !== "") throw invalid("number and tag exclude each other");
+  return number > 0 ? number : required(tag, "number or tag");
+}
+
+/** Data that was lost without anything after it is a message, too. */
+function* outputMessages(
+  type: Type,
+  data: Uint8Array,
+  lostBytes: number,
+): Generator<MessageInitShape<typeof ProcessOutputSchema>> {
+  let lost = BigInt(lostBytes);
+  if (data.length === 0) yield { type, lostBytes: lost };
+  for (const piece of pieces(data)) {
+    yield { type, data: piece, lostBytes: lost };
+    lost = 0n;
+  }
+}
+
+function processMessage(
+  process: SandboxProcess,
+  sandboxId: string,
+  ownerId: string,
+): MessageInitShape<typeof ProcessSchema> {
+  const { number, tag, kind, command, startedAtMs, endedAtMs, outcome } = process;
+  return {
+    ...{ number, sandboxId, tag, ownerId, kind: PROCESS_KINDS[kind] },
+    ...(typeof command === "string" ? { command: clipped([command])[0]! } : { argv: clipped(command) }),
+    startedAt: timestampMessage(startedAtMs),
+    endedAt: timestampMessage(endedAtMs),
+    state: outcome === undefined ? ProcessState.RUNNING : ProcessState.ENDED,
+    ...(outcome === undefined ? {} : endMembers(outcome)),
+  } satisfies Partial<Record<keyof Process, unknown>>;
+}
+
+/** A list of many processes has room for this much of each. */
+const COMMAND_CHARACTERS = 512;
+
+function clipped(words: readonly string[]): string[] {
+  let room = COMMAND_CHARACTERS;
+  return words.flatMap((word) => {
+    if (room <= 0) return [];
+    const kept = word.length <= room ? word : `${word.slice(0, room).toWellFormed()}…`;
+    room -= word.length + 1;
+    return [kept];
+  });
+}
+
+function endMembers({ exitCode, signal = "", timedOut, outOfMemory }: ExecOutcome) {
+  return { exitCode, signal, timedOut, outOfMemory };
+}
