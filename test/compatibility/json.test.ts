@@ -114,7 +114,7 @@ describe("what comes in", () => {
     ["/v1/codebases?page_size=many", "page_size must be a whole number"],
     ["/v1/codebases?page_size=99999999999", "page_size must be between -2147483648 and 2147483647"],
     ["/v1/codebases/cb_0123456789abcdef/files?recursive=perhaps", "recursive must be true or false"],
-    ["/v1/sandboxes?status=asleep", 'status must be one of pending, running, stopped, error, not "asleep"'],
+    ["/v1/sandboxes?status=asleep", 'status must be one of pending, running, stopped, error, paused, not "asleep"'],
     ["/v1/codebases/%ff", "codebase_id in the path is not percent-encoded UTF-8"],
   ];
 

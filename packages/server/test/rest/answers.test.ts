@@ -49,6 +49,7 @@ describe("JSON of answers", () => {
       network: "NETWORK_MODE_UNSPECIFIED",
       codebaseVersion: "0",
       statusReason: "",
+      idlePause: null,
       revocable: false,
     });
   });
