@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ProcessHome } from "../../src/isolation/docker/container.ts";
@@ -76,23 +76,12 @@ test("the engine's multiplexed stream comes apart wherever it is cut", () => {
   );
 });
 
-test("a command that has ended before its start could be cancelled loses what it left in the background", async () => {
-  const multiplexed = (stream: 1 | 2, text: string): Buffer => {
-    const header = Buffer.alloc(8);
-    header[0] = stream;
-    header.writeUInt32BE(text.length, 4);
-    return Buffer.concat([header, Buffer.from(text)]);
-  };
+/** A home whose one process does with its first line what it is told. */
+async function homeOf(process: (socket: Socket, mark: string, seal: string) => void) {
   const server = createServer((socket) =>
     socket.once("data", (firstLine) => {
-      const [mark, seal] = firstLine.toString().trim().split(" ");
-      const ended = `\x1e${mark} ended ${seal} 0 0\x1e`;
-      socket.write(
-        Buffer.concat([
-          multiplexed(2, `\x1e${mark} started 41 42 0\x1e${ended}`), // at once
-          multiplexed(1, ended),
-        ]),
-      );
+      const [mark = "", seal = ""] = firstLine.toString().trim().split(" ");
+      process(socket, mark, seal);
     }),
   ).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -101,14 +90,58 @@ test("a command that has ended before its start could be cancelled loses what it
     connection.destroy();
     server.close();
   });
-  const clear = vi.fn(async () => 0);
-  const home = { warden: { clear }, startCommand: async () => ({ id: "", connection }), leave: vi.fn() };
+  const warden = { clear: vi.fn(async () => 0) };
+  const restart = vi.fn(async () => void connection.destroy());
+  const awake = (work: () => Promise<void>) => work();
+  return { warden, restart, awake, leave: vi.fn(), startCommand: async () => ({ id: "", connection }) };
+}
+
+function start(home: object, signal?: AbortSignal): Promise<ContainerProcess> {
   const command = { script: "", argv: ["/bin/true"], env: {}, workdir: "/", stdin: false };
-  const signal = AbortSignal.abort();
-  await expect(ContainerProcess.start(home as unknown as ProcessHome, command, { signal })).rejects.toMatchObject({
-    code: "CANCELLED",
+  return ContainerProcess.start(home as ProcessHome, command, { signal });
+}
+
+function multiplexed(stream: 1 | 2, text: string): Buffer {
+  const header = Buffer.alloc(8);
+  header[0] = stream;
+  header.writeUInt32BE(text.length, 4);
+  return Buffer.concat([header, Buffer.from(text)]);
+}
+
+describe("a command that cannot be cancelled in time", () => {
+  test("because it has ended by then loses what it left in the background", async () => {
+    const home = await homeOf((socket, mark, seal) => {
+      const ended = `\x1e${mark} ended ${seal} 0 0\x1e`;
+      const started = `\x1e${mark} started 41 42 0\x1e`;
+      socket.write(Buffer.concat([multiplexed(2, `${started}${ended}`), multiplexed(1, ended)]));
+    });
+    await expect(start(home, AbortSignal.abort())).rejects.toMatchObject({ code: "CANCELLED" });
+    await vi.waitUntil(() => home.warden.clear.mock.calls.length > 0, { timeout: 60_000 });
+    expect(home.warden.clear).toHaveBeenCalledExactlyOnceWith({ root: 41, wrapper: 42 });
+    expect(home.leave).toHaveBeenCalledOnce();
+    expect(home.restart).not.toHaveBeenCalled();
   });
-  await vi.waitUntil(() => clear.mock.calls.length > 0, { timeout: 60_000 });
-  expect(clear).toHaveBeenCalledExactlyOnceWith({ root: 41, wrapper: 42 });
-  expect(home.leave).toHaveBeenCalledOnce();
+
+  test("because somebody holds its script up ends with the container: it would run when it is let go", async () => {
+    const home = await homeOf(() => {});
+    await expect(start(home, AbortSignal.abort())).rejects.toMatchObject({ code: "CANCELLED" });
+    await vi.waitUntil(() => home.restart.mock.calls.length > 0, { timeout: 60_000 });
+    expect(home.restart).toHaveBeenCalledExactlyOnceWith(home.warden);
+  });
+});
+
+test("output in the place of a script that was held up is bounded", async () => {
+  let sent = 0;
+  const home = await homeOf((socket) => {
+    const megabyte = multiplexed(1, "x".repeat(2 ** 20));
+    const flood = (): void => {
+      sent += 1;
+      if (!socket.destroyed) socket.write(megabyte, flood);
+    };
+    socket.on("error", () => {});
+    flood();
+  });
+  await expect(start(home)).rejects.toMatchObject({ code: "RUNTIME_UNAVAILABLE" });
+  expect(home.restart).toHaveBeenCalledOnce();
+  expect(sent).toBeGreaterThan(32);
 });

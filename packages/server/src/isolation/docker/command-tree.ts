@@ -15,7 +15,6 @@ const RELEASE_MS = 4_000;
 /** What is known of a command from outside. */
 interface CommandState {
   readonly exit: Promise<unknown>;
-  readonly isOver: () => boolean;
   /** Fetches what is on its way, whether somebody reads it or not. */
   readonly drain: () => void;
 }
@@ -51,10 +50,10 @@ export class CommandTree {
     if (left !== 0) await this.#home.restart(this.#warden);
     // Nothing writes any more, so what is left to fetch is bounded; and the end comes behind it.
     command.drain();
-    if (await endsWithin(FAREWELL_MS, command)) return;
+    if (await settledWithin(FAREWELL_MS, command.exit)) return;
     await this.#warden.release(this.#root).catch(() => {});
     // A warden that was tampered with says what the command wants; the engine cannot be.
-    if (!(await endsWithin(RELEASE_MS, command))) await this.#home.restart(this.#warden);
+    if (!(await settledWithin(RELEASE_MS, command.exit))) await this.#home.restart(this.#warden);
   }
 
   /** Signals whatever the command started. */
@@ -90,11 +89,6 @@ export class CommandTree {
   killedForMemory(oomKills: number): boolean {
     return oomKills > this.#oomKillsBefore;
   }
-}
-
-async function endsWithin(milliseconds: number, command: CommandState): Promise<boolean> {
-  await settledWithin(milliseconds, command.exit);
-  return command.isOver();
 }
 
 /** The error behind a frame that says why nothing was started; undefined for any other frame. */

@@ -63,12 +63,12 @@ export async function exitCodeOf(engine: Engine, execId: string): Promise<number
   }
 }
 
-/** Waits for the promise, whatever becomes of it, and no longer than this. */
-export async function settledWithin(milliseconds: number, promise: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, milliseconds);
-  await Promise.race([promise.catch(() => {}), late.promise]);
-  clearTimeout(timer);
+/** Waits for the promise, whatever becomes of it, and no longer than this: whether that was long enough. */
+export async function settledWithin(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(late.resolve, milliseconds, false);
+  const settled = () => true;
+  return await Promise.race([promise.then(settled, settled), late.promise]).finally(() => clearTimeout(timer));
 }
 
 export function notRunning(cause?: unknown): SandboxError {

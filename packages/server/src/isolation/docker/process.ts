@@ -5,13 +5,18 @@ import { CommandTree, KILLED, startFailure } from "./command-tree.ts";
 import type { ProcessHome } from "./container.ts";
 import { Demultiplexer, type OutputName } from "./demultiplexer.ts";
 import { whatFailed } from "./engine.ts";
-import { describeExecFailure, type Exec, exitCodeOf } from "./exec.ts";
+import { describeExecFailure, type Exec, exitCodeOf, settledWithin } from "./exec.ts";
 import { FrameScanner, firstLine, newSecrets, type Piece, type Secrets } from "./frames.ts";
 import { Outputs } from "./outputs.ts";
 import { commandLine } from "./scripts.ts";
+import type { Warden } from "./warden.ts";
 
 /** More in one stream than in the other can only be forged. */
 const MOST_STATUSES = 1000;
+/** How long a command that nobody wants any more may take to say that it has started: its script has nothing else to do. */
+const START_MS = 5_000;
+/** So much output does not overtake the frame which says that the command has started. */
+const MOST_EARLY_BYTES = 32 * 1024 ** 2;
 /** What an engine says instead of starting a process is no longer. */
 const LONGEST_COMPLAINT = 4096;
 
@@ -55,6 +60,12 @@ export class ContainerProcess implements BoxProcess {
   readonly #exited = Promise.withResolvers<ProcessExit>();
   /** What overtook the frame which says that the command has started, or what the engine said instead. */
   readonly #early: { readonly name: OutputName; readonly piece: Piece }[] = [];
+  #earlyBytes = 0;
+  #isHopeless = false;
+  /** The terminal that it waits for. */
+  #prepareTerminal: ProcessOptions["prepareTerminal"];
+  /** That of the container in which it was started. */
+  readonly #warden: Warden;
   #tree: CommandTree | undefined;
   #over = false;
   #killing: Promise<void> | undefined;
@@ -66,6 +77,8 @@ export class ContainerProcess implements BoxProcess {
   ) {
     const { mark, seal } = secrets;
     this.#home = home;
+    this.#warden = home.warden;
+    this.#prepareTerminal = options.prepareTerminal;
     this.#exec = exec;
     this.#options = options;
     this.#seal = seal;
@@ -120,9 +133,11 @@ export class ContainerProcess implements BoxProcess {
   }
 
   #killAll(): void {
-    this.#killing ??= this.#kill().catch((error: unknown) => {
-      this.#home.log({ level: "error", message: `a command could not be killed: ${whatFailed(error)}` });
-    });
+    this.#killing ??= this.#kill().catch((error: unknown) => this.#logFailure(error));
+  }
+
+  #logFailure(error: unknown): void {
+    this.#home.log({ level: "error", message: `a command could not be killed: ${whatFailed(error)}` });
   }
 
   /** See ShellProcess. */
@@ -133,7 +148,7 @@ export class ContainerProcess implements BoxProcess {
 
   async #kill(): Promise<void> {
     const tree = await this.#started.promise;
-    await tree.kill({ exit: this.exit, isOver: () => this.#over, drain: () => this.outputs.drain() });
+    await tree.kill({ exit: this.exit, drain: () => this.outputs.drain() });
   }
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
@@ -145,11 +160,7 @@ export class ContainerProcess implements BoxProcess {
     try {
       await Promise.race([this.#started.promise, cancelled.promise]);
     } catch (error) {
-      // It may have started meanwhile, or be about to; and may even have ended by then, and left something.
-      this.#started.promise.then(
-        () => this.#killAll(),
-        () => {},
-      );
+      void this.#home.awake(() => this.#abandon());
       this.stdout.destroy();
       this.stderr.destroy();
       throw error;
@@ -158,12 +169,30 @@ export class ContainerProcess implements BoxProcess {
     }
   }
 
+  /** It may have started meanwhile, or be about to; and may even have ended by then, and left something. */
+  async #abandon(): Promise<void> {
+    const killed = this.#started.promise.then(() => this.#killAll());
+    if (!(await settledWithin(START_MS, killed))) this.#giveUp();
+  }
+
+  /** Somebody in the box keeps the script from its work. Once let go it would run the command, and nobody knows where it is. */
+  #giveUp(): void {
+    if (this.#isHopeless) return;
+    this.#isHopeless = true;
+    this.#early.length = 0;
+    this.#home.restart(this.#warden).catch((error: unknown) => this.#logFailure(error));
+  }
+
   #receive(name: OutputName, bytes: Buffer): void {
+    if (this.#isHopeless) return;
     for (const piece of this.#scanners[name].scan(bytes)) {
       // The first frame on stderr tells whether there is a command; all of stdout may have overtaken it.
-      if (this.#tree === undefined && (name === "stdout" || piece.kind === "data")) this.#early.push({ name, piece });
-      else this.#take(name, piece);
+      if (this.#tree !== undefined || (name === "stderr" && piece.kind === "frame")) this.#take(name, piece);
+      else this.#early.push({ name, piece });
     }
+    if (this.#tree !== undefined) return;
+    this.#earlyBytes += bytes.length;
+    if (this.#earlyBytes > MOST_EARLY_BYTES) this.#giveUp();
   }
 
   #take(name: OutputName, piece: Piece): void {
@@ -199,8 +228,11 @@ export class ContainerProcess implements BoxProcess {
 
   async #prepare(): Promise<void> {
     const { connection } = this.#exec;
+    const prepare = this.#prepareTerminal;
+    this.#prepareTerminal = undefined; // who says so again is somebody else
+    if (prepare === undefined) return;
     try {
-      await this.#options.prepareTerminal?.(this.#exec);
+      await prepare(this.#exec);
       connection.write("go\n");
     } catch (error) {
       this.#started.reject(error);
