@@ -36,6 +36,7 @@ export const COVERAGE = {
     "SessionExecStream",
   ),
   terminal: sandbox("OpenTerminal"),
+  ports: sandbox("GetPort", "WaitForPort", "ForwardPort"),
   changes: sandbox("ListChanges", "DiffChanges", "ApplyChanges", "DiscardChanges"),
   view: sandbox("ReadFile", "WriteFile", "ListDirectory", "StatFile", "MakeDirectory", "RemoveFile", "MoveFile"),
   watch: sandbox("WatchFiles"),

@@ -61,6 +61,7 @@ export const ONLY_IN_TYPESCRIPT: Readonly<Record<string, readonly string[]>> = {
     "Terminal.resize(size)",
     "TerminalConnection",
   ],
+  "a connection is what comes, and is written to": ["PortConnection.readable", "PortConnection.writable"],
   "it has that from the error it extends": ["ProjectPolicyError.hint"],
 };
 
@@ -113,6 +114,12 @@ export const ONLY_IN_PYTHON: Readonly<Record<string, readonly string[]>> = {
     "SandboxClient.update_permissions(preset)",
     "SandboxPermissions.update(permissions)",
     "SandboxPermissions.update(preset)",
+  ],
+  "a connection is what comes, and is written to": [
+    "PortConnection.[iteration]",
+    "PortConnection.end",
+    "PortConnection.write",
+    "PortConnection.write(data)",
   ],
   "a terminal is its output, and waits": [
     "Terminal.[iteration]",

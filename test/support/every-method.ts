@@ -61,6 +61,7 @@ const SAMPLES: Message = {
   number: 4_000_000,
   signal: "SIGTERM",
   size: { columns: 80, rows: 24 },
+  port: 3000,
 };
 
 /** Where the field of that name means something else. */
@@ -71,6 +72,7 @@ const EXCEPTIONS: Readonly<Record<string, Message>> = {
   MakeDirectory: { path: "made" },
   GetVersion: { version: "1" },
   Rollback: { version: "1" },
+  WaitForPort: { timeout: { seconds: 0, nanos: 1_000_000 } },
 };
 
 export const CONTRACT: readonly ContractMethod[] = SERVICES.flatMap((service) =>
@@ -146,7 +148,10 @@ export function restRequestOf(
     inPath.add(name);
     return encodeURIComponent(String(values[name] ?? ""));
   });
-  const rest = Object.entries(values).filter(([name]) => !inPath.has(name));
+  const asJson = (name: string, value: unknown): unknown => (name === "timeout" ? "0.001s" : value);
+  const rest = Object.entries(values)
+    .filter(([name]) => !inPath.has(name))
+    .map(([name, value]) => [name, asJson(name, value)] as const);
   if (http.body === "*") {
     // A batch is a stream of lines whose first opens it.
     const message =

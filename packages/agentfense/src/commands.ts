@@ -184,6 +184,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "send a signal to a process in a sandbox",
     load: async () => (await import("./commands/sandbox-kill.ts")).sandboxKill,
   },
+  "sandbox forward": {
+    summary: "reach a port of a sandbox at one of this machine",
+    load: async () => (await import("./commands/sandbox-forward.ts")).sandboxForward,
+  },
   "sandbox ls": {
     summary: "a directory as the sandbox sees it",
     load: async () => (await import("./commands/sandbox-ls.ts")).sandboxLs,

@@ -77,6 +77,7 @@ export type {
   HomeInfo,
   JsonValue,
   PathExplanation,
+  PortInfo,
   ProcessEnd,
   ProcessEvent,
   ProcessInfo,
@@ -107,6 +108,7 @@ export type {
   DownloadArchiveOptions,
   EventFilter,
   ExecOptions,
+  GetPortOptions,
   HomeOptions,
   InteractiveOptions,
   ListCodebasesOptions,
@@ -116,6 +118,7 @@ export type {
   ManifestEntry,
   OpenTerminalOptions,
   PathsOptions,
+  PortConnection,
   RecursiveOptions,
   SessionExecOptions,
   SessionStreamOptions,
@@ -125,6 +128,7 @@ export type {
   UploadArchiveOptions,
   UploadFileOptions,
   VersionOptions,
+  WaitForPortOptions,
   WatchEventsOptions,
   WriteFileOptions,
 } from "./model/requests.ts";
@@ -147,6 +151,7 @@ export type { FromLocalOptions, UploadChoice } from "./sandbox/opening/from-loca
 export type { GetOrCreateOptions } from "./sandbox/opening/get-or-create.ts";
 export type { ConnectOptions, OpenOptions } from "./sandbox/opening/kit.ts";
 export { SandboxPermissions } from "./sandbox/permissions.ts";
+export { SandboxPort } from "./sandbox/port.ts";
 export { SandboxProcess } from "./sandbox/process.ts";
 export { type DestroyOptions, Sandbox, type TerminalOptions } from "./sandbox/sandbox.ts";
 export { Session } from "./sandbox/session.ts";

@@ -7,11 +7,14 @@ import { JobThread } from "./isolation/jobs/thread.ts";
 import { openRuntime } from "./open-runtime.ts";
 import type { Caller } from "./runtime/caller.ts";
 import { LocalDirectories } from "./runtime/codebases/local/directories.ts";
+import { PortTokens } from "./runtime/ports/tokens.ts";
 import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
 import type { ServiceLog } from "./service/http/log.ts";
+import { HttpPortLinks } from "./service/http/port-links.ts";
+import { PortServer } from "./service/http/port-server.ts";
 import { paced, UNHURRIED } from "./service/http/upload-pace.ts";
 import { callerKey } from "./service/rpc/caller-context.ts";
 import { toConnectError } from "./service/rpc/errors.ts";
@@ -108,8 +111,12 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
     }),
   );
   const limits = { readMaxBytes: MESSAGE_BYTES, writeMaxBytes: MESSAGE_BYTES };
+  const tokens = new PortTokens();
+  const ports = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys: undefined, tokens, log }));
+  const links = new HttpPortLinks({ ...runtime, tokens, origin: () => ports.origin() });
+  const service = { ...runtime.service, links };
   const transport = createRouterTransport(
-    (router) => registerServices(router, runtime.service, { log, maxMessageBytes: MESSAGE_BYTES }),
+    (router) => registerServices(router, service, { log, maxMessageBytes: MESSAGE_BYTES }),
     { transport: limits, router: { ...limits, interceptors: [asProgram] } },
   );
   const parts = undo.move();

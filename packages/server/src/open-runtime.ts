@@ -42,7 +42,7 @@ export interface RuntimeOptions {
 
 /** Everything below the services. */
 export interface OpenRuntime extends AsyncDisposable {
-  readonly service: ServiceRuntime;
+  readonly service: Omit<ServiceRuntime, "links">;
   readonly isolation: Isolation;
   readonly sandboxes: OpenSandboxes;
 }

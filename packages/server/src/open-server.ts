@@ -4,12 +4,15 @@ import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { IsolationOptions } from "./isolation/isolation.ts";
 import { JobThread } from "./isolation/jobs/thread.ts";
 import { openRuntime } from "./open-runtime.ts";
+import { PortTokens, readTokenSecret } from "./runtime/ports/tokens.ts";
 import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
 import type { MetadataStore, RuntimeName } from "./runtime/store/store.ts";
 import { ConfigurationError } from "./service/configuration/problems.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import type { Door } from "./service/http/doors.ts";
+import { HttpPortLinks } from "./service/http/port-links.ts";
+import { PortServer } from "./service/http/port-server.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
 import { type StartServiceOptions, startService } from "./service/open.ts";
 import { registerServices } from "./service/rpc/register.ts";
@@ -84,16 +87,24 @@ export async function openServer(
     ready = true;
   });
 
+  const tokens = new PortTokens(await readTokenSecret(`${database}.ports`));
+  const keys = config.auth.keys === "required" ? runtime.service.keys : undefined;
+  const ownPorts = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys, tokens, log }));
+  let httpOrigin: string | undefined;
+  const origin = async (): Promise<string> => httpOrigin ?? (await ownPorts.origin());
+  const links = new HttpPortLinks({ ...runtime, tokens, origin });
   const service = await startService({
     ...serviceOptions(config),
     ...(tls === undefined ? {} : { tls }),
     runtime: runtime.service,
-    register: (router) => registerServices(router, runtime.service, { log }),
+    tokens,
+    register: (router) => registerServices(router, { ...runtime.service, links }, { log }),
     metrics: { source: metrics, ...(config.server.metrics_addr === "" ? {} : { address: config.server.metrics_addr }) },
     ready: () => ready,
     doors,
     log,
   });
+  httpOrigin = originOf(service.httpAddress, config.server);
   for (const message of runtime.isolation.degradations) log({ level: "warn", message });
 
   const parts = undo.move();
@@ -114,6 +125,17 @@ async function openStore(path: string): Promise<MetadataStore> {
   return await openSqliteStore({ path }).catch((error: Error) => {
     throw new Error(`the database ${path} cannot be used: ${error.message}`, { cause: error });
   });
+}
+
+/** The address at which HTTP is served, for others: by a name that the operator allows, where it is all addresses. */
+function originOf(
+  address: string | undefined,
+  { allowed_hosts: names, tls }: ServerConfig["server"],
+): string | undefined {
+  const [, host = "", port = ""] = /^(.*):(\d+)$/.exec(address ?? "") ?? [];
+  if (port === "") return undefined;
+  const isWildcard = host === "[::]" || host === "0.0.0.0" || host === "";
+  return `${tls.cert_file === "" ? "http" : "https"}://${isWildcard ? (names[0] ?? "localhost") : host}:${port}`;
 }
 
 /** The default one first. */

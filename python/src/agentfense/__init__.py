@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from agentfense import presets
 from agentfense._async.client import AsyncSandboxClient
+from agentfense._async.client_ports import AsyncPortConnection
 from agentfense._async.execution import AsyncExecution
 from agentfense._async.file_watch import AsyncFileWatch
 from agentfense._async.files import AsyncSandboxFiles
 from agentfense._async.permissions import AsyncSandboxPermissions
+from agentfense._async.port import AsyncSandboxPort
 from agentfense._async.process import AsyncSandboxProcess
 from agentfense._async.sandbox import AsyncSandbox
 from agentfense._async.session import AsyncSession
@@ -23,10 +25,12 @@ from agentfense._async.terminal import AsyncTerminal
 from agentfense._permission.rule import RuleError
 from agentfense._project import ProjectPolicy, ProjectPolicyError, read_project_policy
 from agentfense._sync.client import SandboxClient
+from agentfense._sync.client_ports import PortConnection
 from agentfense._sync.execution import Execution
 from agentfense._sync.file_watch import FileWatch
 from agentfense._sync.files import SandboxFiles
 from agentfense._sync.permissions import SandboxPermissions
+from agentfense._sync.port import SandboxPort
 from agentfense._sync.process import SandboxProcess
 from agentfense._sync.sandbox import Sandbox
 from agentfense._sync.session import Session
@@ -87,6 +91,7 @@ from agentfense.types import (
     PatternType,
     Permission,
     PermissionRule,
+    PortInfo,
     PresetSummary,
     ProcessEnd,
     ProcessEvent,
@@ -121,10 +126,12 @@ __all__ = [
     "ApplyResult",
     "AsyncExecution",
     "AsyncFileWatch",
+    "AsyncPortConnection",
     "AsyncSandbox",
     "AsyncSandboxClient",
     "AsyncSandboxFiles",
     "AsyncSandboxPermissions",
+    "AsyncSandboxPort",
     "AsyncSandboxProcess",
     "AsyncSession",
     "AsyncTerminal",
@@ -167,6 +174,8 @@ __all__ = [
     "PermissionDeniedError",
     "PermissionRule",
     "PortClosedError",
+    "PortConnection",
+    "PortInfo",
     "PresetError",
     "PresetSummary",
     "ProcessEnd",
@@ -192,6 +201,7 @@ __all__ = [
     "SandboxNotFoundError",
     "SandboxNotRunningError",
     "SandboxPermissions",
+    "SandboxPort",
     "SandboxProcess",
     "SandboxStatus",
     "Seconds",

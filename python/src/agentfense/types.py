@@ -419,6 +419,20 @@ class Codebase:
 
 
 @dataclass(frozen=True)
+class PortInfo:
+    """Where a port of a sandbox is reached."""
+
+    sandbox_id: str
+    port: int
+    #: For programs: with a key, or the token as the header X-Agentfense-Token.
+    url: str
+    #: For browsers on the server's machine: an origin of its own, with the token in it.
+    host_url: str
+    token: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
 class FileInfo:
     """A file of a codebase, or of a sandbox's view (then with `permission`)."""
 

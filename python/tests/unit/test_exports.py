@@ -43,11 +43,13 @@ def test_every_name_that_is_offered_is_there_and_has_its_twin() -> None:
     assert asynchronous == {
         "AsyncExecution",
         "AsyncFileWatch",
+        "AsyncPortConnection",
         "AsyncSandbox",
         "AsyncSandboxClient",
         "AsyncSandboxFiles",
         "AsyncSandboxPermissions",
         "AsyncSandboxProcess",
+        "AsyncSandboxPort",
         "AsyncSession",
         "AsyncTerminal",
     }

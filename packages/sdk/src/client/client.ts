@@ -24,6 +24,7 @@ import type {
   FileInfo,
   HomeInfo,
   PathExplanation,
+  PortInfo,
   ProcessEvent,
   ProcessInfo,
   RunResult,
@@ -47,6 +48,7 @@ import type {
   DiffOptions,
   DownloadArchiveOptions,
   ExecOptions,
+  GetPortOptions,
   HomeOptions,
   InteractiveOptions,
   ListCodebasesOptions,
@@ -56,6 +58,7 @@ import type {
   ManifestEntry,
   OpenTerminalOptions,
   PathsOptions,
+  PortConnection,
   RecursiveOptions,
   SessionExecOptions,
   SessionStreamOptions,
@@ -65,6 +68,7 @@ import type {
   UploadArchiveOptions,
   UploadFileOptions,
   VersionOptions,
+  WaitForPortOptions,
   WatchEventsOptions,
   WriteFileOptions,
 } from "../model/requests.ts";
@@ -75,6 +79,7 @@ import { CodebaseCalls } from "./codebases.ts";
 import { EventCalls } from "./events.ts";
 import { ExecCalls } from "./exec.ts";
 import { FileCalls } from "./files.ts";
+import { connectPort, getPort, waitForPort } from "./ports.ts";
 import { ProcessCalls } from "./processes.ts";
 import { Rpc } from "./rpc.ts";
 import { SandboxCalls } from "./sandboxes.ts";
@@ -502,6 +507,21 @@ export class SandboxClient implements AsyncDisposable {
   /** A terminal in a running sandbox. */
   openTerminal(sandboxId: string, options: OpenTerminalOptions): Promise<TerminalConnection> {
     return openTerminal(this.#rpc, sandboxId, options);
+  }
+
+  /** Where a port of a sandbox is reached over HTTP, with a token that opens it. */
+  getPort(sandboxId: string, port: number, options?: GetPortOptions): Promise<PortInfo> {
+    return getPort(this.#rpc, sandboxId, port, options);
+  }
+
+  /** Resolves when something in the sandbox accepts connections there; PortClosedError when nothing has in time. */
+  waitForPort(sandboxId: string, port: number, options?: WaitForPortOptions): Promise<void> {
+    return waitForPort(this.#rpc, sandboxId, port, options);
+  }
+
+  /** A connection to what listens at a port of a running sandbox. */
+  connectPort(sandboxId: string, port: number, options?: CallOptions): Promise<PortConnection> {
+    return connectPort(this.#rpc, sandboxId, port, options);
   }
 
   // The audit log.

@@ -41,7 +41,7 @@ function sizeMessage({ columns, rows }: TerminalSize) {
   return { columns: uint32Of(columns, "columns"), rows: uint32Of(rows, "rows") };
 }
 
-async function* startingWith<T>(first: T, rest: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+export async function* startingWith<T>(first: T, rest: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
   yield first;
   yield* rest;
 }

@@ -300,3 +300,15 @@ export interface ApiKey {
   readonly revokedAt?: Date;
   readonly lastUsedAt?: Date;
 }
+
+/** Where a port of a sandbox is reached. */
+export interface PortInfo {
+  readonly sandboxId: string;
+  readonly port: number;
+  /** For programs: with a key, or the token as the header `X-Agentfense-Token`. */
+  readonly url: string;
+  /** For browsers on the server's machine: an origin of its own, with the token in it. */
+  readonly hostUrl: string;
+  readonly token: string;
+  readonly expiresAt: Date;
+}

@@ -191,6 +191,24 @@ export interface TerminalConnection extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+export interface GetPortOptions extends CallOptions {
+  /** How long the token is valid; default: an hour, at most a week. */
+  readonly expiresInMs?: number | undefined;
+}
+
+export interface WaitForPortOptions extends CallOptions {
+  /** Default: 30 s, at most ten minutes. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** A connection to a port. Ending one direction leaves the other open; `close` ends both. */
+export interface PortConnection extends AsyncDisposable {
+  /** What is not read holds the sender up. */
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly writable: WritableStream<Uint8Array>;
+  close(): Promise<void>;
+}
+
 export interface EventFilter {
   readonly sandboxId?: string | undefined;
   readonly codebaseId?: string | undefined;

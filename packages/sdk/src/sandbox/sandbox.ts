@@ -15,11 +15,13 @@ import type {
   ChangesOptions,
   CreateSessionOptions,
   DiffOptions,
+  GetPortOptions,
   ListSandboxesOptions,
   OpenTerminalOptions,
   PathsOptions,
   SpawnOptions,
   TerminalSize,
+  WaitForPortOptions,
 } from "../model/requests.ts";
 import { RemoteEngine } from "../remote/engine.ts";
 import { DiffListing } from "./diff-listing.ts";
@@ -35,6 +37,7 @@ import type { ConnectOptions, OpeningKit } from "./opening/kit.ts";
 import { startIdempotently } from "./opening/start.ts";
 import type { SandboxParts } from "./parts.ts";
 import { SandboxPermissions } from "./permissions.ts";
+import { SandboxPort } from "./port.ts";
 import { SandboxProcess } from "./process.ts";
 import { Session } from "./session.ts";
 import { Terminal } from "./terminal.ts";
@@ -178,6 +181,16 @@ export class Sandbox implements AsyncDisposable {
   async terminal(options: TerminalOptions = {}): Promise<Terminal> {
     const { columns = DEFAULT_SIZE.columns, rows = DEFAULT_SIZE.rows } = options;
     return new Terminal(await this.client.openTerminal(this.id, { ...options, columns, rows }));
+  }
+
+  /** A port of it: links that work without a key until they expire, and connections. Whether anything listens is not asked. */
+  async port(port: number, options: GetPortOptions = {}): Promise<SandboxPort> {
+    return new SandboxPort(this.client, await this.client.getPort(this.id, port, options));
+  }
+
+  /** Resolves when something in it accepts connections at the port; PortClosedError when nothing has in time (30 s). */
+  async waitForPort(port: number, options: WaitForPortOptions = {}): Promise<void> {
+    await this.client.waitForPort(this.id, port, options);
   }
 
   /** What it changed and has not been applied, in path order; with `fold`, for people. */

@@ -1,11 +1,14 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter, createRouterTransport } from "@connectrpc/connect";
 import type { Keys } from "../runtime/keys/api.ts";
+import type { PortTokens } from "../runtime/ports/tokens.ts";
+import type { Sandboxes } from "../runtime/sandboxes/api.ts";
 import { isWithinMachine, type ListenAddress, resolveBinding } from "./http/address.ts";
 import { Authenticator } from "./http/authentication.ts";
 import { createCallChain } from "./http/call-chain.ts";
 import { type Door, Doors } from "./http/doors.ts";
 import { drainService } from "./http/drain.ts";
+import { Forwarder } from "./http/forwarding.ts";
 import { createFront, sendStatus } from "./http/front.ts";
 import { registerHealth } from "./http/health.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "./http/limits.ts";
@@ -24,7 +27,13 @@ import { apiPage } from "./openapi/page.ts";
 import { createRestHandler } from "./rest/handler.ts";
 
 export interface StartServiceOptions {
-  readonly runtime: { readonly keys: Keys; readonly info: { readonly version: string } };
+  readonly runtime: {
+    readonly keys: Keys;
+    readonly sandboxes: Pick<Sandboxes, "connect">;
+    readonly info: { readonly version: string };
+  };
+  /** What links to ports are signed with. */
+  readonly tokens: PortTokens;
   /** Puts the services of the contract on a router; asked once for the network and once for REST. */
   readonly register: (router: ConnectRouter) => void;
   readonly grpc: { readonly address: string };
@@ -77,9 +86,21 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const calls = undo.use(
     new RunningCalls({
       concurrentCalls: limits.concurrentCalls,
-      isRevoked: (secret) => authenticator.isRevoked(secret),
+      isRevoked: (secret) => (secret.startsWith("afp.") ? ports.isRevoked(secret) : authenticator.isRevoked(secret)),
     }),
   );
+  const ports: Forwarder = new Forwarder({
+    sandboxes: options.runtime.sandboxes,
+    keys: options.keys === "required" ? options.runtime.keys : undefined,
+    tokens: options.tokens,
+    authenticator,
+    calls,
+    rates,
+    isDraining: () => serving.isDraining,
+    headerBytes: limits.headerBytes,
+    answerTimeoutMs: limits.uploadIdleMs > 0 ? limits.uploadIdleMs : 2 ** 31 - 1,
+    log,
+  });
   const chain = createCallChain({ limits, authenticator, rates, calls, serving, metrics, log });
   const router = createConnectRouter(chain);
   options.register(router);
@@ -97,9 +118,11 @@ export async function startService(options: StartServiceOptions): Promise<Servic
       policy,
       authenticator,
       doors,
+      ports: doors === undefined ? undefined : ports,
       log,
       isDraining: () => serving.isDraining,
       next: async (request, response) => {
+        if (doors !== undefined && (await ports.answer(request, response))) return;
         if (await rpc.answer(request, response)) return;
         if (answerUnknown(request, response)) return;
         if (await doors?.answer(request, response)) return;
@@ -163,7 +186,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
             }),
             doors,
           ),
-          createUpgrades({ policy, authenticator, doors, log }),
+          createUpgrades({ policy, authenticator, doors, ports, log }),
         );
   const metricsAddress =
     separateMetrics === undefined

@@ -12,11 +12,12 @@ import { aWhile, HANG_MS } from "../../../../test/support/eventually.ts";
 import type { Caller } from "../../src/runtime/caller.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { Keys } from "../../src/runtime/keys/api.ts";
+import { PortTokens } from "../../src/runtime/ports/tokens.ts";
 import { type Service, type StartServiceOptions, startService } from "../../src/service/open.ts";
 import { callerOf } from "../../src/service/rpc/caller-context.ts";
 
 /** Keys in memory. Creating and listing them is somebody else's test. */
-export class TestKeys implements Pick<Keys, "authenticate"> {
+export class TestKeys implements Pick<Keys, "authenticate" | "callerOf"> {
   readonly #callers = new Map<string, Caller>();
   asked = 0;
 
@@ -34,6 +35,10 @@ export class TestKeys implements Pick<Keys, "authenticate"> {
     const caller = this.#callers.get(secret);
     if (caller === undefined) throw new RuntimeError("UNAUTHENTICATED", "the API key is not valid");
     return caller;
+  }
+
+  async callerOf(id: string): Promise<Caller | undefined> {
+    return [...this.#callers.values()].find(({ keyId }) => keyId === id);
   }
 }
 
@@ -132,7 +137,13 @@ export const USER = "af_user_secret";
 export const READER = "af_reader_secret";
 export const ADMIN = "af_admin_secret";
 
-export async function openTestService(options: Partial<StartServiceOptions> = {}): Promise<TestService> {
+const NO_SANDBOXES = { connect: () => Promise.reject(new RuntimeError("SANDBOX_NOT_FOUND", "sandbox not found")) };
+
+export async function openTestService({
+  sandboxes = NO_SANDBOXES,
+  ...options
+}: Partial<StartServiceOptions> &
+  Partial<Pick<StartServiceOptions["runtime"], "sandboxes">> = {}): Promise<TestService> {
   const keys = new TestKeys()
     .add(USER, { ownerId: "alice", role: "user", keyId: "k1" })
     .add(READER, { ownerId: "alice", role: "read-only", keyId: "k2" })
@@ -140,7 +151,8 @@ export async function openTestService(options: Partial<StartServiceOptions> = {}
   const journal = new Journal();
   const log: string[] = [];
   const service = await startService({
-    runtime: { keys: keys as unknown as Keys, info: { version: "1.2.3" } },
+    runtime: { keys: keys as unknown as Keys, sandboxes, info: { version: "1.2.3" } },
+    tokens: new PortTokens(),
     register: (router) => registerSample(router, journal),
     grpc: { address: "127.0.0.1:0" },
     http: { address: "127.0.0.1:0" },

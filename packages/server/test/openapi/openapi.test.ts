@@ -16,6 +16,7 @@ test("every route is an operation, and every method without a route is named", (
   expect(document.tags.flatMap((tag) => tag["x-grpc-only"].map((each) => each.method))).toEqual([
     "sandbox.v1.SandboxService/OpenTerminal",
     "sandbox.v1.SandboxService/ExecInteractive",
+    "sandbox.v1.SandboxService/ForwardPort",
   ]);
 });
 

@@ -30,6 +30,7 @@ export interface RuntimeParts {
   readonly sandboxes?: Partial<ServiceRuntime["sandboxes"]>;
   readonly audit?: Partial<ServiceRuntime["audit"]>;
   readonly keys?: Partial<ServiceRuntime["keys"]>;
+  readonly links?: Partial<ServiceRuntime["links"]>;
   readonly info?: Partial<ServerFacts>;
 }
 
@@ -73,6 +74,7 @@ export function runtimeOf(parts: RuntimeParts): ServiceRuntime {
     // Every call that changes something waits for the log.
     audit: only("audit", { flush: () => Promise.resolve(), ...parts.audit }),
     keys: only("keys", parts.keys),
+    links: only("links", parts.links),
     info: { version: "1.2.3", runtimes: ["bwrap"], degradations: () => [], keysRequired: true, ...parts.info },
   };
 }

@@ -1,3 +1,4 @@
+import { PassThrough } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
 import type { BatchResult } from "../../src/runtime/codebases/api.ts";
 import type {
@@ -898,6 +899,36 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     asks: ["sandboxes.processes", sandboxId],
     answer: processesWith({ wait: async () => ENDED_PROCESS }),
     responses: [ENDED_PROCESS_JSON],
+  },
+  GetPort: {
+    requests: [{ sandboxId, port: 3000, expiresIn: { seconds: 60n } }],
+    asks: ["links.linkTo", SANDBOX.id, 3000, 60_000],
+    answer: { url: "http://a/", hostUrl: "http://b/", token: "afp.x", expiresAtMs: AT },
+    responses: [
+      {
+        sandboxId: SANDBOX.id,
+        port: 3000,
+        url: "http://a/",
+        hostUrl: "http://b/",
+        token: "afp.x",
+        expiresAt: AT_JSON,
+      },
+    ],
+  },
+  WaitForPort: {
+    requests: [{ sandboxId, port: 3000, timeout: { seconds: 5n } }],
+    asks: ["sandboxes.waitForPort", sandboxId, 3000, { timeoutMs: 5000, signal: "signal" }],
+    responses: [{}],
+  },
+  ForwardPort: {
+    requests: [
+      { content: { case: "open", value: { sandboxId, port: 3000 } } },
+      { content: { case: "data", value: bytes("hi") } },
+      { content: { case: "end", value: true } },
+    ],
+    asks: ["sandboxes.connect", sandboxId, 3000, "signal"],
+    answer: () => new PassThrough(),
+    responses: [{}, { data: "aGk=" }, { end: true }],
   },
 
   ListEvents: {

@@ -52,6 +52,7 @@ describe("a caller that goes away", () => {
     }),
     DiffChanges: (waits) => ({ sandboxes: { diff: (_caller, _id, { signal }) => never(waits(signal)) } }),
     WatchEvents: (waits) => ({ audit: { watch: (_caller, { signal }) => never(waits(signal)) } }),
+    ForwardPort: (waits) => ({ sandboxes: { connect: (_caller, _id, _port, signal) => waits(signal) } }),
     OpenTerminal: (waits) => ({ sandboxes: { openTerminal: (_caller, _id, { signal }) => waits(signal) } }),
   };
 

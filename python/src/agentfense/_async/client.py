@@ -11,6 +11,7 @@ from agentfense._async.client_changes import AsyncChangeMethods
 from agentfense._async.client_codebases import AsyncCodebaseMethods
 from agentfense._async.client_commands import AsyncCommandMethods
 from agentfense._async.client_events import AsyncEventMethods
+from agentfense._async.client_ports import AsyncPortMethods
 from agentfense._async.client_processes import AsyncProcessMethods
 from agentfense._async.client_sandboxes import AsyncSandboxMethods
 from agentfense._async.client_sessions import AsyncSessionMethods
@@ -38,6 +39,7 @@ class AsyncSandboxClient(
     AsyncChangeMethods,
     AsyncViewMethods,
     AsyncTerminalMethods,
+    AsyncPortMethods,
     AsyncEventMethods,
     AsyncSystemMethods,
 ):

@@ -17,6 +17,7 @@ from agentfense._async.files import AsyncSandboxFiles
 from agentfense._async.opening_existing import start_idempotently
 from agentfense._async.parts import AsyncSandboxParts
 from agentfense._async.permissions import AsyncSandboxPermissions
+from agentfense._async.port import AsyncSandboxPort
 from agentfense._async.process import AsyncSandboxProcess
 from agentfense._async.session import AsyncSession
 from agentfense._async.terminal import AsyncTerminal
@@ -258,6 +259,17 @@ class AsyncOpenSandbox:
             self.id, columns=columns, rows=rows, argv=argv, env=env, workdir=workdir
         )
         return AsyncTerminal(connection)
+
+    async def port(self, port: int, *, expires_in: Optional[Seconds] = None) -> AsyncSandboxPort:
+        """A port of it: links that work without a key until they expire (an hour), and connections.
+
+        Whether anything listens there is not asked.
+        """
+        return AsyncSandboxPort(self._client, await self._client.get_port(self.id, port, expires_in=expires_in))
+
+    async def wait_for_port(self, port: int, *, timeout: Optional[Seconds] = None) -> None:
+        """Returns when something in it accepts connections at the port; else PortClosedError, after 30 s by default."""
+        await self._client.wait_for_port(self.id, port, timeout=timeout)
 
     async def changes(self, *, fold: bool = False) -> List[Change]:
         """Tells what it changed and has not been applied, in path order; with `fold`, for people."""

@@ -139,6 +139,9 @@ class SandboxService:
     move_file = _method(_SANDBOX_SERVICE, "MoveFile", sandbox_pb2.MoveFileRequest, codebase_pb2.FileInfo)
     open_terminal = _method(_SANDBOX_SERVICE, "OpenTerminal", sandbox_pb2.TerminalInput, sandbox_pb2.TerminalOutput)
     exec_interactive = _method(_SANDBOX_SERVICE, "ExecInteractive", sandbox_pb2.ExecInput, sandbox_pb2.ExecOutput)
+    get_port = _method(_SANDBOX_SERVICE, "GetPort", sandbox_pb2.GetPortRequest, sandbox_pb2.Port)
+    wait_for_port = _method(_SANDBOX_SERVICE, "WaitForPort", sandbox_pb2.WaitForPortRequest, common_pb2.Empty)
+    forward_port = _method(_SANDBOX_SERVICE, "ForwardPort", sandbox_pb2.PortData, sandbox_pb2.PortData)
     watch_files = _method(_SANDBOX_SERVICE, "WatchFiles", sandbox_pb2.WatchFilesRequest, sandbox_pb2.FileEvent)
     start_process = _method(_SANDBOX_SERVICE, "StartProcess", sandbox_pb2.StartProcessRequest, sandbox_pb2.Process)
     list_processes = _method(

@@ -17,6 +17,7 @@ from agentfense._sync.client_changes import ChangeMethods
 from agentfense._sync.client_codebases import CodebaseMethods
 from agentfense._sync.client_commands import CommandMethods
 from agentfense._sync.client_events import EventMethods
+from agentfense._sync.client_ports import PortMethods
 from agentfense._sync.client_processes import ProcessMethods
 from agentfense._sync.client_sandboxes import SandboxMethods
 from agentfense._sync.client_sessions import SessionMethods
@@ -39,6 +40,7 @@ class SandboxClient(
     ChangeMethods,
     ViewMethods,
     TerminalMethods,
+    PortMethods,
     EventMethods,
     SystemMethods,
 ):

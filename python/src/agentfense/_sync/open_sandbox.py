@@ -21,6 +21,7 @@ from agentfense._sync.files import SandboxFiles
 from agentfense._sync.opening_existing import start_idempotently
 from agentfense._sync.parts import SandboxParts
 from agentfense._sync.permissions import SandboxPermissions
+from agentfense._sync.port import SandboxPort
 from agentfense._sync.process import SandboxProcess
 from agentfense._sync.session import Session
 from agentfense._sync.terminal import Terminal
@@ -259,6 +260,17 @@ class OpenSandbox:
             self.id, columns=columns, rows=rows, argv=argv, env=env, workdir=workdir
         )
         return Terminal(connection)
+
+    def port(self, port: int, *, expires_in: Optional[Seconds] = None) -> SandboxPort:
+        """A port of it: links that work without a key until they expire (an hour), and connections.
+
+        Whether anything listens there is not asked.
+        """
+        return SandboxPort(self._client, self._client.get_port(self.id, port, expires_in=expires_in))
+
+    def wait_for_port(self, port: int, *, timeout: Optional[Seconds] = None) -> None:
+        """Returns when something in it accepts connections at the port; else PortClosedError, after 30 s by default."""
+        self._client.wait_for_port(self.id, port, timeout=timeout)
 
     def changes(self, *, fold: bool = False) -> List[Change]:
         """Tells what it changed and has not been applied, in path order; with `fold`, for people."""

@@ -3193,6 +3193,52 @@ export const SHAPES: readonly CommandShape[] = [
   "takes": "other"
  },
  {
+  "name": "sandbox forward",
+  "summary": "reach a port of a sandbox at one of this machine",
+  "options": [
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
   "name": "sandbox ls",
   "summary": "a directory as the sandbox sees it",
   "options": [

@@ -5,6 +5,7 @@ import { execHandlers } from "./exec-handlers.ts";
 import { fileHandlers } from "./file-handlers.ts";
 import type { Handlers } from "./handlers.ts";
 import { lifecycleHandlers } from "./lifecycle-handlers.ts";
+import { portHandlers } from "./port-handlers.ts";
 import { processHandlers } from "./process-handlers.ts";
 import { sessionHandlers } from "./session-handlers.ts";
 import { terminalHandlers } from "./terminal-handlers.ts";
@@ -17,6 +18,7 @@ export function sandboxHandlers(world: World): Handlers<typeof SandboxService> {
     ...sessionHandlers(world),
     ...terminalHandlers(world),
     ...processHandlers(world),
+    ...portHandlers(world),
     ...changeHandlers(world),
     ...fileHandlers(world),
   };

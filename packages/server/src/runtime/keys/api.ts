@@ -5,6 +5,8 @@ import type { KeyRecord } from "../store/store.ts";
 export interface Keys {
   /** The owner and role behind a secret; throws UNAUTHENTICATED for a wrong, unknown or revoked one. */
   authenticate(secret: string): Promise<Caller>;
+  /** The owner and role of a key; undefined when there is none, or it was revoked. */
+  callerOf(id: string): Promise<Caller | undefined>;
   create(request: {
     readonly ownerId: string;
     readonly role: Role;

@@ -35,6 +35,10 @@ export function openKeys(options: { readonly store: KeyMetadata; readonly clock?
       await touch(key);
       return callerOf(key);
     },
+    async callerOf(id) {
+      const key = await store.key(id);
+      return key === undefined || key.revokedAtMs !== undefined ? undefined : callerOf(key);
+    },
     async create({ ownerId, role, name }) {
       if (!ROLES.has(role)) throw new RuntimeError("INVALID_ARGUMENT", "role must be admin, user or read-only");
       // An admin key belongs to nobody in particular; its owner is only a note about who has it.

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { ChangeCounts } from "../../isolation/changes/fold.ts";
 import type {
@@ -237,6 +238,15 @@ export interface Sandboxes {
   ): Promise<TerminalHandle>;
 
   processes(caller: Caller, id: string): Promise<SandboxProcessCalls>;
+  /** To a port on the loopback device of a running sandbox. */
+  connect(caller: Caller, id: string, port: number, signal?: AbortSignal): Promise<Socket>;
+  /** PORT_CLOSED when nothing accepts there in time; default 30 s. */
+  waitForPort(
+    caller: Caller,
+    id: string,
+    port: number,
+    options: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
+  ): Promise<void>;
 
   createSession(
     caller: Caller,

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
@@ -32,6 +33,7 @@ import { checkSandboxId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
+import { connectPort, waitForPort } from "./ports.ts";
 import { ResidentProcesses } from "./processes.ts";
 import { Resident } from "./resident.ts";
 import type { Residents } from "./residents.ts";
@@ -200,6 +202,21 @@ export class SandboxManager implements Sandboxes {
 
   async processes(caller: Caller, id: string): Promise<SandboxProcessCalls> {
     return new ResidentProcesses(caller, await this.#findReturned(caller, id), this.#parts);
+  }
+
+  async connect(caller: Caller, id: string, port: number, signal?: AbortSignal): Promise<Socket> {
+    const resident = await this.#findReturned(caller, id);
+    return await connectPort(await this.#parts.pausing.enter(caller, resident), port, signal);
+  }
+
+  async waitForPort(
+    caller: Caller,
+    id: string,
+    port: number,
+    options: Parameters<Sandboxes["waitForPort"]>[3],
+  ): Promise<void> {
+    using entered = await this.#parts.pausing.enter(caller, await this.#findReturned(caller, id));
+    await waitForPort(entered, port, options);
   }
 
   async createSession(

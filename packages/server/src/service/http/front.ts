@@ -1,11 +1,10 @@
-import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
 import { cors } from "@connectrpc/connect";
 import { type Authenticator, headerSource } from "./authentication.ts";
 import { type Doors, headersAt } from "./doors.ts";
-import { type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
+import type { Forwarder } from "./forwarding.ts";
+import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
 import type { ServiceLog } from "./log.ts";
 import {
   mayShare,
@@ -22,6 +21,8 @@ export interface EntranceOptions {
   readonly authenticator: Authenticator;
   /** Absent where there are none. */
   readonly doors?: Doors | undefined;
+  /** Absent where ports of sandboxes are not served. */
+  readonly ports?: Forwarder | undefined;
 }
 
 export interface FrontOptions extends EntranceOptions {
@@ -44,10 +45,10 @@ export function createFront(options: FrontOptions): (request: NodeRequest, respo
     pass(request, response, options)
       .catch((error: unknown) => {
         options.log({ level: "error", message: "a request failed", error });
-        if (response.headersSent) destroy(response);
+        if (response.headersSent) destroyResponse(response);
         else sendStatus(response, 500, "INTERNAL", "internal error");
       })
-      .catch(() => destroy(response));
+      .catch(() => destroyResponse(response));
   };
 }
 
@@ -74,14 +75,16 @@ async function pass(request: NodeRequest, response: NodeResponse, options: Front
 /** The rules about hosts, origins and content types. */
 export async function enter(
   request: NodeRequest,
-  { policy, authenticator, doors }: EntranceOptions,
+  { policy, authenticator, doors, ports }: EntranceOptions,
 ): Promise<{ readonly facts: RequestFacts; readonly refusal: Refusal | undefined }> {
-  const door = doors?.find(request.url);
-  const facts = factsOf(request, door !== undefined);
+  const target = ports?.find(request);
+  const door = target === undefined ? doors?.find(request.url) : undefined;
+  const facts = factsOf(request, target?.form ?? (door === undefined ? "api" : "door"));
   const refusal = refusalOf(facts, policy);
   if (!refusal?.keyHelps) return { facts, refusal };
   const keys = door === undefined ? headerSource(request.headers) : headersAt(door, request);
-  return { facts, refusal: (await authenticator.holdsKey(keys)) ? undefined : refusal };
+  const isKnown = (await authenticator.holdsKey(keys)) || (await ports?.holdsToken(request));
+  return { facts, refusal: isKnown ? undefined : refusal };
 }
 
 /**
@@ -92,25 +95,20 @@ function nameHostOfSocket(request: NodeRequest): void {
   if ("stream" in request && request.socket.localAddress === undefined) request.headers[":authority"] = "localhost";
 }
 
-function factsOf(request: NodeRequest, atDoor: boolean): RequestFacts {
+function factsOf(request: NodeRequest, place: RequestFacts["place"]): RequestFacts {
   const http2 = request.httpVersionMajor === 2;
   const { headers } = request;
   return {
     http2,
     encrypted: (request.socket as Partial<TLSSocket>).encrypted === true,
     method: request.method ?? "",
-    host: http2 ? ((request as Http2ServerRequest).authority ?? headers.host) : onlyHost(request as IncomingMessage),
+    host: hostOf(request),
     origin: headers.origin,
     contentType: headers["content-type"],
     hasBody: hasBody(request),
-    atDoor,
+    place,
     localAddress: request.socket.localAddress,
   };
-}
-
-/** Of two Host headers whoever forwards the request may have meant the other one. */
-function onlyHost({ headersDistinct: { host } }: IncomingMessage): string | undefined {
-  return host?.length === 1 ? host[0] : undefined;
 }
 
 function hasBody(request: NodeRequest): boolean {
@@ -146,15 +144,10 @@ function endUnreadRequest(request: NodeRequest, response: NodeResponse): void {
   response.once("finish", () => {
     if (request.complete) return;
     const linger = setTimeout(() => {
-      if (!request.complete) destroy(response);
+      if (!request.complete) destroyResponse(response);
     }, LINGER_MS);
     linger.unref();
     request.once("end", () => clearTimeout(linger));
     request.resume();
   });
-}
-
-function destroy(response: NodeResponse): void {
-  if ("stream" in response) response.stream.close();
-  else response.destroy();
 }

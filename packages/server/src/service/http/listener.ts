@@ -31,6 +31,18 @@ export function sendHead(response: NodeResponse, status: number, headers: Outgoi
   (response as ServerResponse).writeHead(status, headers);
 }
 
+export function destroyResponse(response: NodeResponse): void {
+  if ("stream" in response) response.stream.close();
+  else response.destroy();
+}
+
+/** The host that a request names. Of two Host headers whoever forwards it may have meant the other one: then it names none. */
+export function hostOf(request: NodeRequest): string | undefined {
+  if ("stream" in request) return request.authority ?? request.headers.host;
+  const { host } = request.headersDistinct;
+  return host?.length === 1 ? host[0] : undefined;
+}
+
 /** PEM texts. With `clientCa`, clients must show a certificate of that authority. */
 export interface TlsOptions {
   readonly cert: string;
@@ -43,6 +55,8 @@ export interface ListenerOptions {
   readonly tls: TlsOptions | undefined;
   readonly limits: ServiceLimits;
   readonly log: ServiceLog;
+  /** Default true; false: neither the listener nor its connections keep the process alive. */
+  readonly holdsProcess?: boolean;
   /** Must not throw. */
   readonly answer: (request: NodeRequest, response: NodeResponse) => void;
   /** Takes connections that are to become WebSockets. Must not throw. Absent: such requests are answered as any. */
@@ -114,12 +128,14 @@ export class Listener {
       sockets.add(socket);
       socket.once("close", () => sockets.delete(socket));
       socket.setNoDelay(true);
+      if (options.holdsProcess === false) socket.unref();
       // Finds out about peers that vanished without a word.
       socket.setKeepAlive(true, 60_000);
     });
     if (limits.connections > 0) http1.maxConnections = limits.connections;
 
     const socketFile = await listen(http1, options.address);
+    if (options.holdsProcess === false) http1.unref();
     http1.on("error", (error) => options.log({ level: "error", message: `listener: ${error.message}` }));
     return new Listener(http1, socketFile, sessions, sockets);
   }

@@ -1,5 +1,6 @@
 import { STATUS_NUMBERS, type StatusName } from "@agentfense/protocol";
 import { plainAddress } from "./address.ts";
+import { isPortHost, type PortTarget } from "./port-target.ts";
 
 // A server on this machine is in reach of every web page the user looks at. A page can post forms and plain text anywhere,
 // and with a DNS name that changes its address it can even read the answers. These rules tell such requests apart.
@@ -14,8 +15,11 @@ export interface RequestFacts {
   readonly origin: string | undefined;
   readonly contentType: string | undefined;
   readonly hasBody: boolean;
-  /** It is for a door besides gRPC and REST, some of which take forms. */
-  readonly atDoor: boolean;
+  /**
+   * What it is for: the contract; a door besides gRPC and REST, some of which take forms; a port of a sandbox, by its path or by a
+   * host name of its own.
+   */
+  readonly place: "api" | "door" | PortTarget["form"];
   /** The address of ours that the client connected to. */
   readonly localAddress: string | undefined;
 }
@@ -51,6 +55,12 @@ function checkForm({ host }: RequestFacts): Refusal | undefined {
 }
 
 function checkHost(facts: RequestFacts, policy: RequestPolicy): Refusal | undefined {
+  if (facts.place === "host") return undefined;
+  // Pages of sandboxes have such names: nothing but ports is there, whoever asks.
+  if (isPortHost(facts.host)) {
+    const message = "this host name is one of ports of sandboxes, of which none is served here";
+    return { httpStatus: 403, status: "PERMISSION_DENIED", message, keyHelps: false };
+  }
   // Browsers speak HTTP/2 only under TLS, and there the certificate already ties the name to us.
   if (facts.http2 || facts.encrypted || isOurHost(facts, policy)) return undefined;
   return {
@@ -80,9 +90,9 @@ function isOurHost({ host = "", localAddress = "" }: RequestFacts, policy: Reque
 }
 
 function isOurOrigin(facts: RequestFacts, policy: RequestPolicy): boolean {
-  const { origin = "", host = "", encrypted } = facts;
+  const { origin = "", host = "", encrypted, place } = facts;
   const same = `${encrypted ? "https" : "http"}://${host.toLowerCase()}`;
-  return originOf(origin) === originOf(same) && (encrypted || isOurHost(facts, policy));
+  return originOf(origin) === originOf(same) && (encrypted || place === "host" || isOurHost(facts, policy));
 }
 
 /** "null", and whatever else is no address of a page, equals nothing. */
@@ -98,10 +108,11 @@ const CONTENT_TYPES =
 
 const FORM = /^multipart\/form-data\s*;/i;
 
-function checkContentType({ method, hasBody, contentType = "", atDoor, origin }: RequestFacts): Refusal | undefined {
+function checkContentType({ method, hasBody, contentType = "", place, origin }: RequestFacts): Refusal | undefined {
+  if (place === "path" || place === "host") return undefined; // programs take what they like, and foreign origins were refused
   if (!CHANGING.has(method) || !hasBody || CONTENT_TYPES.test(contentType)) return undefined;
   // Browsers name the origin of every form they post: this is none of theirs.
-  if (atDoor && origin === undefined && FORM.test(contentType)) return undefined;
+  if (place === "door" && origin === undefined && FORM.test(contentType)) return undefined;
   // Browsers ask before any PUT, whatever it carries, and `curl -T` names no type.
   if (method === "PUT" && contentType === "") return undefined;
   return {

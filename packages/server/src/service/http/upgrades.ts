@@ -1,13 +1,11 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Doors } from "./doors.ts";
 import { failureResponse } from "./failure-response.ts";
 import { type EntranceOptions, enter } from "./front.ts";
 import type { ServiceLog } from "./log.ts";
 import { statusBody } from "./request-rules.ts";
 
 export interface UpgradeOptions extends EntranceOptions {
-  readonly doors: Doors;
   readonly log: ServiceLog;
 }
 
@@ -30,7 +28,8 @@ async function pass(request: IncomingMessage, socket: Duplex, head: Buffer, opti
     return;
   }
   const isWebSocket = request.headers.upgrade?.toLowerCase() === "websocket";
-  if (isWebSocket && (await options.doors.upgrade(request, socket, head))) return;
+  if (isWebSocket && (await options.ports?.upgrade(request, socket, head))) return;
+  if (isWebSocket && (await options.doors?.upgrade(request, socket, head))) return;
   refuse(socket, { status: 404, body: statusBody("NOT_FOUND", "there is no WebSocket here") });
 }
 

@@ -27,7 +27,7 @@ export function registerServices(router: ConnectRouter, runtime: ServiceRuntime,
   const witnessed = (): Promise<void> => runtime.audit.flush().catch(() => {});
   const serving: ServeOptions = { log, witnessed };
   serve(router, CodebaseService, codebaseHandlers(runtime), serving);
-  serve(router, SandboxService, sandboxHandlers(runtime.sandboxes, { maxMessageBytes }), serving);
+  serve(router, SandboxService, sandboxHandlers(runtime.sandboxes, runtime.links, { maxMessageBytes }), serving);
   serve(router, EventService, eventHandlers(runtime.audit), serving);
   serve(router, SystemService, systemHandlers(runtime), serving);
 }

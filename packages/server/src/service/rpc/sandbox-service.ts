@@ -9,19 +9,25 @@ import { SANDBOX_STATUSES, wordFor } from "./messages/enums.ts";
 import { given, required } from "./messages/fields.ts";
 import { rulesOf } from "./messages/rules.ts";
 import { createSandboxRequestOf, sandboxMessage } from "./messages/sandbox.ts";
+import { type PortLinks, portHandlers } from "./port-handlers.ts";
 import { processHandlers } from "./process-handlers.ts";
 import type { MessageLimits, SandboxHandlers } from "./sandbox-parts.ts";
 import { sessionHandlers } from "./session-handlers.ts";
 import { terminalHandlers } from "./terminal-handlers.ts";
 
 /** The service in parts, each a file: what one does *with* a sandbox; here is what one does *to* it. */
-export function sandboxHandlers(sandboxes: Sandboxes, limits: MessageLimits): Handlers<typeof SandboxService> {
+export function sandboxHandlers(
+  sandboxes: Sandboxes,
+  links: PortLinks,
+  limits: MessageLimits,
+): Handlers<typeof SandboxService> {
   return {
     ...lifecycleHandlers(sandboxes),
     ...execHandlers(sandboxes, limits),
     ...sessionHandlers(sandboxes, limits),
     ...terminalHandlers(sandboxes),
     ...processHandlers(sandboxes),
+    ...portHandlers(sandboxes, links),
     ...changeHandlers(sandboxes, limits),
     ...fileHandlers(sandboxes),
   };

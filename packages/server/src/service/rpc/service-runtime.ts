@@ -3,6 +3,7 @@ import type { Codebases } from "../../runtime/codebases/api.ts";
 import type { Keys } from "../../runtime/keys/api.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { RuntimeName } from "../../runtime/store/store.ts";
+import type { PortLinks } from "./port-handlers.ts";
 
 /** What the services are a face of. */
 export interface ServiceRuntime {
@@ -10,6 +11,7 @@ export interface ServiceRuntime {
   readonly sandboxes: Sandboxes;
   readonly audit: AuditLog;
   readonly keys: Keys;
+  readonly links: PortLinks;
   readonly info: ServerFacts;
 }
 

@@ -2215,6 +2215,164 @@ export enum ProcessOutput_OutputType {
 export declare const ProcessOutput_OutputTypeSchema: GenEnum<ProcessOutput_OutputType>;
 
 /**
+ * @generated from message sandbox.v1.GetPortRequest
+ */
+export declare type GetPortRequest = Message<"sandbox.v1.GetPortRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 port = 2;
+   */
+  port: number;
+
+  /**
+   * How long the token is valid; an hour when absent, a week at most.
+   *
+   * @generated from field: google.protobuf.Duration expires_in = 3;
+   */
+  expiresIn?: Duration | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.GetPortRequest.
+ * Use `create(GetPortRequestSchema)` to create a new message.
+ */
+export declare const GetPortRequestSchema: GenMessage<GetPortRequest>;
+
+/**
+ * @generated from message sandbox.v1.Port
+ */
+export declare type Port = Message<"sandbox.v1.Port"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 port = 2;
+   */
+  port: number;
+
+  /**
+   * On the server's own host name, for programs: with a key, or the token as X-Agentfense-Token.
+   *
+   * @generated from field: string url = 3;
+   */
+  url: string;
+
+  /**
+   * On a host name of its own, for browsers: with the token in it, which becomes a cookie of that name.
+   *
+   * @generated from field: string host_url = 4;
+   */
+  hostUrl: string;
+
+  /**
+   * @generated from field: string token = 5;
+   */
+  token: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp expires_at = 6;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.Port.
+ * Use `create(PortSchema)` to create a new message.
+ */
+export declare const PortSchema: GenMessage<Port>;
+
+/**
+ * @generated from message sandbox.v1.WaitForPortRequest
+ */
+export declare type WaitForPortRequest = Message<"sandbox.v1.WaitForPortRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 port = 2;
+   */
+  port: number;
+
+  /**
+   * 30 s when absent, ten minutes at most.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 3;
+   */
+  timeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.WaitForPortRequest.
+ * Use `create(WaitForPortRequestSchema)` to create a new message.
+ */
+export declare const WaitForPortRequestSchema: GenMessage<WaitForPortRequest>;
+
+/**
+ * @generated from message sandbox.v1.PortData
+ */
+export declare type PortData = Message<"sandbox.v1.PortData"> & {
+  /**
+   * @generated from oneof sandbox.v1.PortData.content
+   */
+  content: {
+    /**
+     * @generated from field: sandbox.v1.PortData.Open open = 1;
+     */
+    value: PortData_Open;
+    case: "open";
+  } | {
+    /**
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | {
+    /**
+     * Nothing more comes from this side, while the other may go on; true.
+     *
+     * @generated from field: bool end = 3;
+     */
+    value: boolean;
+    case: "end";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message sandbox.v1.PortData.
+ * Use `create(PortDataSchema)` to create a new message.
+ */
+export declare const PortDataSchema: GenMessage<PortData>;
+
+/**
+ * @generated from message sandbox.v1.PortData.Open
+ */
+export declare type PortData_Open = Message<"sandbox.v1.PortData.Open"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: uint32 port = 2;
+   */
+  port: number;
+};
+
+/**
+ * Describes the message sandbox.v1.PortData.Open.
+ * Use `create(PortData_OpenSchema)` to create a new message.
+ */
+export declare const PortData_OpenSchema: GenMessage<PortData_Open>;
+
+/**
  * @generated from enum sandbox.v1.RuntimeType
  */
 export enum RuntimeType {
@@ -2799,6 +2957,38 @@ export declare const SandboxService: GenService<{
     methodKind: "unary";
     input: typeof ProcessRequestSchema;
     output: typeof ProcessSchema;
+  },
+  /**
+   * Where a port of the sandbox is reached over HTTP, and a token for those who have no key of their own. Whether anything listens
+   * there is not asked.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.GetPort
+   */
+  getPort: {
+    methodKind: "unary";
+    input: typeof GetPortRequestSchema;
+    output: typeof PortSchema;
+  },
+  /**
+   * Answers as soon as something in the sandbox accepts connections at the port.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.WaitForPort
+   */
+  waitForPort: {
+    methodKind: "unary";
+    input: typeof WaitForPortRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * A connection to a port of the sandbox, byte by byte. The first message opens it and is answered by an empty one. It ends when both
+   * sides have sent their end.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.ForwardPort
+   */
+  forwardPort: {
+    methodKind: "bidi_streaming";
+    input: typeof PortDataSchema;
+    output: typeof PortDataSchema;
   },
 }>;
 

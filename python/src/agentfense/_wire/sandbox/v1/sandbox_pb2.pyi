@@ -2302,3 +2302,145 @@ class ProcessOutput(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
 
 Global___ProcessOutput: _TypeAlias = ProcessOutput  # noqa: Y015
+
+@_typing.final
+class GetPortRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    PORT_FIELD_NUMBER: _builtins.int
+    EXPIRES_IN_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    port: _builtins.int
+    @_builtins.property
+    def expires_in(self) -> _duration_pb2.Duration:
+        """How long the token is valid; an hour when absent, a week at most."""
+
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        port: _builtins.int = ...,
+        expires_in: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "port", b"port", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPortRequest: _TypeAlias = GetPortRequest  # noqa: Y015
+
+@_typing.final
+class Port(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    PORT_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    HOST_URL_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    port: _builtins.int
+    url: _builtins.str
+    """On the server's own host name, for programs: with a key, or the token as X-Agentfense-Token."""
+    host_url: _builtins.str
+    """On a host name of its own, for browsers: with the token in it, which becomes a cookie of that name."""
+    token: _builtins.str
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        port: _builtins.int = ...,
+        url: _builtins.str = ...,
+        host_url: _builtins.str = ...,
+        token: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "host_url", b"host_url", "port", b"port", "sandbox_id", b"sandbox_id", "token", b"token", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Port: _TypeAlias = Port  # noqa: Y015
+
+@_typing.final
+class WaitForPortRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    PORT_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    port: _builtins.int
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """30 s when absent, ten minutes at most."""
+
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        port: _builtins.int = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["port", b"port", "sandbox_id", b"sandbox_id", "timeout", b"timeout"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WaitForPortRequest: _TypeAlias = WaitForPortRequest  # noqa: Y015
+
+@_typing.final
+class PortData(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Open(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        SANDBOX_ID_FIELD_NUMBER: _builtins.int
+        PORT_FIELD_NUMBER: _builtins.int
+        sandbox_id: _builtins.str
+        port: _builtins.int
+        def __init__(
+            self,
+            *,
+            sandbox_id: _builtins.str = ...,
+            port: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["port", b"port", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    OPEN_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    end: _builtins.bool
+    """Nothing more comes from this side, while the other may go on; true."""
+    @_builtins.property
+    def open(self) -> Global___PortData.Open: ...
+    def __init__(
+        self,
+        *,
+        open: Global___PortData.Open | None = ...,
+        data: _builtins.bytes = ...,
+        end: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "data", b"data", "end", b"end", "open", b"open"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "data", b"data", "end", b"end", "open", b"open"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["open", "data", "end"]  # noqa: Y015
+    _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
+
+Global___PortData: _TypeAlias = PortData  # noqa: Y015

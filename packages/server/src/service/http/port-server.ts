@@ -1,0 +1,70 @@
+import { Authenticator } from "./authentication.ts";
+import { Forwarder, type ForwarderOptions } from "./forwarding.ts";
+import { createFront, sendStatus } from "./front.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import { Listener } from "./listener.ts";
+import { OwnerRates } from "./rate-limit.ts";
+import { RunningCalls } from "./running-calls.ts";
+import { createUpgrades } from "./upgrades.ts";
+
+export type PortServerOptions = Pick<ForwarderOptions, "sandboxes" | "tokens" | "keys" | "log">;
+
+/**
+ * Ports of sandboxes and nothing else, where there is no other HTTP: for a program without a server, and a server on a Unix socket. It
+ * listens on loopback from the first link on. Other users of the machine can connect, so nobody is let in without a token.
+ */
+export class PortServer implements AsyncDisposable {
+  readonly #options: PortServerOptions;
+  #opening: Promise<{ readonly listener: Listener; readonly calls: RunningCalls }> | undefined;
+
+  constructor(options: PortServerOptions) {
+    this.#options = options;
+  }
+
+  async origin(): Promise<string> {
+    this.#opening ??= this.#open();
+    return `http://${(await this.#opening).listener.address}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const open = await this.#opening?.catch(() => undefined);
+    open?.calls[Symbol.dispose]();
+    await open?.listener.cut();
+  }
+
+  async #open() {
+    const { log } = this.#options;
+    const calls = new RunningCalls({ concurrentCalls: 0, isRevoked: (token) => ports.isRevoked(token) });
+    const ports: Forwarder = new Forwarder({
+      ...this.#options,
+      authenticator: undefined,
+      calls,
+      rates: new OwnerRates({ perSecond: 0, burst: 1, now: () => performance.now() }),
+      isDraining: () => false,
+      headerBytes: DEFAULT_LIMITS.headerBytes,
+      answerTimeoutMs: DEFAULT_LIMITS.uploadIdleMs,
+    });
+    const entrance = {
+      policy: { allowedHosts: new Set<string>(), allowedOrigins: new Set<string>() },
+      authenticator: new Authenticator(undefined),
+      ports,
+      log,
+    };
+    const listener = await Listener.open({
+      address: { host: "127.0.0.1", port: 0 },
+      tls: undefined,
+      limits: DEFAULT_LIMITS,
+      log,
+      holdsProcess: false,
+      answer: createFront({
+        ...entrance,
+        isDraining: () => false,
+        next: async (request, response) => {
+          if (!(await ports.answer(request, response))) sendStatus(response, 404, "NOT_FOUND", "Not Found");
+        },
+      }),
+      upgrade: createUpgrades(entrance),
+    });
+    return { listener, calls };
+  }
+}
