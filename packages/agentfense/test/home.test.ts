@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { identityOf } from "../../../test/support/identity.ts";
 import { EmbeddedEngine, Sandbox } from "../src/index.ts";
+import { call, startMcp } from "./mcp-client.ts";
 import { agentfense, scratch, start } from "./run-cli.ts";
 import { describeForBoth, places } from "./sandbox-places.ts";
 
@@ -31,6 +32,19 @@ describeForBoth("agentfense run --home", (as) => {
     expect((await run("cat ~/.token")).stdout).toBe("login\n");
     const { stdout } = await agentfense(["diff", "--delta", "delta", "project"], surroundings);
     expect(stdout).toBe("");
+  });
+
+  test("mcp has it, too", async () => {
+    const { cwd, surroundings } = await places(as);
+    const { client, end } = await startMcp(
+      ["--no-policy", "--approve", "never", "--home", "home", "project"],
+      surroundings,
+    );
+    expect(await call(client, "shell", { command: "echo login > ~/.token; ls -A ~" })).toMatchObject({
+      text: ".token",
+    });
+    expect(await end()).toMatchObject({ code: 0 });
+    expect(await readFile(join(cwd, "home/.token"), "utf8")).toBe("login\n");
   });
 
   test("two at once do not have the same; one that was killed gives it back", async () => {

@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ADMIN, ALICE, BOB, Place, refusal } from "./place.ts";
@@ -115,6 +115,7 @@ describe("a named home", () => {
       { name: "tools", ownerId: "alice", sandboxId: alices },
       { name: "tools", ownerId: "bob", sandboxId: id },
     ];
+    await writeFile(join(place.directory, "homes/notes"), "of the operator");
     const listed = [...(await place.sandboxes.listHomes(ADMIN, ""))].sort((a, b) => (a.ownerId < b.ownerId ? -1 : 1));
     expect(listed).toEqual(all);
     expect(await place.sandboxes.listHomes(ADMIN, "bob")).toEqual([all[1]]);

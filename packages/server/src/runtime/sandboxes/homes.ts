@@ -18,6 +18,7 @@ import { Turns } from "./turns.ts";
 // In a program that is its own server they are directories, wherever it likes.
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+const KEY = /^[0-9a-f]{64}$/;
 const OWNER_FILE = ".owner";
 
 /** A home that a sandbox runs with, until it is released. */
@@ -88,7 +89,7 @@ export class Homes {
     const { homeDirectory: homes } = this.#options;
     if (homes === undefined) return [];
     const asked = caller.ownerId ?? (ownerId === "" ? undefined : ownerId);
-    const keys = asked === undefined ? await namesIn(homes) : [keyOf(asked)];
+    const keys = asked === undefined ? (await namesIn(homes)).filter((name) => KEY.test(name)) : [keyOf(asked)];
     const found = await Promise.all(
       keys.map(async (key) => {
         const names = (await namesIn(join(homes, key))).filter((name) => NAME.test(name));
