@@ -57,6 +57,7 @@ describe("sandboxes", () => {
       labels: { team: "red" },
       resources: { memoryBytes: 268_435_456, pidsLimit: 64 },
       expiresInMs: 3_600_000,
+      idlePauseMs: 600_000,
     });
     const expected = {
       id: expect.stringMatching(/^sb_[0-9a-f]+$/),
@@ -80,6 +81,8 @@ describe("sandboxes", () => {
       sync: "never",
       codebaseVersion: 2,
       revocable: false,
+      home: "",
+      idlePauseMs: 600_000,
       createdAt: MOMENT,
       expiresAt: MOMENT,
     };
@@ -88,6 +91,12 @@ describe("sandboxes", () => {
     const { id } = made;
     expect(await client.startSandbox(id)).toEqual({ ...made, status: "running", startedAt: MOMENT });
     expect(await client.exec(id, 'echo "$GREETING"; ls')).toMatchObject({ stdout: "hi\na.txt\nsub\n" });
+    expect(await client.pauseSandbox(id)).toMatchObject({ id, status: "paused", statusReason: "" });
+    await expect(client.exec(id, "true")).rejects.toMatchObject({
+      name: "SandboxNotRunningError",
+      code: "SANDBOX_PAUSED",
+    });
+    expect(await client.resumeSandbox(id)).toMatchObject({ id, status: "running" });
     expect(await client.stopSandbox(id)).toMatchObject({ id, status: "stopped", stoppedAt: MOMENT });
     expect(await client.getSandbox(id)).toMatchObject({ id, status: "stopped" });
     const mine = { labels: { team: "red" }, codebaseId };

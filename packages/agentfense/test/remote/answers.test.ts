@@ -1,3 +1,4 @@
+import { SandboxStatus } from "@agentfense/protocol/common";
 import { describe, expect, test } from "vitest";
 import { registryError } from "../../../../test/support/scripted-server.ts";
 import { agentfense } from "../run-cli.ts";
@@ -57,6 +58,29 @@ describe("answers", () => {
     expect(asked).toEqual([["tools", "al"]]);
     const created = await server.run(["sandbox", "create", "cb_1", "--home", "tools"]);
     expect(created.stdout).toMatch(/^home +tools$/m);
+  });
+
+  test("a sandbox is paused and resumed, and one is made that pauses by itself", async () => {
+    const server = await scriptedServer({
+      sandboxes: {
+        pauseSandbox: ({ sandboxId }) => ({ id: sandboxId, status: SandboxStatus.PAUSED }),
+        resumeSandbox: ({ sandboxId }) => ({ id: sandboxId, status: SandboxStatus.RUNNING }),
+        createSandbox: ({ idlePause }) => ({
+          id: "sb_2",
+          status: SandboxStatus.PAUSED,
+          statusReason: "idle",
+          idlePause,
+        }),
+        listSandboxes: ({ status }) => ({ sandboxes: [{ id: "sb_3", status }] }),
+      },
+    });
+    expect((await server.run(["sandbox", "pause", "sb_1"])).stdout).toBe("sb_1 is paused\n");
+    expect((await server.run(["sandbox", "resume", "sb_1"])).stdout).toBe("sb_1 is running\n");
+    const { stdout } = await server.run(["sandbox", "create", "cb_1", "--idle-pause", "10m"]);
+    expect(stdout).toMatch(/^status +paused$/m);
+    expect(stdout).toMatch(/^reason +idle$/m);
+    expect(stdout).toMatch(/^idle pause +600 s$/m);
+    expect((await server.run(["sandbox", "list", "--status", "paused"])).stdout).toMatch(/^sb_3 .* paused/m);
   });
 
   test("--json is what REST would have answered", async () => {
