@@ -160,7 +160,7 @@ export class ContainerProcess implements BoxProcess {
     try {
       await Promise.race([this.#started.promise, cancelled.promise]);
     } catch (error) {
-      void this.#home.awake(() => this.#abandon());
+      this.#home.awake(() => this.#abandon()).catch((reason: unknown) => this.#logFailure(reason));
       this.stdout.destroy();
       this.stderr.destroy();
       throw error;

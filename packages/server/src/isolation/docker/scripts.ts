@@ -100,8 +100,8 @@ code=$?
 ${ending(8, 9)}`;
 
 /**
- * One command on a terminal, which has a single stream. What the command made of the terminal must not keep the script from
- * its last word: a program in the background may not write to some.
+ * One command on a terminal, which has a single stream. The last word comes out also when the command has set the terminal
+ * to stop whoever writes to it from the background.
  */
 export const TERMINAL_SCRIPT = `${OOMS}${PRELUDE}
 say ready >&9
@@ -272,7 +272,7 @@ while read -r id verb a b c; do
         below "$b"
         for p in $tree; do
           [ "$p" = "$b" ] || [ "$p" = "$c" ] && continue
-          case $dead in *" $p "*) continue;; esac
+          is_dead "$p" && continue
           kill -"$a" "$p" && answer=$((answer + 1))
         done
       fi;;
