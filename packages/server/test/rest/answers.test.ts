@@ -51,6 +51,7 @@ describe("JSON of answers", () => {
       statusReason: "",
       idlePause: null,
       revocable: false,
+      home: "",
     });
   });
 
