@@ -18,6 +18,7 @@ import { measureSdk, measureSdkUploads } from "./sdk/calls.ts";
 import { plantSeed, type Seed } from "./seed.ts";
 import { measureCalls } from "./service/calls.ts";
 import { measureLoad } from "./service/load.ts";
+import { measurePorts } from "./service/ports.ts";
 import { measureUploads } from "./service/uploads.ts";
 import { TARGETS } from "./targets/table.ts";
 import type { Target } from "./targets/target.ts";
@@ -32,6 +33,7 @@ const SERVICE = [
   "service-uploads",
   "service-calls",
   "service-load",
+  "service-ports",
   "sdk-calls",
   "sdk-uploads",
   "agent-calls",
@@ -123,6 +125,9 @@ async function service(session: Omit<Session, "user">): Promise<void> {
     "service-load": async () => {
       const { loadClients: clients, loadCommands: commands } = sizes;
       results.load = await measureLoad({ directory: work.at("load"), clients, commands, signal });
+    },
+    "service-ports": async () => {
+      results.ports = await measurePorts({ directory: work.at("ports"), samples: sizes.calls, signal });
     },
     "sdk-calls": async () => {
       results.sdk = await measureSdk({ directory: work.at("sdk-calls"), samples: sizes.calls, signal });

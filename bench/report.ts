@@ -3,7 +3,7 @@ import { REQUEST_BUDGET } from "./budget.ts";
 import type { Results } from "./results.ts";
 import { type Cell, median } from "./sample.ts";
 import { sdk } from "./sdk/report.ts";
-import { calls, load, uploads } from "./service/report.ts";
+import { calls, load, ports, uploads } from "./service/report.ts";
 import { factor, table, whole } from "./table.ts";
 import { TARGETS } from "./targets/table.ts";
 
@@ -20,6 +20,7 @@ export function report(results: Results): string {
     ...uploads(results),
     ...calls(results),
     ...load(results),
+    ...ports(results),
     ...sdk(results),
     ...agent(results),
     ...troubles(results),

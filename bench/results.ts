@@ -7,6 +7,7 @@ import type { Cell } from "./sample.ts";
 import type { SdkCosts, SdkUploadCosts } from "./sdk/calls.ts";
 import type { CallCosts } from "./service/calls.ts";
 import type { LoadCosts } from "./service/load.ts";
+import type { PortCosts } from "./service/ports.ts";
 import type { UploadCosts } from "./service/uploads.ts";
 import type { RequestCount } from "./trace.ts";
 import type { TreeCost } from "./tree-size.ts";
@@ -31,6 +32,7 @@ export interface Results {
   uploads?: UploadCosts;
   calls?: CallCosts;
   load?: LoadCosts;
+  ports?: PortCosts;
   sdk?: SdkCosts;
   sdkUploads?: SdkUploadCosts;
   agent?: AgentCosts;

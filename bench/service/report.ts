@@ -39,3 +39,18 @@ export function load({ load: costs }: Results): string[] {
     `Event-loop lag of the API thread meanwhile: p99 ${costs.lagMs.p99.toFixed(0)} ms, at most ${costs.lagMs.max.toFixed(0)} ms.`,
   ];
 }
+
+export function ports({ ports: costs }: Results): string[] {
+  if (costs === undefined) return [];
+  return [
+    `### Ports of a sandbox, one connection after the other, ${whole(costs.samples)} of each in turns`,
+    table(
+      ["", "p50 ms", "p99 ms"],
+      costs.rows.map(({ label, p50, p99 }) => [label, p50.toFixed(2), p99.toFixed(2)]),
+    ),
+    table(
+      ["256 MiB", "MB/s"],
+      costs.bulk.map(({ label, mbPerSecond }) => [label, whole(mbPerSecond)]),
+    ),
+  ];
+}
