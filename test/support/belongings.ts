@@ -60,5 +60,8 @@ export interface Belongings {
 export async function makeBelongings(client: GrpcClient): Promise<Belongings> {
   const codebase_id = await makeCodebase(client, { "a.txt": "content\n" });
   const sandbox_id = await makeSandbox(client, codebase_id);
+  // The first one of the sandbox, which has ended: it can be looked at, and nothing else.
+  const { number } = await client.call("SandboxService", "StartProcess", { sandbox_id, argv: ["true"] });
+  await client.call("SandboxService", "WaitProcess", { sandbox_id, number });
   return { codebase_id, sandbox_id, session_id: await makeSession(client, sandbox_id) };
 }

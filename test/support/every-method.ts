@@ -57,8 +57,8 @@ const SAMPLES: Message = {
   file_path: "a.txt",
   from_path: "a.txt",
   to_path: "b.txt",
-  // No sandbox of a test has so many.
-  number: 4_000_000,
+  // Of the process that makeBelongings starts.
+  number: 1,
   signal: "SIGTERM",
   size: { columns: 80, rows: 24 },
   port: 3000,

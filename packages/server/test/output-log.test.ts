@@ -115,6 +115,33 @@ describe("the log of a process's output", () => {
     await expect(idle.next()).rejects.toMatchObject({ code: "READER_TOO_SLOW" });
   });
 
+  test("a reader waits for room that others hold, and gets everything when one of them reads or is cut off", async () => {
+    const room = new OutputRoom(MEBIBYTE / 2);
+    const held = makeLog(room, { patienceMs: 500 });
+    const idle = held.attach();
+    await held.push("stdout", Buffer.alloc(MEBIBYTE / 2 - 1000));
+    held.end();
+    const log = makeLog(room, { patienceMs: 400 });
+    const reading = rest(log.attach());
+    for (let i = 0; i < 20; i++) await log.push("stdout", Buffer.alloc(60_000));
+    log.end();
+    expect(await reading).toMatchObject({ lost: 0, bytes: 1_200_000 });
+    await expect(idle.next()).rejects.toMatchObject({ code: "READER_TOO_SLOW" });
+  });
+
+  test("one that is forgotten while its process waits for a reader keeps nothing", async () => {
+    const room = new OutputRoom(16 * MEBIBYTE);
+    const log = makeLog(room);
+    log.attach();
+    const pushing = (async () => {
+      for (let i = 0; i < 100; i++) await log.push("stdout", Buffer.alloc(60_000));
+    })();
+    await eventually(() => room.used > 900_000);
+    log.release();
+    await pushing;
+    expect(room.used).toBe(0);
+  });
+
   test("one who leaves holds nobody any more", async () => {
     const log = makeLog();
     const left = log.attach();

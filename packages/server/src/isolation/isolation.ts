@@ -10,7 +10,6 @@ import { DescriptorRoom, descriptorLimit } from "./mount/descriptor-plan.ts";
 import { type LogLine, MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
-import { ConnectionRoom } from "./sandbox/connections.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
 import { checkId, type TimeLimits } from "./sandbox/request.ts";
 import { boxSpec, checkSpecification, mountsOf } from "./sandbox/specification.ts";
@@ -183,7 +182,7 @@ class HostIsolation implements Isolation {
   readonly #sandboxes = new Map<string, Sandbox>();
   /** Ids in use, those of sandboxes in the making too. */
   readonly #ids = new Set<string>();
-  readonly #connectionRoom = new ConnectionRoom(Math.floor(descriptorLimit() / 16));
+  readonly #connectionRoom = new DescriptorRoom(Math.floor(descriptorLimit() / 16));
   /** Of the quarter that file systems leave (see planDescriptors), one half. */
   readonly #processDescriptors = new DescriptorRoom(Math.floor(descriptorLimit() / 8));
   #closing: Promise<void> | undefined;

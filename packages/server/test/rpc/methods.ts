@@ -109,6 +109,7 @@ export const SANDBOX: SandboxRecord = {
   resources: { memoryBytes: 1024, pidsLimit: 10 },
   env: { SECRET: "hush" },
   idlePauseMs: 600_000,
+  lastProcessNumber: 0,
   createdAtMs: AT,
   startedAtMs: AT,
 };

@@ -84,6 +84,7 @@ export function sandbox(values: Partial<SandboxRecord> & { id: string }): Sandbo
     network: "none",
     sync: "on-exec",
     idlePauseMs: 0,
+    lastProcessNumber: 0,
     revocable: false,
     home: "",
     resources: { memoryBytes: 1024 },

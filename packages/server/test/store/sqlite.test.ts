@@ -201,6 +201,7 @@ test("a database from before versions were dropped knows what they keep", async 
       ALTER TABLE codebases DROP COLUMN directory_count;
       ALTER TABLE sandboxes DROP COLUMN idle_pause_ms;
       ALTER TABLE sandboxes DROP COLUMN home;
+      ALTER TABLE sandboxes DROP COLUMN last_process;
       PRAGMA user_version = 1;
     `);
   }

@@ -1,42 +1,24 @@
 import type { Socket } from "node:net";
 import { SandboxError } from "../backend/errors.ts";
+import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 
 /** Of one sandbox at a time: as many as a browser with a few pages, or a busy test run, needs. */
 const MOST_OF_A_SANDBOX = 256;
 
-/** The connections that all sandboxes together may have to their ports: each costs two descriptors of the server. */
-export class ConnectionRoom {
-  readonly #most: number;
-  #taken = 0;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  take(): void {
-    if (this.#taken >= this.#most) throw tooMany(`the server has ${this.#taken} connections to ports already`);
-    this.#taken += 1;
-  }
-
-  giveBack(): void {
-    this.#taken -= 1;
-  }
-}
-
-/** The connections to the ports of one sandbox. */
+/** The connections to the ports of one sandbox. The room is for as many as all sandboxes together may have. */
 export class Connections {
-  readonly #room: ConnectionRoom;
+  readonly #room: DescriptorRoom;
   readonly #open = new Set<Socket>();
   #count = 0;
 
-  constructor(room: ConnectionRoom) {
+  constructor(room: DescriptorRoom) {
     this.#room = room;
   }
 
   async add(connect: () => Promise<Socket>): Promise<Socket> {
     if (this.#count >= MOST_OF_A_SANDBOX)
       throw tooMany(`the sandbox has ${this.#count} connections to its ports already`);
-    this.#room.take();
+    if (!this.#room.take()) throw tooMany("the server has as many connections to ports as it can hold");
     this.#count += 1;
     try {
       const socket = await connect();

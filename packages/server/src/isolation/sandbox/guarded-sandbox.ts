@@ -31,7 +31,7 @@ import type {
   ViewFiles,
   WorkspaceSpecification,
 } from "./api.ts";
-import { type ConnectionRoom, Connections } from "./connections.ts";
+import { Connections } from "./connections.ts";
 import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./exec.ts";
 import { exitSignal } from "./exit-signal.ts";
 import { Processes, signaller } from "./processes.ts";
@@ -51,7 +51,7 @@ export interface SandboxParts {
   readonly kernelWatch: KernelWatch;
   readonly instance: Instance;
   readonly timeLimits: TimeLimits;
-  readonly connectionRoom: ConnectionRoom;
+  readonly connectionRoom: DescriptorRoom;
   /** For the processes that outlive their call. */
   readonly descriptors: DescriptorRoom;
   readonly onDestroyed: () => void;

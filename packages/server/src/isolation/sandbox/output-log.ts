@@ -63,6 +63,7 @@ interface Reader {
 export class OutputRoom {
   readonly logs = new Set<OutputLog>();
   readonly #limit: number;
+  /** Rings when there may be more room. */
   readonly freed = new Bell();
   used = 0;
 
@@ -129,17 +130,18 @@ export class OutputLog {
   /** Resolves when there is room for more. */
   async push(name: OutputName, data: Buffer): Promise<void> {
     const ring = this.#rings.find((each) => each.name === name);
-    if (ring === undefined || data.length === 0) return;
+    if (ring === undefined || data.length === 0 || this.#isComplete) return;
     if (!this.#join(ring, data)) {
       const bytes = blockFor(data, this.#last?.ring === ring);
-      while (this.#isHeld(ring, bytes.length)) await this.#changed.wait(this.#patienceMs);
+      while (!this.#isComplete && this.#isHeld(ring, bytes.length)) await this.#changed.wait(this.#patienceMs);
       let hasRoom = this.#room.make(costOf(bytes));
       // Somebody reads here, so nothing is lost: what others keep has to go first.
-      while (!hasRoom && this.#readers.size > 0) {
+      while (!this.#isComplete && !hasRoom && this.#readers.size > 0) {
         await this.#room.freed.wait(this.#patienceMs);
-        this.#cutIdle();
+        for (const log of this.#room.logs) log.cutIdle();
         hasRoom = this.#room.make(costOf(bytes));
       }
+      if (this.#isComplete) return; // it was forgotten meanwhile
       if (hasRoom) this.#keep(ring, bytes, data);
     }
     ring.end += data.length;
@@ -217,6 +219,7 @@ export class OutputLog {
     const lostBytes = from - position.offset;
     position.offset = from + data.length;
     this.#changed.ring();
+    this.#room.freed.ring();
     return { kind: ring.name, data, lostBytes };
   }
 
@@ -243,7 +246,7 @@ export class OutputLog {
   #isHeld(ring: Ring, bytes: number): boolean {
     while (ring.cost > 0 && ring.cost + bytes + BLOCK_COST > STREAM_BYTES) {
       const [oldest] = ring.blocks;
-      this.#cutIdle();
+      this.cutIdle();
       if (oldest !== undefined && this.#isNeeded(ring, oldest)) return true;
       this.#room.drop(ring);
     }
@@ -255,8 +258,8 @@ export class OutputLog {
     return [...this.#readers].some(({ positions }) => (positions.get(ring)?.offset ?? 0) < offset + length);
   }
 
-  /** Lets go of readers that the process has waited for in vain. They are told when they come back. */
-  #cutIdle(): void {
+  /** Lets go of readers that were waited for in vain. They are told when they come back. */
+  cutIdle(): void {
     const nowMs = performance.now();
     for (const reader of this.#readers) {
       if (nowMs - reader.givenAtMs < this.#patienceMs) continue;
@@ -278,8 +281,8 @@ class Bell {
   /** For the next ring, or so long. */
   async wait(atMostMs?: number): Promise<void> {
     this.#waiting ??= Promise.withResolvers<void>();
-    const { promise, resolve } = this.#waiting;
-    const timer = atMostMs === undefined ? undefined : setTimeout(resolve, atMostMs).unref();
+    const { promise } = this.#waiting;
+    const timer = atMostMs === undefined ? undefined : setTimeout(() => this.ring(), atMostMs).unref();
     await promise;
     clearTimeout(timer);
   }

@@ -109,7 +109,7 @@ export class Processes implements SandboxProcesses {
   }
 
   all(): readonly SandboxProcess[] {
-    return [...this.#living.values(), ...this.#ended.values()];
+    return [...this.#living.values(), ...[...this.#ended.values()].sort((one, other) => one.number - other.number)];
   }
 
   find(which: number | string): SandboxProcess {

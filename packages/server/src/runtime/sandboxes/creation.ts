@@ -52,6 +52,7 @@ export function newSandbox(
     resources: chooseResources(request.resources, defaults),
     env: { ...request.env },
     idlePauseMs: chooseIdlePause(request.idlePauseMs, defaults),
+    lastProcessNumber: 0,
     createdAtMs: nowMs,
     ...(expiresInMs === undefined ? {} : { expiresAtMs: nowMs + expiresInMs }),
   };

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import type { Cancellable, ProcessEvent, Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
+import type { SandboxMetadata } from "../store/store.ts";
 import type { SandboxProcessCalls, SpawnCall } from "./api.ts";
 import type { Commands } from "./commands.ts";
 import { invalid, toRuntimeError, translating } from "./errors.ts";
@@ -11,7 +12,11 @@ import { clippedCommand, type Witness } from "./witness.ts";
 
 const TAG = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 
+/** The store is told of so many numbers together. */
+const NUMBERS_AT_ONCE = 100;
+
 interface Parts {
+  readonly store: SandboxMetadata;
   readonly commands: Commands;
   readonly pausing: Pausing;
   readonly witness: Witness;
@@ -45,6 +50,7 @@ export class ResidentProcesses implements SandboxProcessCalls {
     if (lookAgain !== undefined) await lookAgain();
     const process = await translating(sandbox.processes.spawn(request, { signal }));
     const { number, tag } = process;
+    await this.#remember(number);
     const data = { command: clippedCommand(call.command), process: number, tag };
     witness.tell("process_started", resident, caller, { data });
     const commission = { resident, caller, command: call.command, process: number };
@@ -90,6 +96,13 @@ export class ResidentProcesses implements SandboxProcessCalls {
   async signal(which: number | string, signal: string): Promise<void> {
     const number = signalNumber(signal);
     await this.#with(which, (process) => process.signal(number));
+  }
+
+  /** Before anybody is told a number: that one is not given again after a restart of the server, either. */
+  async #remember(number: number): Promise<void> {
+    const { record } = this.#resident;
+    if (number <= record.lastProcessNumber) return;
+    await this.#resident.update(this.#parts.store, { lastProcessNumber: number + NUMBERS_AT_ONCE });
   }
 
   async #with<T>(which: number | string, work: (process: SandboxProcess) => Promise<T>): Promise<T> {

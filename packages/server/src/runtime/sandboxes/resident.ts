@@ -32,7 +32,7 @@ export class Resident {
   /** It is about to pause because nothing was asked of it. */
   isDozing = false;
   /** The number that its newest process has. */
-  lastProcessNumber = 0;
+  lastProcessNumber: number;
   /** Refusals of the last sync that were told already, as "path: reason". */
   toldRefusals: ReadonlySet<string> = new Set();
   /** From before the box starts until its processes are dead. */
@@ -55,6 +55,7 @@ export class Resident {
 
   constructor(record: SandboxRecord) {
     this.#record = record;
+    this.lastProcessNumber = record.lastProcessNumber;
   }
 
   get id(): string {

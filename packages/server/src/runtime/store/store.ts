@@ -206,6 +206,8 @@ export interface SandboxRecord {
   readonly env: Readonly<Record<string, string>>;
   /** So long nothing is asked of it before it pauses by itself; 0: never. */
   readonly idlePauseMs: number;
+  /** No process has had a higher number that its starter was told. */
+  readonly lastProcessNumber: number;
   readonly createdAtMs: number;
   readonly startedAtMs?: number;
   readonly stoppedAtMs?: number;
@@ -230,7 +232,10 @@ export interface SandboxMetadata {
   updateSandbox(
     id: string,
     changes: Partial<
-      Pick<SandboxRecord, "status" | "statusReason" | "rules" | "startedAtMs" | "stoppedAtMs" | "expiresAtMs">
+      Pick<
+        SandboxRecord,
+        "status" | "statusReason" | "rules" | "startedAtMs" | "stoppedAtMs" | "expiresAtMs" | "lastProcessNumber"
+      >
     >,
   ): Promise<SandboxRecord | undefined>;
   /** With its sessions. */

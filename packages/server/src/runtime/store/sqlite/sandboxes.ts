@@ -26,6 +26,7 @@ interface SandboxRow {
   readonly stopped_at: number | null;
   readonly expires_at: number | null;
   readonly idle_pause_ms: number;
+  readonly last_process: number;
 }
 
 type Methods = "insertSandbox" | "sandbox" | "updateSandbox" | "deleteSandbox" | "listSandboxes" | "countSandboxes";
@@ -54,14 +55,15 @@ export function sandboxMethods(database: Database): Immediate<Pick<SandboxMetada
         const after = { ...before, ...changes };
         const row = toRow(after);
         database.run(
-          `UPDATE sandboxes SET status = ?, status_reason = ?, rules = ?, started_at = ?, stopped_at = ?, expires_at = ?
-           WHERE id = ?`,
+          `UPDATE sandboxes SET status = ?, status_reason = ?, rules = ?, started_at = ?, stopped_at = ?, expires_at = ?,
+           last_process = ? WHERE id = ?`,
           row.status,
           row.status_reason,
           row.rules,
           row.started_at,
           row.stopped_at,
           row.expires_at,
+          row.last_process,
           id,
         );
         return find(id);
@@ -134,6 +136,7 @@ function toRow(record: SandboxRecord): SandboxRow {
     stopped_at: record.stoppedAtMs ?? null,
     expires_at: record.expiresAtMs ?? null,
     idle_pause_ms: record.idlePauseMs,
+    last_process: record.lastProcessNumber,
   };
 }
 
@@ -156,6 +159,7 @@ function toRecord(row: SandboxRow): SandboxRecord {
     resources: JSON.parse(row.resources) as SandboxRecord["resources"],
     env: JSON.parse(row.env) as SandboxRecord["env"],
     idlePauseMs: row.idle_pause_ms,
+    lastProcessNumber: row.last_process,
     createdAtMs: row.created_at,
     ...(row.started_at === null ? {} : { startedAtMs: row.started_at }),
     ...(row.stopped_at === null ? {} : { stoppedAtMs: row.stopped_at }),
