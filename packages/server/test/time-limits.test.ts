@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { effectiveTimeout } from "../src/isolation/sandbox/request.ts";
+import { effectiveTimeout } from "../src/isolation/exec/request.ts";
 
 const LIMITS = { defaultTimeoutMs: 30_000, maxTimeoutMs: 600_000, maxTimeoutSetting: "runtime.max_timeout" };
 

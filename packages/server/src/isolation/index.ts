@@ -16,6 +16,7 @@ export { type ChangeCounts, foldChanges, type ListedChange } from "./changes/fol
 export { type Change, type ListSpec, listChanges } from "./changes/list.ts";
 export type { ApplyReport, ChangeReport, Outcome } from "./changes/report.ts";
 export { type SettleSpec, settleChanges } from "./changes/settle.ts";
+export type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./exec/api.ts";
 export { encodeText } from "./filesystem/names.ts";
 export type { Owner } from "./filesystem/presentation.ts";
 export type { QuotaLimits } from "./filesystem/quota.ts";
@@ -23,22 +24,12 @@ export { removeTree } from "./filesystem/remove-tree.ts";
 export { homeDirectory, lockHome } from "./instance/home-directory.ts";
 export { TemporaryHome } from "./instance/temporary-home.ts";
 export { type Isolation, type IsolationOptions, openIsolation } from "./isolation.ts";
+export type { LogLine } from "./log.ts";
 export type { MockCall, MockOptions } from "./mock/backend.ts";
 export type { MockAnswer } from "./mock/plan.ts";
-export {
-  type LogLine,
-  MountHost,
-  type WorkspaceEvent,
-  type WorkspaceMount,
-  type WorkspaceSpec,
-} from "./mount/host.ts";
+export { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "./mount/host.ts";
 export { cleanStaleMount } from "./mount/mount-table.ts";
 export type {
-  Cancellable,
-  ExecEvent,
-  ExecOutcome,
-  ExecRequest,
-  ExecResult,
   ProcessEvent,
   Sandbox,
   SandboxEvent,
@@ -46,12 +37,8 @@ export type {
   SandboxProcess,
   SandboxSpec,
   SandboxStatus,
-  Session,
-  SessionEnd,
-  SessionExecRequest,
-  SessionExecResult,
-  SessionRequest,
   Terminal,
   TerminalRequest,
   WorkspaceSpecification,
 } from "./sandbox/api.ts";
+export type { Session, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./session/api.ts";

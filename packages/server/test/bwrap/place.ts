@@ -5,7 +5,7 @@ import type { BoxCommand, BoxSpec } from "../../src/isolation/backend/backend.ts
 import { BwrapBackend } from "../../src/isolation/bwrap/backend.ts";
 import type { BwrapBox } from "../../src/isolation/bwrap/box.ts";
 import type { LimitGroup, LimitHost } from "../../src/isolation/limits/limits.ts";
-import type { LogLine } from "../../src/isolation/mount/host.ts";
+import type { LogLine } from "../../src/isolation/log.ts";
 
 /** A backend with one running box around an empty directory. */
 export interface Place extends AsyncDisposable {

@@ -1,11 +1,11 @@
 import { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { unusedOwner } from "../../src/isolation/backend/box-owner.ts";
+import { DescriptorRoom } from "../../src/isolation/backend/descriptor-room.ts";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
 import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
 import { Container } from "../../src/isolation/docker/container.ts";
 import { Engine, type EngineRequest } from "../../src/isolation/docker/engine.ts";
-import { DescriptorRoom } from "../../src/isolation/mount/descriptor-plan.ts";
 import { describeDocker } from "./arena.ts";
 
 describeDocker("what the engine says", (arena) => {

@@ -3,7 +3,7 @@ import { ErrorInfoSchema, RetryInfoSchema } from "@agentfense/protocol/error-det
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { RuntimeError, type RuntimeErrorCode } from "../../src/runtime/errors.ts";
-import type { ServiceLogLine } from "../../src/service/http/log.ts";
+import type { ServiceLogLine } from "../../src/service/log.ts";
 import { toConnectError } from "../../src/service/rpc/errors.ts";
 import { bench, call, refusalOf } from "./fixture.ts";
 

@@ -16,7 +16,7 @@ import {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
 import type { Caller } from "../../src/runtime/caller.ts";
-import type { ServiceLogLine } from "../../src/service/http/log.ts";
+import type { ServiceLogLine } from "../../src/service/log.ts";
 import { callerKey } from "../../src/service/rpc/caller-context.ts";
 import { registerServices } from "../../src/service/rpc/register.ts";
 import type { ServerFacts, ServiceRuntime } from "../../src/service/rpc/service-runtime.ts";

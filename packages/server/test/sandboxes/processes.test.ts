@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
-import { DescriptorRoom } from "../../src/isolation/mount/descriptor-plan.ts";
+import { DescriptorRoom } from "../../src/isolation/backend/descriptor-room.ts";
 import { ALICE, BOB, Place, refusal } from "./place.ts";
 
 const CALL = { command: "sleep 600", env: {}, workdir: "", tag: "", stdin: false };

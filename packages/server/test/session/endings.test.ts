@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { abortedSoon, aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { type HeldTimeout, heldTimeout } from "../../../../test/support/held-timeout.ts";
-import type { ExecOutcome, Session } from "../../src/isolation/sandbox/api.ts";
+import type { ExecOutcome } from "../../src/isolation/exec/api.ts";
+import type { Session } from "../../src/isolation/session/api.ts";
 import { errorCode, openSession, place, shells } from "./fixture.ts";
 import { childrenOf, isRunning, stateOf } from "./local-shell.ts";
 

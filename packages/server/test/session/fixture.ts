@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import type { SandboxEvent, SessionEnd, SessionRequest } from "../../src/isolation/sandbox/api.ts";
+import type { SandboxEvent } from "../../src/isolation/sandbox/api.ts";
+import type { SessionEnd, SessionRequest } from "../../src/isolation/session/api.ts";
 import { ShellSession } from "../../src/isolation/session/session.ts";
 import { LocalBox, type LocalShell } from "./local-shell.ts";
 

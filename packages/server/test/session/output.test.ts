@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { abortedSoon, aWhile, eventually } from "../../../../test/support/eventually.ts";
-import type { ExecEvent } from "../../src/isolation/sandbox/api.ts";
+import type { ExecEvent } from "../../src/isolation/exec/api.ts";
 import { openSession, shells } from "./fixture.ts";
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../../../../test/support/eventually.ts";
 import type { Box } from "../../src/isolation/backend/backend.ts";
-import type { SessionEnd } from "../../src/isolation/sandbox/api.ts";
+import type { SessionEnd } from "../../src/isolation/session/api.ts";
 import { ShellSession } from "../../src/isolation/session/session.ts";
 
 // What an agent can start in its session to take the next command away from its shell. Both write `ready` when they are set.

@@ -7,7 +7,7 @@ import type { Rule } from "@agentfense/permission";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { aWhile, eventually } from "../../../../test/support/eventually.ts";
 import { MountHost, type WorkspaceMount } from "../../src/isolation/mount/host.ts";
-import type { ViewChange } from "../../src/isolation/sandbox/api.ts";
+import type { ViewChange } from "../../src/isolation/view/api.ts";
 import { MountedFiles } from "../../src/isolation/view/files.ts";
 import { KernelWatch } from "../../src/isolation/view/kernel-watch.ts";
 import { ViewThread } from "../../src/isolation/view/thread.ts";

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
+import type { DescriptorRoom } from "./descriptor-room.ts";
 import { SandboxError } from "./errors.ts";
 
 /** Commands of a box that may have left processes behind: each costs the server a descriptor, for as long as they live. */

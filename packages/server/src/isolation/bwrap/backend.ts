@@ -1,10 +1,11 @@
 import { stat } from "node:fs/promises";
 import { syscalls } from "@agentfense/fuse";
 import type { Backend, BoxSpec, CreateOptions } from "../backend/backend.ts";
+import { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { LimitHost } from "../limits/limits.ts";
-import { DescriptorRoom, descriptorLimit } from "../mount/descriptor-plan.ts";
-import type { LogLine } from "../mount/host.ts";
+import type { LogLine } from "../log.ts";
+import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
 import { BootClock } from "./boot-clock.ts";

@@ -12,13 +12,13 @@ import {
   type TerminalCommand,
   type TerminalProcess,
 } from "../backend/backend.ts";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
 import { memoryForFiles } from "../limits/rlimits.ts";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import type { BootClock } from "./boot-clock.ts";
 import type { Command, CommandRequest } from "./command.ts";
 import { memoryFile } from "./descriptors.ts";

@@ -1,10 +1,10 @@
 import { fstatSync } from "node:fs";
 import type { Socket } from "node:net";
 import { processes, syscalls } from "@agentfense/fuse";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
 import type { Owner } from "../filesystem/presentation.ts";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import { Command, type CommandRequest } from "./command.ts";
 import { killTrees, stopTree } from "./command-tree.ts";
 import { DescriptorSet, exhausted, readFrom } from "./descriptors.ts";

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
-import type { LogLine } from "../mount/host.ts";
+import type { LogLine } from "../log.ts";
 import { exhausted } from "./descriptors.ts";
 import { sendOrder } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";

@@ -1,8 +1,8 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL, type Rule } from "@agentfense/permission";
 import type { DeltaDirectory } from "../filesystem/delta-directory.ts";
+import type { DeltaStamp, SettledEntry } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
-import type { DeltaStamp, SettledEntry } from "../sandbox/api.ts";
 import { Application, HOLDS_PROTECTED } from "./application.ts";
 import type { Candidate, Pair } from "./candidate.ts";
 import { MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";

@@ -1,6 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Delta } from "../filesystem/delta.ts";
 import { namesOf } from "../filesystem/names.ts";
+import type { SettledEntry } from "../filesystem/settlement.ts";
 import {
   letGo,
   letGoDirectory,
@@ -9,7 +10,6 @@ import {
   type SettlingPlace,
 } from "../filesystem/settlement.ts";
 import { atOnce, turn, type Walk } from "../filesystem/walks.ts";
-import type { SettledEntry } from "../sandbox/api.ts";
 import { LockedDelta, OpenLayers } from "./places.ts";
 
 const { Open } = syscalls;

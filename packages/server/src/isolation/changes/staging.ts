@@ -1,10 +1,10 @@
 import { Errno, syscalls } from "@agentfense/fuse";
-import { ContentSettler } from "../codebase/durability.ts";
+import type { DeltaStamp } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
 import { copyUserXattrs } from "../filesystem/xattrs.ts";
-import type { DeltaStamp } from "../sandbox/api.ts";
 import { type Place, sha256Of } from "./comparison.ts";
 import { copyData } from "./copy.ts";
+import { ContentSettler } from "./durability.ts";
 import { hasChanged, openDeltaFile } from "./installation.ts";
 
 const { Open, Stat } = syscalls;

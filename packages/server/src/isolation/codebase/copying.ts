@@ -1,7 +1,6 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
 import { copyData } from "../changes/copy.ts";
-import type { JobContext } from "../jobs/jobs.ts";
-import { ContentSettler } from "./durability.ts";
+import { ContentSettler } from "../changes/durability.ts";
 import { bytesOf, type CodebasePlace, openFileBeneath, openOrMakePart, openPart, splitPath } from "./layout.ts";
 
 const { Open, Stat } = syscalls;
@@ -25,7 +24,7 @@ export interface CopyInput extends CodebasePlace {
 }
 
 /** Stages content that the codebase has already. */
-export async function copyContents(input: CopyInput, { signal }: JobContext): Promise<void> {
+export async function copyContents(input: CopyInput, { signal }: { readonly signal: AbortSignal }): Promise<void> {
   using sources = new Sources(input);
   const staging = openOrMakePart(input, "staging", input.upload);
   const settler = new ContentSettler();

@@ -1,6 +1,5 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
 import { removeTree } from "../filesystem/remove-tree.ts";
-import type { JobContext } from "../jobs/jobs.ts";
 import { type ContentSource, copyInto, Sources } from "./copying.ts";
 import { bytesOf, type CodebasePlace, diskMode, openOrMakePart, openPart, splitPath } from "./layout.ts";
 
@@ -18,7 +17,10 @@ export interface MaterialiseInput extends CodebasePlace {
 }
 
 /** Puts a version together as pinned/<version>: hard links to the content, so that it costs names and no space. */
-export async function materialise(input: MaterialiseInput, { signal }: JobContext): Promise<void> {
+export async function materialise(
+  input: MaterialiseInput,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<void> {
   using sources = new Sources(input);
   const pinned = openPart(input, "pinned");
   const unfinished = `${input.version}.unfinished`;

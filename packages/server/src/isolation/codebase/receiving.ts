@@ -2,7 +2,7 @@ import { createHash, type Hash, hash } from "node:crypto";
 import { on } from "node:events";
 import type { MessagePort } from "node:worker_threads";
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
-import { ContentSettler } from "./durability.ts";
+import { ContentSettler } from "../changes/durability.ts";
 import { type CodebasePlace, openOrMakePart } from "./layout.ts";
 
 const { Open } = syscalls;

@@ -1,5 +1,5 @@
 import { syscalls } from "@agentfense/fuse";
-import { ContentSettler } from "./durability.ts";
+import { ContentSettler } from "../changes/durability.ts";
 import { type CodebasePlace, openPart } from "./layout.ts";
 
 const { FileType, Open, Stat } = syscalls;

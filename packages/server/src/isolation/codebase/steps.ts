@@ -1,5 +1,5 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
-import { settleDirectories, settleEverything } from "./durability.ts";
+import { settleDirectories, settleEverything } from "../changes/durability.ts";
 import { bytesOf, type CodebasePlace, diskMode, openOrMakePart, openPart, splitPath } from "./layout.ts";
 
 const { AT_REMOVEDIR, Open, Stat } = syscalls;

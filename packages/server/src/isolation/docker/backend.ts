@@ -1,10 +1,11 @@
 import type { Backend, Box, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { pickBoxOwner } from "../backend/box-owner.ts";
+import { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { findProgram } from "../backend/find-program.ts";
 import { Launcher } from "../bwrap/launcher.ts";
-import { DescriptorRoom, descriptorLimit } from "../mount/descriptor-plan.ts";
-import type { LogLine } from "../mount/host.ts";
+import type { LogLine } from "../log.ts";
+import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
 import { EgressGuard, usesKernelNetwork } from "./egress.ts";

@@ -11,13 +11,13 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
 import type { Owner } from "../filesystem/presentation.ts";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
-import type { LogLine } from "../mount/host.ts";
+import type { LogLine } from "../log.ts";
 import { Container } from "./container.ts";
 import type { EgressGuard } from "./egress.ts";
 import { type Engine, EngineError } from "./engine.ts";

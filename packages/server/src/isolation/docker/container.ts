@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
@@ -8,8 +9,7 @@ import { FREEZING_PATIENCE_MS, tooBusyToFreeze } from "../backend/pause-switch.t
 import type { Launcher } from "../bwrap/launcher.ts";
 import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
-import type { LogLine } from "../mount/host.ts";
+import type { LogLine } from "../log.ts";
 import { type EgressGuard, type NetworkedContainer, openNetwork } from "./egress.ts";
 import { type Engine, isStatus, whatFailed } from "./engine.ts";
 import { type Exec, type ExecRequest, exitCodeOf, notRunning, settledWithin, startExec } from "./exec.ts";

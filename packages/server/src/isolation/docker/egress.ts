@@ -8,7 +8,7 @@ import type { IpFamily } from "@agentfense/permission";
 import { egressPolicy, hostAddresses, packetFilter, resolversIn } from "../backend/egress.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { findProgram } from "../backend/find-program.ts";
-import type { LogLine } from "../mount/host.ts";
+import type { LogLine } from "../log.ts";
 
 const TIMEOUT_MS = 10_000;
 /** How long to wait for somebody else who changes a packet filter. */

@@ -17,6 +17,13 @@ export interface DeltaStamp {
   readonly changedAtNs: string;
 }
 
+export interface SettledEntry {
+  /** "/src/a.ts" */
+  readonly path: string;
+  /** Absent for a deletion: what settles is then the whiteout. */
+  readonly stamp: DeltaStamp | undefined;
+}
+
 export function stampOf(stat: syscalls.Stat): DeltaStamp {
   const changedAtNs = (BigInt(stat.ctime) * 1_000_000_000n + BigInt(stat.ctimeNs)).toString();
   return { inode: stat.ino, size: stat.size, changedAtNs };

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { SandboxError } from "../backend/errors.ts";
-import type { LogLine } from "../mount/host.ts";
+import type { LogLine } from "../log.ts";
 import { ControlGroupHost } from "./control-group-host.ts";
 import { type Hierarchy, hierarchiesBelow, parseHierarchies } from "./hierarchies.ts";
 import type { LimitHost } from "./limits.ts";

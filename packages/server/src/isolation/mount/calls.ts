@@ -3,9 +3,9 @@ import { compileRules } from "@agentfense/permission";
 import { discardFrom } from "../changes/discard.ts";
 import { deepestFirst } from "../changes/settle.ts";
 import { namesOf } from "../filesystem/names.ts";
+import type { SettledEntry } from "../filesystem/settlement.ts";
 import { turn, type Walk, walkInBackground } from "../filesystem/walks.ts";
 import type { Workspace } from "../filesystem/workspace.ts";
-import type { SettledEntry } from "../sandbox/api.ts";
 import type { EngineAnswer, EngineRequest } from "./messages.ts";
 
 const NOTHING_STALE = { inodes: [], entries: [] };

@@ -17,7 +17,8 @@ import { DescriptorBudget } from "../filesystem/openings.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
-import type { SettledEntry } from "../sandbox/api.ts";
+import type { SettledEntry } from "../filesystem/settlement.ts";
+import type { LogLine } from "../log.ts";
 import { EngineCounters, type EngineCounts } from "./counters.ts";
 import { descriptorLimit, planDescriptors } from "./descriptor-plan.ts";
 import { type EnginePlace, EnginePool } from "./engine-pool.ts";
@@ -25,12 +26,6 @@ import { EngineThread } from "./engine-thread.ts";
 import { explainMountFailure } from "./failure.ts";
 import type { EngineAnswer, EngineRequest, FromEngine } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
-
-export interface LogLine {
-  readonly level: "info" | "error";
-  readonly message: string;
-  readonly mountPoint?: string;
-}
 
 /** Refusals and losses, for the audit log. */
 export type WorkspaceEvent = FileSystemEvent | { readonly kind: "engine_lost"; readonly reason: string };

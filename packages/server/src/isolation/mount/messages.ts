@@ -5,7 +5,7 @@ import type { FileSystemEvent } from "../filesystem/denials.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
-import type { SettledEntry } from "../sandbox/api.ts";
+import type { SettledEntry } from "../filesystem/settlement.ts";
 
 // What the host thread and an engine thread say to each other. Descriptors are numbers: both are one process.
 

@@ -4,8 +4,11 @@ import type { Rule } from "@agentfense/permission";
 import type { BackendName, NetworkMode, TerminalSize } from "../backend/backend.ts";
 import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
 import type { DiscardReport } from "../changes/discard.ts";
-import type { DeltaStamp } from "../filesystem/settlement.ts";
+import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult, LimitEvent } from "../exec/api.ts";
+import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
+import type { Session, SessionRequest } from "../session/api.ts";
+import type { ViewFiles } from "../view/api.ts";
 
 /** What a sandbox is made of. */
 export interface SandboxSpec {
@@ -56,9 +59,7 @@ export interface SandboxLimits extends ResourceLimits {
 
 export type SandboxStatus = "PENDING" | "RUNNING" | "PAUSED" | "STOPPED" | "ERROR" | "DESTROYED";
 
-export type SandboxEvent =
-  | WorkspaceEvent
-  | { readonly kind: "resource_limit_exceeded"; readonly limit: "memory" | "time" | "output"; readonly detail: string };
+export type SandboxEvent = WorkspaceEvent | LimitEvent;
 
 /** Every method that waits takes a signal; a command whose signal aborts is killed with everything it started. */
 export interface Sandbox extends AsyncDisposable {
@@ -108,84 +109,6 @@ export interface Sandbox extends AsyncDisposable {
   stop(): Promise<void>;
   /** Stops and leaves no trace but the deltas, which belong to the caller. */
   destroy(): Promise<void>;
-}
-
-export interface Cancellable {
-  readonly signal?: AbortSignal | undefined;
-}
-
-export interface ExecRequest {
-  /** A line for the shell (`bash -c`, else `sh -c`), or a program and its arguments without a shell. */
-  readonly command: string | readonly string[];
-  readonly stdin?: string | Uint8Array | Readable | AsyncIterable<Uint8Array>;
-  readonly env?: Readonly<Record<string, string>>;
-  /** Inside the sandbox, absolute or relative to the workspace; default the workspace. */
-  readonly workdir?: string;
-  /** Default 30 s, at most 10 min (both configurable). */
-  readonly timeoutMs?: number;
-}
-
-/** A command that ends with 1 is a result, and so is one that ran out of time: what it printed is kept. */
-export interface ExecResult extends ExecOutcome {
-  readonly stdout: Buffer;
-  readonly stderr: Buffer;
-}
-
-export interface ExecOutcome {
-  /** 128 + n after signal n. */
-  readonly exitCode: number;
-  /** "SIGKILL" …, when the exit code speaks of one. */
-  readonly signal?: string;
-  readonly timedOut: boolean;
-  /** Some output was beyond the limit and is lost (never in a stream). */
-  readonly truncated: boolean;
-  readonly outOfMemory: boolean;
-  readonly durationMs: number;
-}
-
-export type ExecEvent =
-  | { readonly kind: "stdout"; readonly data: Buffer }
-  | { readonly kind: "stderr"; readonly data: Buffer }
-  | { readonly kind: "exit"; readonly outcome: ExecOutcome };
-
-export interface SessionRequest {
-  /** bash, sh, dash or zsh, by name or as /bin/NAME; default: the sandbox's first shell. */
-  readonly shell?: string;
-  readonly env?: Readonly<Record<string, string>>;
-  readonly workdir?: string;
-  /** Closes the session when nothing was asked of it for so long. */
-  readonly idleTimeoutMs?: number;
-}
-
-/** A shell that stays: cwd, variables, functions and background jobs live from command to command. */
-export interface Session extends AsyncDisposable {
-  readonly id: string;
-  readonly shell: string;
-  /** Undefined while the shell lives. */
-  readonly closed: SessionEnd | undefined;
-  /** Resolves when the session closes, whatever closed it. */
-  readonly ended: Promise<SessionEnd>;
-  /** Callers take turns, first come first served. */
-  exec(request: SessionExecRequest, options?: Cancellable): Promise<SessionExecResult>;
-  execStream(request: SessionExecRequest, options?: Cancellable): AsyncIterable<ExecEvent>;
-  close(): Promise<void>;
-}
-
-export interface SessionExecRequest {
-  readonly command: string;
-  readonly timeoutMs?: number;
-}
-
-export interface SessionExecResult extends ExecResult {
-  /** The command ended the shell (`exit`, `exec`, `set -e`, a fatal signal); the session is closed. */
-  readonly sessionClosed: boolean;
-}
-
-export interface SessionEnd {
-  /** `hijacked`: another process took hold of the channel to the shell, whose answers then mean nothing. */
-  readonly reason: "closed" | "exited" | "killed" | "hijacked" | "idle" | "stopped";
-  /** Of the shell, where it has one. */
-  readonly exitCode?: number;
 }
 
 export interface TerminalRequest {
@@ -253,66 +176,3 @@ export type ProcessEvent =
   /** `lostBytes` of this stream came before the data and were not kept. */
   | { readonly kind: "stdout" | "stderr" | "terminal"; readonly data: Buffer; readonly lostBytes: number }
   | { readonly kind: "exit"; readonly outcome: ExecOutcome };
-
-export type { DeltaStamp };
-
-export interface SettledEntry {
-  /** "/src/a.ts" */
-  readonly path: string;
-  /** Absent for a deletion: what settles is then the whiteout. */
-  readonly stamp: DeltaStamp | undefined;
-}
-
-export interface ViewStat {
-  /** "/src/a.ts" */
-  readonly path: string;
-  readonly kind: "file" | "directory" | "symlink" | "other";
-  readonly size: number;
-  readonly mode: number;
-  /** Of a symbolic link, else "". */
-  readonly target: string;
-  readonly modifiedAtMs: number;
-}
-
-/** What happened to an entry at a path relative to what is watched ("a.ts", "src/a.ts"). */
-export interface ViewChange {
-  /** `rename`: a name came or went; `change`: content or attributes did. */
-  readonly kind: "rename" | "change";
-  /**
-   * "" is what is watched itself. As a `change` it also stands for more than could be told: whatever is of interest there is
-   * to be looked at anew.
-   */
-  readonly path: string;
-}
-
-/**
- * The first workspace through its mount. Paths are relative to it, with or without a leading slash or `/workspace`.
- * Symbolic links are followed as inside, and never out of the workspace. A refusal is a SandboxError FILE_FAILED whose
- * `errno` is what a process inside gets. All need a running sandbox.
- */
-export interface ViewFiles {
-  /** Regular files only. The file is open before the promise resolves. */
-  read(path: string, options?: Cancellable): Promise<AsyncIterable<Buffer>>;
-  /** Replaces the content, or appends. Directories on the way must exist. */
-  write(
-    path: string,
-    content: AsyncIterable<Uint8Array>,
-    options?: Cancellable & { readonly mode?: number; readonly append?: boolean },
-  ): Promise<ViewStat>;
-  /** In the order of their paths; all below with `recursive`. Links are not followed below the path itself. */
-  list(path: string, options?: Cancellable & { readonly recursive?: boolean }): Promise<readonly ViewStat[]>;
-  /** Does not follow a link at the end. */
-  stat(path: string): Promise<ViewStat>;
-  makeDirectory(path: string, options?: { readonly recursive?: boolean }): Promise<ViewStat>;
-  remove(path: string, options?: { readonly recursive?: boolean }): Promise<void>;
-  move(from: string, to: string): Promise<ViewStat>;
-  /**
-   * What happens in a directory (with `recursive` all the way down), or to a file; resolves when the watch is on. A link at
-   * the end is followed. A file is watched by its name, whatever level it has that shows it: it may go and come again. Ends
-   * when the sandbox stops, and, after a `rename` of "", when the directory (the file's, for a file) is gone, moved or hidden
-   * by new rules.
-   */
-  watch(path: string, options?: Cancellable & { readonly recursive?: boolean }): Promise<AsyncIterable<ViewChange>>;
-  /** Others changed what these paths ("/src/a.ts") show, not through the mount: tells the watches of those that can be seen. */
-  changedOutside(paths: readonly string[]): void;
-}

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 
 /** Of one sandbox at a time: as many as a browser with a few pages, or a busy test run, needs. */
 const MOST_OF_A_SANDBOX = 256;

@@ -2,40 +2,41 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import { type Backend, type BackendName, type Box, HOME } from "../backend/backend.ts";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { type DiscardReport, discardChanges } from "../changes/discard.ts";
 import { settleChanges } from "../changes/settle.ts";
+import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../exec/api.ts";
+import { execute, executeStream, type PlannedExec, throwIfCancelled } from "../exec/execute.ts";
+import { exitSignal } from "../exec/exit-signal.ts";
+import {
+  checkEnvironment,
+  commandArguments,
+  effectiveTimeout,
+  type TimeLimits,
+  workingDirectory,
+} from "../exec/request.ts";
+import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
 import type { MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
+import type { Session, SessionRequest } from "../session/api.ts";
 import { ShellSession } from "../session/session.ts";
+import type { ViewFiles } from "../view/api.ts";
 import { MountedFiles, noFiles } from "../view/files.ts";
 import type { KernelWatch } from "../view/kernel-watch.ts";
 import type { ViewThread } from "../view/thread.ts";
 import type {
-  Cancellable,
-  ExecEvent,
-  ExecOutcome,
-  ExecRequest,
-  ExecResult,
   Sandbox,
   SandboxEvent,
   SandboxSpec,
   SandboxStatus,
-  Session,
-  SessionRequest,
-  SettledEntry,
   Terminal,
   TerminalRequest,
-  ViewFiles,
   WorkspaceSpecification,
 } from "./api.ts";
 import { Connections } from "./connections.ts";
-import { execute, executeStream, type PlannedExec, throwIfCancelled } from "./exec.ts";
-import { exitSignal } from "./exit-signal.ts";
 import { Processes, signaller } from "./processes.ts";
-import { checkEnvironment, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "./request.ts";
 import { mountsOf, targetOf } from "./specification.ts";
 
 const DEFAULT_OUTPUT_BYTES = 10 * 1024 * 1024;

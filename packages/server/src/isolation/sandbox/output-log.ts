@@ -1,5 +1,5 @@
 import { SandboxError } from "../backend/errors.ts";
-import { throwIfCancelled } from "./exec.ts";
+import { throwIfCancelled } from "../exec/execute.ts";
 
 export type OutputName = "stdout" | "stderr" | "terminal";
 

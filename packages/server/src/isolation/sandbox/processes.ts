@@ -1,21 +1,14 @@
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { Box, BoxCommand, BoxProcess, ProcessExit, TerminalProcess, TerminalSize } from "../backend/backend.ts";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { DescriptorRoom } from "../mount/descriptor-plan.ts";
-import type {
-  Cancellable,
-  ExecOutcome,
-  ProcessEvent,
-  ProcessKind,
-  SandboxProcess,
-  SandboxProcesses,
-  SpawnRequest,
-} from "./api.ts";
-import { startInTime } from "./exec.ts";
-import { exitSignal } from "./exit-signal.ts";
+import type { Cancellable, ExecOutcome } from "../exec/api.ts";
+import { startInTime } from "../exec/execute.ts";
+import { exitSignal } from "../exec/exit-signal.ts";
+import { effectiveTimeout } from "../exec/request.ts";
+import type { ProcessEvent, ProcessKind, SandboxProcess, SandboxProcesses, SpawnRequest } from "./api.ts";
 import { OutputLog, type OutputName, OutputRoom } from "./output-log.ts";
-import { effectiveTimeout } from "./request.ts";
 
 /** Kept of the output of all processes of a sandbox together. */
 const SANDBOX_OUTPUT_BYTES = 16 * 1024 ** 2;

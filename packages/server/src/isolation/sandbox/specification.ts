@@ -2,10 +2,10 @@ import { posix } from "node:path";
 import { compileRules } from "@agentfense/permission";
 import { type BoxSpec, HOME } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import { checkEnvironment, checkHostname } from "../exec/request.ts";
 import { homeIn } from "../filesystem/delta.ts";
 import { validateLimits } from "../limits/validate.ts";
 import type { SandboxSpec, WorkspaceSpecification } from "./api.ts";
-import { checkEnvironment, checkHostname } from "./request.ts";
 
 const DEFAULT_TARGET = "/workspace";
 const DEFAULT_TMP_BYTES = 1024 ** 3;

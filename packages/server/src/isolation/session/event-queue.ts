@@ -1,4 +1,4 @@
-import type { ExecEvent, ExecOutcome } from "../sandbox/api.ts";
+import type { ExecEvent, ExecOutcome } from "../exec/api.ts";
 
 /** Waiting events may weigh so much before the command has to wait at a full pipe. */
 const HIGH_WATER_BYTES = 256 * 1024;

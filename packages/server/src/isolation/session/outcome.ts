@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import type { InterruptSignal } from "../backend/backend.ts";
-import type { ExecOutcome } from "../sandbox/api.ts";
-import { exitSignal } from "../sandbox/exit-signal.ts";
+import type { ExecOutcome } from "../exec/api.ts";
+import { exitSignal } from "../exec/exit-signal.ts";
 
 /** The outcome with the signal's name where the exit code speaks of one. */
 export function outcomeOf(facts: Omit<ExecOutcome, "signal">): ExecOutcome {

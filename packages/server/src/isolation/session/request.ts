@@ -1,6 +1,6 @@
 import { SandboxError } from "../backend/errors.ts";
-import type { SessionExecRequest } from "../sandbox/api.ts";
-import { effectiveTimeout, type TimeLimits } from "../sandbox/request.ts";
+import { effectiveTimeout, type TimeLimits } from "../exec/request.ts";
+import type { SessionExecRequest } from "./api.ts";
 
 /** Bounds of a session's commands. */
 export interface SessionDefaults {

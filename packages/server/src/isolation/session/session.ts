@@ -1,18 +1,9 @@
 import { constants } from "node:os";
 import type { Box, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type {
-  Cancellable,
-  ExecEvent,
-  ExecOutcome,
-  SandboxEvent,
-  Session,
-  SessionEnd,
-  SessionExecRequest,
-  SessionExecResult,
-  SessionRequest,
-} from "../sandbox/api.ts";
+import type { Cancellable, ExecEvent, ExecOutcome, LimitEvent } from "../exec/api.ts";
 import type { Answer } from "./answers.ts";
+import type { Session, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./api.ts";
 import { Conversation } from "./conversation.ts";
 import { EventQueue } from "./event-queue.ts";
 import { interrupt, untilInterrupted } from "./interruption.ts";
@@ -35,7 +26,7 @@ export interface SessionOptions {
   readonly defaults: SessionDefaults;
   /** Throws when the sandbox takes no commands now. */
   readonly admit?: (() => void) | undefined;
-  readonly onEvent?: ((event: SandboxEvent) => void) | undefined;
+  readonly onEvent?: ((event: LimitEvent) => void) | undefined;
   readonly onClosed?: ((end: SessionEnd) => void) | undefined;
 }
 

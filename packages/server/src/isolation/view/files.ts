@@ -1,7 +1,8 @@
 import type { Rule } from "@agentfense/permission";
 import { SandboxError } from "../backend/errors.ts";
-import type { Cancellable, ViewChange, ViewFiles, ViewStat } from "../sandbox/api.ts";
-import { throwIfCancelled } from "../sandbox/exec.ts";
+import type { Cancellable } from "../exec/api.ts";
+import { throwIfCancelled } from "../exec/execute.ts";
+import type { ViewChange, ViewFiles, ViewStat } from "./api.ts";
 import type { KernelWatch } from "./kernel-watch.ts";
 import { fileFailed, parseViewPath } from "./path.ts";
 import { ViewFailure, type ViewThread } from "./thread.ts";

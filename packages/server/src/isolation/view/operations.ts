@@ -1,6 +1,6 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "../filesystem/directory-reader.ts";
-import type { ViewStat } from "../sandbox/api.ts";
+import type { ViewStat } from "./api.ts";
 import { markTree } from "./marking.ts";
 import { viewPath } from "./path.ts";
 import { atPath, type MountedView, type ViewPlace } from "./resolution.ts";

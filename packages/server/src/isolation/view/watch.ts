@@ -1,4 +1,4 @@
-import type { ViewChange } from "../sandbox/api.ts";
+import type { ViewChange } from "./api.ts";
 
 /** Changes that wait for a slow reader. */
 export const MOST_QUEUED = 4096;

@@ -1,8 +1,9 @@
 import { syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule } from "@agentfense/permission";
 import { SandboxError } from "../backend/errors.ts";
-import type { Cancellable, ViewChange } from "../sandbox/api.ts";
-import { throwIfCancelled } from "../sandbox/exec.ts";
+import type { Cancellable } from "../exec/api.ts";
+import { throwIfCancelled } from "../exec/execute.ts";
+import type { ViewChange } from "./api.ts";
 import type { KernelEvent, KernelWatch, MarkOwner } from "./kernel-watch.ts";
 import type { Marked } from "./marking.ts";
 import { fileFailed, viewPath } from "./path.ts";

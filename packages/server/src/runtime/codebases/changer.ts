@@ -1,5 +1,5 @@
-import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
 import type { Step } from "../../isolation/codebase/steps.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type {
   CodebaseMetadata,
   CodebaseRecord,

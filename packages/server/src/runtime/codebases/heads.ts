@@ -1,4 +1,4 @@
-import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { JournalRecord } from "../store/store.ts";
 import { Lock } from "./lock.ts";
 

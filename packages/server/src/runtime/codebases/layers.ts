@@ -1,5 +1,5 @@
-import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
 import type { PinnedEntry } from "../../isolation/codebase/pinning.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import { RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata } from "../store/store.ts";
 import type { CodebaseChange, CodebaseLayers, StagedEntry, SyncResult } from "./api.ts";

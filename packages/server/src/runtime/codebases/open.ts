@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
-import { CodebaseDisk } from "../../isolation/codebase/disk.ts";
 import type { KnownCodebase } from "../../isolation/codebase/removal.ts";
+import { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { CodebaseLayers, Codebases } from "./api.ts";
 import { Changer, type ChangerParts } from "./changer.ts";
 import { Changing } from "./changing.ts";

@@ -1,4 +1,4 @@
-import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { AuditEntry } from "../audit/api.ts";
 import { type Caller, maySee } from "../caller.ts";
 import type { CodebaseMetadata, CodebaseRecord } from "../store/store.ts";

@@ -1,4 +1,4 @@
-import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { CodebaseMetadata, Retention } from "../store/store.ts";
 import type { LogLine } from "./options.ts";
 

@@ -1,4 +1,4 @@
-import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import { RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata, CodebaseRecord, EntryRecord, VersionChangeRecord } from "../store/store.ts";
 import { codebaseNotFound } from "./errors.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import type { CodebaseDisk } from "../../isolation/codebase/disk.ts";
-import type { ContentSender } from "../../isolation/codebase/sending.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
+import type { ContentSender } from "../../isolation/jobs/sending.ts";
 import type { StagedCopy } from "./wanted.ts";
 
 /** Where the content of one change waits. It goes when nothing came of the change. */

@@ -1,13 +1,8 @@
 import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { ChangeCounts } from "../../isolation/changes/fold.ts";
-import type {
-  Cancellable,
-  ExecOutcome,
-  ProcessEvent,
-  ProcessKind,
-  SandboxProcess,
-} from "../../isolation/sandbox/api.ts";
+import type { Cancellable, ExecOutcome } from "../../isolation/exec/api.ts";
+import type { ProcessEvent, ProcessKind, SandboxProcess } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type {

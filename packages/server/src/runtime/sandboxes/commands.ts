@@ -1,4 +1,4 @@
-import type { ExecOutcome, ExecRequest } from "../../isolation/sandbox/api.ts";
+import type { ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import type { ExecAnswer, ExecCall, ExecEnd, ExecPart, TerminalHandle } from "./api.ts";

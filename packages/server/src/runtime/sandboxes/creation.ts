@@ -1,6 +1,7 @@
 import { checkImageName } from "../../isolation/docker/image-name.ts";
 import { validateLimits } from "../../isolation/limits/validate.ts";
 import { RuntimeError } from "../errors.ts";
+import { newSandboxId } from "../ids.ts";
 import type {
   CodebaseRecord,
   NetworkName,
@@ -11,7 +12,6 @@ import type {
 } from "../store/store.ts";
 import type { CreateSandboxRequest } from "./api.ts";
 import { invalid, toRuntimeError } from "./errors.ts";
-import { newSandboxId } from "./ids.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
 import { checkEnvironment, checkLabels } from "./request.ts";
 import { storedRules } from "./rules.ts";

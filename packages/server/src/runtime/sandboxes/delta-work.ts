@@ -1,5 +1,5 @@
 import type { Rule } from "@agentfense/permission";
-import type { SettledEntry } from "../../isolation/sandbox/api.ts";
+import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
 import type { StagedEntry } from "../codebases/api.ts";
 import type { FileDiff, SandboxChange } from "./api.ts";
 

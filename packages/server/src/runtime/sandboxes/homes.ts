@@ -5,10 +5,10 @@ import { homeDirectory, lockHome } from "../../isolation/instance/home-directory
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import type { SandboxRecord } from "../store/store.ts";
+import { Turns } from "../turns.ts";
 import type { HomeRecord } from "./api.ts";
 import { invalid } from "./errors.ts";
 import type { SandboxesOptions } from "./options.ts";
-import { Turns } from "./turns.ts";
 
 // Homes that outlive their sandboxes. On a server they are names of an owner's:
 //

@@ -2,8 +2,10 @@ import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
+import { checkSandboxId } from "../ids.ts";
 import { decodePageToken, encodePageToken, type Page, type PageRequest, pageLimit } from "../page.ts";
 import type { SandboxRecord, SandboxRecordStatus, SessionRecord } from "../store/store.ts";
+import { KeyedTurns } from "../turns.ts";
 import type {
   ApplyOutcome,
   ChangesRequest,
@@ -29,7 +31,6 @@ import { newSandbox } from "./creation.ts";
 import { invalid, shuttingDown, translating } from "./errors.ts";
 import { explainPath } from "./explanation.ts";
 import type { Homes } from "./homes.ts";
-import { checkSandboxId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
@@ -39,7 +40,6 @@ import { Resident } from "./resident.ts";
 import type { Residents } from "./residents.ts";
 import { storedRules } from "./rules.ts";
 import type { Sessions } from "./sessions.ts";
-import { KeyedTurns } from "./turns.ts";
 import type { SandboxFiles } from "./view-files.ts";
 import type { Witness } from "./witness.ts";
 

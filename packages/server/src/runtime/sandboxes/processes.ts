@@ -1,5 +1,6 @@
 import { constants } from "node:os";
-import type { Cancellable, ProcessEvent, Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
+import type { Cancellable } from "../../isolation/exec/api.ts";
+import type { ProcessEvent, Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
 import type { SandboxMetadata } from "../store/store.ts";
 import type { SandboxProcessCalls, SpawnCall } from "./api.ts";

@@ -2,8 +2,8 @@ import { compileRules, type Policy } from "@agentfense/permission";
 import type { Sandbox } from "../../isolation/sandbox/api.ts";
 import { RuntimeError } from "../errors.ts";
 import type { SandboxMetadata, SandboxRecord } from "../store/store.ts";
+import { Turns } from "../turns.ts";
 import { sandboxNotFound, sandboxNotRunning } from "./errors.ts";
-import { Turns } from "./turns.ts";
 
 /** What a sandbox has while it runs. */
 export interface Running {

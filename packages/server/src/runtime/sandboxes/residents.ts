@@ -1,7 +1,7 @@
 import { type Caller, maySee } from "../caller.ts";
+import { checkSandboxId } from "../ids.ts";
 import type { SandboxRecordStatus } from "../store/store.ts";
 import { sandboxNotFound } from "./errors.ts";
-import { checkSandboxId } from "./ids.ts";
 import type { Resident } from "./resident.ts";
 
 /** Every sandbox there is. */

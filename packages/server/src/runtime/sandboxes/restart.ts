@@ -1,8 +1,8 @@
 import { chmod, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { isSandboxId } from "../ids.ts";
 import type { SandboxMetadata } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
-import { isSandboxId } from "./ids.ts";
 import { isLiving, type Lifecycle } from "./lifecycle.ts";
 import type { LogLine } from "./options.ts";
 import { Resident } from "./resident.ts";

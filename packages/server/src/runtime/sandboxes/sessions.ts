@@ -1,12 +1,12 @@
-import type { Session, SessionEnd } from "../../isolation/sandbox/api.ts";
+import type { Session, SessionEnd } from "../../isolation/session/api.ts";
 import type { Caller } from "../caller.ts";
 import { maySee, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
+import { checkSessionId } from "../ids.ts";
 import type { SandboxMetadata, SessionRecord } from "../store/store.ts";
 import type { CreateSessionRequest, ExecAnswer, ExecPart } from "./api.ts";
 import { type Commands, signalOf } from "./commands.ts";
 import { sessionNotFound, translating } from "./errors.ts";
-import { checkSessionId } from "./ids.ts";
 import type { Clock, LogLine } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
 import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";

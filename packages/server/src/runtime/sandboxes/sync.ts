@@ -1,6 +1,6 @@
 import { LEVEL } from "@agentfense/permission";
 import { HOLDS_PROTECTED } from "../../isolation/changes/application.ts";
-import type { SettledEntry } from "../../isolation/sandbox/api.ts";
+import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import type { DirectCodebase, SyncResult } from "../codebases/api.ts";
 import { RuntimeError } from "../errors.ts";

@@ -1,6 +1,6 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isSandboxId } from "./ids.ts";
+import { isSandboxId } from "../ids.ts";
 
 const SUFFIX = ".unsettled";
 

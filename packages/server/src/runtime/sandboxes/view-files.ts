@@ -1,5 +1,5 @@
 import { levelName } from "@agentfense/permission";
-import type { ViewStat } from "../../isolation/sandbox/api.ts";
+import type { ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { ViewEntry, WatchedChange } from "./api.ts";
 import { signalOf } from "./commands.ts";

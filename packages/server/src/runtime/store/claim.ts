@@ -2,7 +2,7 @@ import { mkdir, readdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isCodebaseName } from "../../isolation/codebase/layout.ts";
 import { lockPlace } from "../../isolation/instance/place-lock.ts";
-import { isSandboxId } from "../sandboxes/ids.ts";
+import { isSandboxId } from "../ids.ts";
 
 export interface StoragePlaces {
   /** The database's file. */

@@ -3,11 +3,11 @@ import type { Duplex } from "node:stream";
 import type { Transport } from "@connectrpc/connect";
 import { getRequestListener } from "@hono/node-server";
 import type { Caller } from "../../runtime/caller.ts";
+import type { ServiceLog } from "../log.ts";
 import { type Authenticator, type Credential, type HeaderSource, headerSource } from "./authentication.ts";
 import { failureResponse } from "./failure-response.ts";
 import { limitedAs } from "./gate.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
-import type { ServiceLog } from "./log.ts";
 import type { RunningCalls } from "./running-calls.ts";
 
 /** A request that has passed the rules about hosts and origins, and whose key is valid. */

@@ -7,11 +7,11 @@ import { RuntimeError } from "../../runtime/errors.ts";
 import type { Keys } from "../../runtime/keys/api.ts";
 import type { PortTokens } from "../../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
+import type { ServiceLog } from "../log.ts";
 import { type Authenticator, EVERYBODY, headerSource } from "./authentication.ts";
 import { failureResponse } from "./failure-response.ts";
 import { limitedAs } from "./gate.ts";
 import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
-import type { ServiceLog } from "./log.ts";
 import {
   foreignCookies,
   isOwnCookie,

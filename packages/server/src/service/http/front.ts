@@ -1,11 +1,11 @@
 import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
 import { cors } from "@connectrpc/connect";
+import type { ServiceLog } from "../log.ts";
 import { type Authenticator, headerSource } from "./authentication.ts";
 import { type Doors, headersAt } from "./doors.ts";
 import type { Forwarder } from "./forwarding.ts";
 import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
-import type { ServiceLog } from "./log.ts";
 import {
   mayShare,
   type Refusal,

@@ -3,10 +3,10 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
+import type { ServiceLog } from "../log.ts";
 import { callerKey } from "../rpc/caller-context.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import type { Authenticator } from "./authentication.ts";
-import type { ServiceLog } from "./log.ts";
 import type { OwnerRates } from "./rate-limit.ts";
 
 /** The secret of a call, to see later whether it is still valid. */

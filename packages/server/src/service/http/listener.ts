@@ -16,10 +16,10 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, ListenOptions, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { RuntimeError } from "../../runtime/errors.ts";
+import type { ServiceLog } from "../log.ts";
 import { formatAddress, type ListenAddress } from "./address.ts";
 import { tendSession } from "./http2-session.ts";
 import type { ServiceLimits } from "./limits.ts";
-import type { ServiceLog } from "./log.ts";
 import { sniffProtocol } from "./sniff.ts";
 import { SocketFile } from "./socket-file.ts";
 

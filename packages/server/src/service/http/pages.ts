@@ -1,5 +1,6 @@
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
+import type { ServiceLog } from "../log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { API_PAGE_POLICY } from "../openapi/page.ts";
 import type { RestHandler } from "../rest/handler.ts";
@@ -8,7 +9,6 @@ import { isLoopback } from "./address.ts";
 import type { Authenticator } from "./authentication.ts";
 import { failureResponse } from "./failure-response.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
-import type { ServiceLog } from "./log.ts";
 import type { Serving } from "./serving.ts";
 
 /** The contract as others want to read it. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { isSandboxId } from "../../runtime/sandboxes/ids.ts";
+import { isSandboxId } from "../../runtime/ids.ts";
 
 /** The port of a sandbox that a request is for. */
 export interface PortTarget {

@@ -1,9 +1,9 @@
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import type { ServiceLog } from "../log.ts";
 import { withPlainMessage } from "./grpc-message.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
-import type { ServiceLog } from "./log.ts";
 
 /** gRPC, gRPC-Web and Connect, by the path of a request. */
 export class RpcDoor {

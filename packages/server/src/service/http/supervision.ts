@@ -1,9 +1,9 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
+import type { ServiceLog } from "../log.ts";
 import { callerKey } from "../rpc/caller-context.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { limitedAs, methodName, secretKey } from "./gate.ts";
-import type { ServiceLog } from "./log.ts";
 import type { RunningCall, RunningCalls } from "./running-calls.ts";
 import { paced, type UploadPace } from "./upload-pace.ts";
 

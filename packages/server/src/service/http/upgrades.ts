@@ -1,8 +1,8 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
+import type { ServiceLog } from "../log.ts";
 import { failureResponse } from "./failure-response.ts";
 import { type EntranceOptions, enter } from "./front.ts";
-import type { ServiceLog } from "./log.ts";
 import { statusBody } from "./request-rules.ts";
 
 export interface UpgradeOptions extends EntranceOptions {

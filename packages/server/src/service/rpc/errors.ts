@@ -5,7 +5,7 @@ import { ErrorInfoSchema, RetryInfoSchema } from "@agentfense/protocol/error-det
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { ServiceLog } from "../http/log.ts";
+import type { ServiceLog } from "../log.ts";
 import { durationMessage } from "./messages/time.ts";
 
 /** Where an error was met: what it takes to tell the caller's own doing from ours. */

@@ -13,7 +13,7 @@ import type {
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter, HandlerContext, MethodImpl } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
-import type { ServiceLog } from "../http/log.ts";
+import type { ServiceLog } from "../log.ts";
 import { callerOf } from "./caller-context.ts";
 import { toConnectError } from "./errors.ts";
 

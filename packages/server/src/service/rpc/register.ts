@@ -3,7 +3,7 @@ import { EventService } from "@agentfense/protocol/event";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { SystemService } from "@agentfense/protocol/system";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { ServiceLog } from "../http/log.ts";
+import type { ServiceLog } from "../log.ts";
 import { codebaseHandlers } from "./codebase-service.ts";
 import { eventHandlers } from "./event-service.ts";
 import { type ServeOptions, serve } from "./handlers.ts";

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { LogLine } from "../../../isolation/mount/host.ts";
+import type { LogLine } from "../../../isolation/log.ts";
 import type { MetadataStore } from "../store.ts";
 import { METHOD_NAMES, type StoreCalls } from "./protocol.ts";
 import { StoreThread } from "./store-thread.ts";

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { check, Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse";
-import type { Jobs } from "../jobs/thread.ts";
-import type { ContentCopy } from "./copying.ts";
-import { bytesOf, type CodebasePlace, openFileBeneath } from "./layout.ts";
-import type { PinnedEntry } from "./pinning.ts";
-import { type KnownCodebase, makeDirectories } from "./removal.ts";
+import type { ContentCopy } from "../codebase/copying.ts";
+import { bytesOf, type CodebasePlace, openFileBeneath } from "../codebase/layout.ts";
+import type { PinnedEntry } from "../codebase/pinning.ts";
+import { type KnownCodebase, makeDirectories } from "../codebase/removal.ts";
+import type { Step } from "../codebase/steps.ts";
 import { ContentSender } from "./sending.ts";
-import type { Step } from "./steps.ts";
+import type { Jobs } from "./thread.ts";
 
 const { Open } = syscalls;
 

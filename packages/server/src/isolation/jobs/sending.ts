@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { Jobs } from "../jobs/thread.ts";
-import type { CodebasePlace } from "./layout.ts";
-import type { ContentPiece, ReceivedContent, ToReceiver } from "./receiving.ts";
+import type { CodebasePlace } from "../codebase/layout.ts";
+import type { ContentPiece, ReceivedContent, ToReceiver } from "../codebase/receiving.ts";
+import type { Jobs } from "./thread.ts";
 
 const GROUP_SIZE = 1 << 20;
 /** Most uploads are one small file: a buffer grows with what comes. */

@@ -1,0 +1,46 @@
+import type { Readable } from "node:stream";
+
+export interface Cancellable {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ExecRequest {
+  /** A line for the shell (`bash -c`, else `sh -c`), or a program and its arguments without a shell. */
+  readonly command: string | readonly string[];
+  readonly stdin?: string | Uint8Array | Readable | AsyncIterable<Uint8Array>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Inside the sandbox, absolute or relative to the workspace; default the workspace. */
+  readonly workdir?: string;
+  /** Default 30 s, at most 10 min (both configurable). */
+  readonly timeoutMs?: number;
+}
+
+/** A command that ends with 1 is a result, and so is one that ran out of time: what it printed is kept. */
+export interface ExecResult extends ExecOutcome {
+  readonly stdout: Buffer;
+  readonly stderr: Buffer;
+}
+
+export interface ExecOutcome {
+  /** 128 + n after signal n. */
+  readonly exitCode: number;
+  /** "SIGKILL" …, when the exit code speaks of one. */
+  readonly signal?: string;
+  readonly timedOut: boolean;
+  /** Some output was beyond the limit and is lost (never in a stream). */
+  readonly truncated: boolean;
+  readonly outOfMemory: boolean;
+  readonly durationMs: number;
+}
+
+export type ExecEvent =
+  | { readonly kind: "stdout"; readonly data: Buffer }
+  | { readonly kind: "stderr"; readonly data: Buffer }
+  | { readonly kind: "exit"; readonly outcome: ExecOutcome };
+
+/** A command used more than it may. */
+export interface LimitEvent {
+  readonly kind: "resource_limit_exceeded";
+  readonly limit: "memory" | "time" | "output";
+  readonly detail: string;
+}
