@@ -30,10 +30,10 @@ const found = await sandbox.process("server");
 const output = await found.attach(); // its last output, then what comes
 await found.write("hello\n");
 for await (const event of output) {
-  if (event.kind === "exit") console.log(event.end.exitCode);
-  else console.log(Buffer.from(event.data).toString()); // listening, got hello
+  if (event.kind === "exit") console.log("exit code", event.end.exitCode);
+  else process.stdout.write(event.data); // listening, got hello
 }
-console.log((await sandbox.processes()).map(({ info }) => `${info.number} ${info.command} ${info.state}`));
+console.log((await sandbox.processes()).map(({ info }) => `${info.tag || info.command}: ${info.state}`));
 await server.wait();
 // #endregion
 

@@ -87,8 +87,8 @@ with Sandbox.from_local("./project") as sandbox:
     output = found.attach()  # its last output, then what comes
     found.write("hello\n")
     for event in output:
-        print(event.data.decode() if event.end is None else event.end.exit_code)  # listening, got hello, 0
-    print([f"{each.number} {each.info.command} {each.info.state}" for each in sandbox.processes()])
+        print(event.data.decode() if event.end is None else f"exit code {event.end.exit_code}\n", end="")
+    print([f"{each.info.tag}: {each.info.state}" for each in sandbox.processes()])
     server.wait()
     # #endregion
 

@@ -129,7 +129,10 @@ describe.skipIf(reason !== undefined)("requests and the engine", () => {
     expect([CapAdd, Devices, Binds, VolumesFrom, DeviceRequests, Links].flatMap((list) => list ?? [])).toEqual([]);
     expect(Runtime).toBe("runc");
     expect((SecurityOpt as string[]).filter((option) => /unconfined|disable/.test(option))).toEqual([]);
-    expect(container.Mounts.map(({ Type, Destination }) => [Type, Destination])).toEqual([["bind", "/workspace"]]);
+    expect(container.Mounts.map(({ Type, Destination }) => [Type, Destination]).toSorted()).toEqual([
+      ["bind", "/home/agent"],
+      ["bind", "/workspace"],
+    ]);
     expect(container.Config.User).toMatch(/^[1-9]\d*:[1-9]\d*$/);
     expect(Object.keys(container.Config.Labels).filter((name) => !name.startsWith("agentfense."))).toEqual([]);
     expect(Object.values(container.Config.Labels)).not.toContain("stolen");
