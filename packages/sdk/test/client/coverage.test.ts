@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { SandboxClient } from "../../src/index.ts";
 
 /** Methods of the contract that the client calls by another name. */
-const RENAMED: Readonly<Record<string, string>> = { uploadFiles: "uploadFile" };
+const RENAMED: Readonly<Record<string, string>> = { uploadFiles: "uploadFile", forwardPort: "connectPort" };
 
 /** What the client offers besides: several calls in one, the owner's words, and itself. */
 const ADDED = [

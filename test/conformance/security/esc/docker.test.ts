@@ -52,7 +52,8 @@ describeBoxes(
       expect(host.SecurityOpt.some((option) => /^no-new-privileges(:true)?$/.test(option))).toBe(true);
       expect(host.SecurityOpt.some((option) => option.startsWith("seccomp="))).toBe(true);
       expect(host.SecurityOpt.filter((option) => option.includes("unconfined"))).toEqual([]);
-      expect(mounts.map(({ Type, Destination, Propagation }) => [Type, Destination, Propagation])).toEqual([
+      expect(mounts.map(({ Type, Destination, Propagation }) => [Type, Destination, Propagation]).toSorted()).toEqual([
+        ["bind", "/home/agent", "rprivate"],
         ["bind", "/workspace", "rprivate"],
       ]);
       expectOnly(flat(await box.attempt("ESC-35")), "EPERM", "ENOSYS");

@@ -75,6 +75,10 @@ export function notRunning(cause?: unknown): SandboxError {
   return new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running", { hint: "start it first", cause });
 }
 
+/** The last: what the engine's runtime itself runs in the container, a few threads, did not fit into the limit on processes. */
+const NO_ROOM =
+  /resource temporarily unavailable|cannot allocate memory|no space left|too many open files|pids limit|read init-p/i;
+
 /** What became of a process that was not started; `said` is what the engine's runtime told instead of starting it. */
 export function describeExecFailure(error: unknown, said = ""): SandboxError {
   if (error instanceof SandboxError && !(error instanceof EngineError)) return error;
@@ -82,9 +86,7 @@ export function describeExecFailure(error: unknown, said = ""): SandboxError {
   if (isStatus(error, 404, 409) || /is not running|no such container|cannot exec in a (paused|stopped)/i.test(text)) {
     return notRunning(error);
   }
-  if (
-    /resource temporarily unavailable|cannot allocate memory|no space left|too many open files|pids limit/i.test(text)
-  ) {
+  if (NO_ROOM.test(text)) {
     return new SandboxError("RESOURCES_EXHAUSTED", "the sandbox has no room for another process", {
       hint: "wait for its commands to end, or give it higher limits",
       cause: error,
