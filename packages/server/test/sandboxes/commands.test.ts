@@ -26,7 +26,6 @@ describe("a command", () => {
     const { durationMs, ...answer } = await place.sandboxes.exec(ALICE, id, line("fail"));
     expect(answer).toEqual({
       exitCode: 3,
-      signal: "",
       timedOut: false,
       truncated: false,
       outOfMemory: false,

@@ -4,7 +4,7 @@ import type { Box, BoxCommand, BoxProcess, ProcessExit } from "../backend/backen
 import { SandboxError } from "../backend/errors.ts";
 import type { ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./api.ts";
 import { exitSignal } from "./exit-signal.ts";
-import { CollectedOutput, endOf, firstOf, OUTPUT_IDLE_MS } from "./output.ts";
+import { CollectedOutput, endOf } from "./output.ts";
 
 /** A request that was checked: what to run, for how long, how much of its output to keep. */
 export interface PlannedExec {
@@ -45,7 +45,7 @@ export async function execute(box: Runner, plan: PlannedExec, signal?: AbortSign
   const stdout = new CollectedOutput(run.process.stdout, plan.outputBytes);
   const stderr = new CollectedOutput(run.process.stderr, plan.outputBytes);
   const exit = await run.process.exit;
-  await Promise.all([stdout.settled(), stderr.settled()]);
+  await Promise.all([stdout.ended, stderr.ended]);
   const truncated = stdout.truncated || stderr.truncated;
   return { ...run.outcome(exit, truncated), stdout: stdout.bytes(), stderr: stderr.bytes() };
 }
@@ -54,7 +54,7 @@ export async function execute(box: Runner, plan: PlannedExec, signal?: AbortSign
 export async function* executeStream(box: Runner, plan: PlannedExec, signal?: AbortSignal): AsyncGenerator<ExecEvent> {
   await using run = await RunningCommand.start(box, plan, signal);
   const { stdout, stderr, exit } = run.process;
-  yield* interleave(stdout, stderr, exit);
+  yield* interleave(stdout, stderr);
   yield { kind: "exit", outcome: run.outcome(await exit, false) };
 }
 
@@ -129,14 +129,13 @@ async function feed(
   });
 }
 
-/** Both outputs as they come, to their ends; after the exit also when nothing comes any more. */
-async function* interleave(stdout: Readable, stderr: Readable, exit: Promise<unknown>): AsyncGenerator<ExecEvent> {
+/** Both outputs as they come, to their ends. */
+async function* interleave(stdout: Readable, stderr: Readable): AsyncGenerator<ExecEvent> {
   const sources = [
     { kind: "stdout", stream: stdout },
     { kind: "stderr", stream: stderr },
   ] as const;
   const open = new Set(sources.map(({ kind }) => kind));
-  let exited = false;
   let wake = (): void => {};
   for (const { kind, stream } of sources) {
     stream.on("readable", () => wake());
@@ -145,16 +144,11 @@ async function* interleave(stdout: Readable, stderr: Readable, exit: Promise<unk
       wake();
     });
   }
-  const onExit = (): void => {
-    exited = true;
-    wake();
-  };
-  exit.then(onExit, onExit);
-  for (let idle = false; ; ) {
-    const changed = new Promise<"changed">((resolve) => {
-      wake = () => resolve("changed");
+  for (;;) {
+    const changed = new Promise<void>((resolve) => {
+      wake = resolve;
     });
-    const finished = open.size === 0 || idle;
+    const isOver = open.size === 0;
     let found = false;
     for (const { kind, stream } of sources) {
       const data = stream.read() as Buffer | null;
@@ -163,9 +157,8 @@ async function* interleave(stdout: Readable, stderr: Readable, exit: Promise<unk
       yield { kind, data };
     }
     if (found) continue;
-    if (finished) return;
-    idle = exited && (await firstOf(changed, OUTPUT_IDLE_MS)) === "late";
-    if (!exited) await changed;
+    if (isOver) return;
+    await changed;
   }
 }
 

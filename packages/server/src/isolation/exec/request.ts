@@ -16,9 +16,10 @@ export interface TimeLimits {
 /** A timer cannot run longer; who asks for more gets no timer at all. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+const LARGEST = { variables: 256, environmentBytes: 64 * 1024, workdirBytes: 4095 };
 /** The kernel takes no single argument or variable longer than this (MAX_ARG_STRLEN, with its NUL). */
-const MAX_STRING_BYTES = 128 * 1024 - 1;
-const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const LONGEST_STRING_BYTES = 128 * 1024 - 1;
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const HOSTNAME = /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 
@@ -44,44 +45,62 @@ export function effectiveTimeout(timeoutMs: number | undefined, limits: TimeLimi
   return effective !== undefined && effective <= LONGEST_TIMER_MS ? effective : undefined;
 }
 
-export function checkEnvironment(env: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
-  for (const [name, value] of Object.entries(env ?? {})) {
-    if (!ENV_NAME.test(name)) throw invalid(`${JSON.stringify(name)} is not a name for an environment variable`);
-    checkText(value, `the value of ${name}`);
-  }
-  return env ?? {};
+/** What every command, session, terminal and process is asked for by. */
+export interface Wish {
+  readonly command?: ExecRequest["command"] | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  readonly workdir?: string | undefined;
 }
 
-/** The argv that runs the request: a line goes to the shell, a list is looked up on the PATH by the shell and replaces it. */
-export function commandArguments(command: ExecRequest["command"], shell: string): [string, ...string[]] {
-  if (typeof command === "string") {
-    if (command.trim() === "") throw invalid("there is no command");
-    checkText(command, "the command");
-    return [shell, "-c", command];
+export function checkWish({ command, env, workdir }: Wish): void {
+  if (command !== undefined) checkCommand(command);
+  checkEnvironment(env);
+  if (workdir?.includes("\0")) throw invalid("workdir contains a NUL character");
+  if (Buffer.byteLength(workdir ?? "") > LARGEST.workdirBytes) {
+    throw invalid(`workdir is longer than ${LARGEST.workdirBytes} bytes`);
   }
-  if (command.length === 0 || command[0] === "") throw invalid("there is no command");
-  // The shell's exec would take it for an option, and not every shell's exec knows "--".
-  if (command[0]?.startsWith("-")) throw invalid("a program whose name begins with a dash is called by its path");
-  for (const word of command) checkText(word, "an argument of the command");
-  return [shell, "-c", 'exec "$@"', shell, ...command];
+}
+
+export function checkEnvironment(env: Wish["env"] = {}): void {
+  const entries = Object.entries(env);
+  if (entries.length > LARGEST.variables) throw invalid(`env has at most ${LARGEST.variables} variables`);
+  let bytes = 0;
+  for (const [name, value] of entries) {
+    if (!VARIABLE_NAME.test(name)) {
+      throw invalid(`${JSON.stringify(name.slice(0, 80))} is not a name for an environment variable`);
+    }
+    if (value.includes("\0")) throw invalid(`the value of ${name} contains a NUL character`);
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+  }
+  if (bytes > LARGEST.environmentBytes) throw invalid(`env is larger than ${LARGEST.environmentBytes} bytes`);
+}
+
+function checkCommand(command: ExecRequest["command"]): void {
+  const words = typeof command === "string" ? [command] : command;
+  if (words.length === 0 || words[0]!.trim() === "") throw invalid("command is required");
+  // A shell finds the program; its exec would take such a name for an option, and not every shell's exec knows "--".
+  if (typeof command !== "string" && words[0]!.startsWith("-")) {
+    throw invalid("argv[0] begins with a dash", "call the program by its path, as in ./-name");
+  }
+  for (const word of words) {
+    if (word.includes("\0")) throw invalid("command contains a NUL character");
+    if (Buffer.byteLength(word) > LONGEST_STRING_BYTES) {
+      throw invalid(`command is longer than ${LONGEST_STRING_BYTES} bytes`, "pass it on stdin or in a file");
+    }
+  }
+}
+
+/** The argv that runs a command: a line goes to the shell, a list is looked up on the PATH by the shell and replaces it. */
+export function commandArguments(command: ExecRequest["command"], shell: string): [string, ...string[]] {
+  return typeof command === "string" ? [shell, "-c", command] : [shell, "-c", 'exec "$@"', shell, ...command];
 }
 
 /** Where a relative directory starts is the workspace; what a path means is decided inside the box. */
 export function workingDirectory(workdir: string | undefined, workspace: string): string {
   if (workdir === undefined || workdir === "") return workspace;
-  checkText(workdir, "the working directory");
   return workdir.startsWith("/") ? workdir : `${workspace}/${workdir}`;
 }
 
-function checkText(text: string, what: string): void {
-  if (text.includes("\0")) throw invalid(`${what} contains a NUL character`);
-  if (Buffer.byteLength(text) > MAX_STRING_BYTES) {
-    throw invalid(
-      `${what} is longer than ${MAX_STRING_BYTES.toLocaleString("en")} bytes; pass it on stdin or in a file`,
-    );
-  }
-}
-
-function invalid(message: string): SandboxError {
-  return new SandboxError("INVALID_ARGUMENT", message);
+function invalid(message: string, hint?: string): SandboxError {
+  return new SandboxError("INVALID_ARGUMENT", message, hint === undefined ? {} : { hint });
 }

@@ -10,13 +10,7 @@ import { settleChanges } from "../changes/settle.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../exec/api.ts";
 import { execute, executeStream, type PlannedExec, throwIfCancelled } from "../exec/execute.ts";
 import { exitSignal } from "../exec/exit-signal.ts";
-import {
-  checkEnvironment,
-  commandArguments,
-  effectiveTimeout,
-  type TimeLimits,
-  workingDirectory,
-} from "../exec/request.ts";
+import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "../exec/request.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
@@ -155,6 +149,7 @@ export class GuardedSandbox implements Sandbox {
 
   async session(request: SessionRequest = {}, options: Cancellable = {}): Promise<Session> {
     this.#requireRunning();
+    checkWish(request);
     const { outputBytes = DEFAULT_OUTPUT_BYTES } = this.#spec.limits ?? {};
     const { timeLimits } = this.#parts;
     const signal = AbortSignal.any([this.#stopping.signal, ...(options.signal ? [options.signal] : [])]);
@@ -164,7 +159,7 @@ export class GuardedSandbox implements Sandbox {
           box: this.#box,
           id: `sess_${randomBytes(16).toString("hex")}`,
           request,
-          env: checkEnvironment(request.env),
+          env: request.env ?? {},
           workdir: workingDirectory(request.workdir, this.#workspace),
           defaults: { timeLimits, outputBytes },
           admit: () => this.#requireRunning(),
@@ -190,9 +185,10 @@ export class GuardedSandbox implements Sandbox {
 
   async terminal(request: TerminalRequest, options: Cancellable = {}): Promise<Terminal> {
     this.#requireRunning();
+    checkWish({ ...request, command: request.argv });
     const startedAtMs = performance.now();
     const argv = request.argv ?? [await this.#shell()];
-    const env = checkEnvironment(request.env);
+    const { env = {} } = request;
     const workdir = workingDirectory(request.workdir, this.#workspace);
     const opened = this.#box.openTerminal({ argv, env, workdir, size: request.size }, { signal: options.signal });
     const terminal = await this.#explain(opened);
@@ -353,10 +349,11 @@ export class GuardedSandbox implements Sandbox {
 
   async #plan(request: ExecRequest): Promise<PlannedExec> {
     this.#requireRunning();
+    checkWish(request);
     return {
       command: {
         argv: commandArguments(request.command, await this.#shell()),
-        env: checkEnvironment(request.env),
+        env: request.env ?? {},
         workdir: workingDirectory(request.workdir, this.#workspace),
         stdin: request.stdin !== undefined,
       },

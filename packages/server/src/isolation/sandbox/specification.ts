@@ -47,7 +47,7 @@ export function boxSpec(id: string, spec: SandboxSpec, mountPoints: readonly str
     mounts: mountsOf(spec).map((mount, index) => ({ source: mountPoints[index]!, target: targetOf(mount) })),
     limits: { pids: DEFAULT_PIDS, ...spec.limits },
     network: spec.network ?? "none",
-    env: checkEnvironment(spec.env),
+    env: spec.env ?? {},
     hostname: checkHostname(spec.hostname ?? DEFAULT_HOSTNAME),
     tmpBytes: spec.tmpBytes ?? DEFAULT_TMP_BYTES,
     readOnlyPaths: spec.readOnlyPaths ?? [],

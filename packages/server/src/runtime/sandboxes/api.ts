@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { ChangeCounts } from "../../isolation/changes/fold.ts";
-import type { Cancellable, ExecOutcome } from "../../isolation/exec/api.ts";
-import type { ProcessEvent, ProcessKind, SandboxProcess } from "../../isolation/sandbox/api.ts";
+import type { Cancellable, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
+import type { ProcessEvent, ProcessKind, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type {
@@ -47,25 +47,11 @@ export interface HomeRecord {
   readonly sandboxId: string;
 }
 
-export interface ExecCall {
-  /** A line for the shell, or a program and its arguments. */
-  readonly command: string | readonly string[];
-  /** All of it, or as it comes: no faster than the command reads. */
-  readonly stdin?: Uint8Array | AsyncIterable<Uint8Array>;
-  readonly env: Readonly<Record<string, string>>;
-  readonly workdir: string;
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
-}
+export type ExecCall = ExecRequest & Cancellable;
 
 export type { ExecOutcome, ProcessKind, SandboxProcess };
 
-export interface SpawnCall extends Omit<ExecCall, "stdin"> {
-  /** "": none. */
-  readonly tag: string;
-  readonly stdin: boolean;
-  readonly terminal?: { readonly columns: number; readonly rows: number };
-}
+export type SpawnCall = SpawnRequest & Cancellable;
 
 /**
  * The processes of a sandbox, which has to run. They are known by number, or by tag: the newest that has it, living before
@@ -84,13 +70,8 @@ export interface SandboxProcessCalls {
   resize(which: number | string, size: { readonly columns: number; readonly rows: number }): Promise<void>;
 }
 
-export interface ExecEnd {
-  readonly exitCode: number;
-  readonly signal: string;
-  readonly timedOut: boolean;
-  readonly truncated: boolean;
-  readonly outOfMemory: boolean;
-  readonly durationMs: number;
+/** How a command ended, and what the sync after it has to say. */
+export interface ExecEnd extends ExecOutcome {
   readonly sessionClosed: boolean;
   /** 0: nothing was written to the codebase. */
   readonly syncedVersion: number;

@@ -5,7 +5,7 @@ import type { ExecAnswer, ExecCall, ExecEnd, ExecPart, TerminalHandle } from "./
 import { toRuntimeError, translating } from "./errors.ts";
 import type { Clock, ExecOutcomeName, SandboxObserver } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
-import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";
+import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import type { Sync, SyncReport } from "./sync.ts";
 import { clippedCommand, type Witness } from "./witness.ts";
@@ -38,23 +38,22 @@ export class Commands {
   }
 
   async exec(caller: Caller, resident: Resident, call: ExecCall): Promise<ExecAnswer> {
-    const request = execRequest(call);
+    const request = checked(call);
     using entered = await this.#parts.pausing.enter(caller, resident);
     const { sandbox, lookAgain } = entered;
     if (lookAgain !== undefined) await lookAgain();
     const commission = { resident, caller, command: call.command };
-    const { stdout, stderr, ...outcome } = await this.supervise(commission, sandbox.exec(request, signalOf(call)));
-    return { ...outcome, stdout, stderr };
+    return await this.supervise(commission, sandbox.exec(request, call));
   }
 
   async *execStream(caller: Caller, resident: Resident, call: ExecCall): AsyncGenerator<ExecPart> {
-    const request = execRequest(call);
+    const request = checked(call);
     using entered = await this.#parts.pausing.enter(caller, resident);
     const { sandbox, lookAgain } = entered;
     if (lookAgain !== undefined) await lookAgain();
     yield* this.superviseStream(
       { resident, caller, command: call.command },
-      sandbox.execStream(request, signalOf(call)),
+      sandbox.execStream(request, call),
       () => false,
     );
   }
@@ -71,18 +70,13 @@ export class Commands {
     },
   ): Promise<TerminalHandle> {
     const { argv } = request;
-    if (argv.length > 0) checkCommand(argv);
-    checkEnvironment(request.env);
-    checkWorkdir(request.workdir);
+    checkWish({ ...request, command: argv.length > 0 ? argv : undefined });
     using stack = new DisposableStack();
     const { sandbox, lookAgain } = stack.use(await this.#parts.pausing.enter(caller, resident));
     if (lookAgain !== undefined) await lookAgain();
     const { env, workdir, size } = request;
     const terminal = await translating(
-      sandbox.terminal(
-        { ...(argv.length === 0 ? {} : { argv: foundOnPath(argv) }), env, workdir, size },
-        signalOf(request),
-      ),
+      sandbox.terminal({ ...(argv.length === 0 ? {} : { argv: foundOnPath(argv) }), env, workdir, size }, request),
     );
     const exit = this.supervise({ resident, caller, command: argv, terminal: true }, terminal.exit);
     const entered = stack.move();
@@ -104,10 +98,7 @@ export class Commands {
   }
 
   /** The result of a command with what its sync has to say. */
-  async supervise<T extends ExecOutcome>(
-    commission: Commission,
-    work: Promise<T>,
-  ): Promise<Omit<T, keyof ExecOutcome> & ExecEnd> {
+  async supervise<T extends ExecOutcome>(commission: Commission, work: Promise<T>): Promise<T & ExecEnd> {
     const beganAtMs = this.#parts.clock();
     let result: T;
     try {
@@ -187,17 +178,9 @@ export class Commands {
   }
 }
 
-function execRequest(call: ExecCall): ExecRequest {
-  checkCommand(call.command);
-  checkEnvironment(call.env);
-  checkWorkdir(call.workdir);
-  return {
-    command: call.command,
-    env: call.env,
-    workdir: call.workdir,
-    ...(call.stdin === undefined ? {} : { stdin: call.stdin }),
-    ...timeoutOf(call.timeoutMs),
-  };
+function checked({ timeoutMs, ...request }: ExecRequest): ExecRequest {
+  checkWish(request);
+  return { ...request, ...timeoutOf(timeoutMs) };
 }
 
 /** A terminal takes a program by its place; a shell finds the others. */
@@ -206,19 +189,6 @@ function foundOnPath([program = "", ...rest]: readonly string[]): readonly [stri
 }
 
 function endOf(outcome: ExecOutcome & { readonly sessionClosed?: boolean }, synced: SyncReport): ExecEnd {
-  return {
-    exitCode: outcome.exitCode,
-    signal: outcome.signal ?? "",
-    timedOut: outcome.timedOut,
-    truncated: outcome.truncated,
-    outOfMemory: outcome.outOfMemory,
-    durationMs: outcome.durationMs,
-    sessionClosed: outcome.sessionClosed ?? false,
-    syncedVersion: synced.version,
-    syncProblems: synced.problems,
-  };
-}
-
-export function signalOf({ signal }: { readonly signal?: AbortSignal }): { readonly signal?: AbortSignal } {
-  return signal === undefined ? {} : { signal };
+  const { sessionClosed = false } = outcome;
+  return { ...outcome, sessionClosed, syncedVersion: synced.version, syncProblems: synced.problems };
 }

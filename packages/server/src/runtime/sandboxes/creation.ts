@@ -13,7 +13,7 @@ import type {
 import type { CreateSandboxRequest } from "./api.ts";
 import { invalid, toRuntimeError } from "./errors.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
-import { checkEnvironment, checkLabels } from "./request.ts";
+import { checkLabels, checkWish } from "./request.ts";
 import { storedRules } from "./rules.ts";
 
 export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fallbackRuntime" | "allowedBy"> {
@@ -30,7 +30,7 @@ export function newSandbox(
   const { defaults, nowMs } = terms;
   const rules = storedRules(request);
   checkLabels(request.labels);
-  checkEnvironment(request.env);
+  checkWish({ env: request.env });
   const runtime = chooseRuntime(request.runtime, terms);
   const expiresInMs = chooseExpiry(request.expiresInMs, defaults);
   return {

@@ -7,7 +7,7 @@ import type { SandboxProcessCalls, SpawnCall } from "./api.ts";
 import type { Commands } from "./commands.ts";
 import { invalid, toRuntimeError, translating } from "./errors.ts";
 import type { Pausing } from "./pausing.ts";
-import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";
+import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import { clippedCommand, type Witness } from "./witness.ts";
 
@@ -43,7 +43,7 @@ export class ResidentProcesses implements SandboxProcessCalls {
   }
 
   async spawn({ signal, ...call }: SpawnCall): Promise<SandboxProcess> {
-    const request = spawnRequest(call);
+    const request = checked(call);
     const { commands, pausing, witness } = this.#parts;
     const [caller, resident] = [this.#caller, this.#resident];
     using entered = await pausing.enter(caller, resident);
@@ -117,28 +117,10 @@ function find({ processes }: Sandbox, which: number | string): SandboxProcess {
   return processes.find(which);
 }
 
-function spawnRequest({
-  command,
-  env,
-  workdir,
-  tag,
-  stdin,
-  terminal,
-  timeoutMs,
-}: Omit<SpawnCall, "signal">): SpawnRequest {
-  checkCommand(command);
-  checkEnvironment(env);
-  checkWorkdir(workdir);
-  if (tag !== "") checkTag(tag);
-  return {
-    command,
-    env,
-    workdir,
-    stdin,
-    ...(tag === "" ? {} : { tag }),
-    ...(terminal === undefined ? {} : { terminal }),
-    ...timeoutOf(timeoutMs),
-  };
+function checked({ tag, timeoutMs, ...request }: SpawnRequest): SpawnRequest {
+  checkWish(request);
+  if (tag) checkTag(tag);
+  return { ...request, ...(tag ? { tag } : {}), ...timeoutOf(timeoutMs) };
 }
 
 function checkTag(tag: string): void {

@@ -1,11 +1,7 @@
-import { invalid } from "./errors.ts";
+import { checkWish as checkShape, type Wish } from "../../isolation/exec/request.ts";
+import { invalid, toRuntimeError } from "./errors.ts";
 
-// What callers may send, by shape. The isolation layer checks again what it uses.
-
-const LARGEST = { labels: 64, labelName: 128, labelValue: 1024, variables: 256, environmentBytes: 64 * 1024 };
-/** The kernel takes no single argument or variable longer than this (MAX_ARG_STRLEN, with its NUL). */
-const LONGEST_STRING_BYTES = 128 * 1024 - 1;
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const LARGEST = { labels: 64, labelName: 128, labelValue: 1024 };
 
 export function checkLabels(labels: Readonly<Record<string, string>>): void {
   const entries = Object.entries(labels);
@@ -24,38 +20,13 @@ export function checkLabels(labels: Readonly<Record<string, string>>): void {
   }
 }
 
-export function checkEnvironment(env: Readonly<Record<string, string>>): void {
-  const entries = Object.entries(env);
-  if (entries.length > LARGEST.variables) throw invalid(`env has at most ${LARGEST.variables} variables`);
-  let bytes = 0;
-  for (const [name, value] of entries) {
-    if (!VARIABLE_NAME.test(name)) {
-      throw invalid(`${JSON.stringify(name.slice(0, 80))} is not a name for an environment variable`);
-    }
-    if (value.includes("\0")) throw invalid(`the value of ${name} contains a NUL character`);
-    bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+/** Refuses what cannot be right before the sandbox is looked at, let alone resumed. */
+export function checkWish(wish: Wish): void {
+  try {
+    checkShape(wish);
+  } catch (error) {
+    throw toRuntimeError(error);
   }
-  if (bytes > LARGEST.environmentBytes) throw invalid(`env is larger than ${LARGEST.environmentBytes} bytes`);
-}
-
-export function checkCommand(command: string | readonly string[]): void {
-  const words = typeof command === "string" ? [command] : command;
-  if (words.length === 0 || words[0]!.trim() === "") throw invalid("command is required");
-  // A shell finds the program, and would take such a name for an option.
-  if (typeof command !== "string" && words[0]!.startsWith("-")) {
-    throw invalid("argv[0] begins with a dash", "call the program by its path, as in ./-name");
-  }
-  for (const word of words) {
-    if (word.includes("\0")) throw invalid("command contains a NUL character");
-    if (Buffer.byteLength(word) > LONGEST_STRING_BYTES) {
-      throw invalid(`command is longer than ${LONGEST_STRING_BYTES} bytes`, "pass it on stdin or in a file");
-    }
-  }
-}
-
-export function checkWorkdir(workdir: string): void {
-  if (workdir.includes("\0")) throw invalid("workdir contains a NUL character");
-  if (Buffer.byteLength(workdir) > 4095) throw invalid("workdir is longer than 4095 bytes");
 }
 
 /** Absent, 0, less and NaN mean the default; the isolation layer bounds the rest. */

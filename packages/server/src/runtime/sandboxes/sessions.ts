@@ -5,11 +5,11 @@ import { RuntimeError } from "../errors.ts";
 import { checkSessionId } from "../ids.ts";
 import type { SandboxMetadata, SessionRecord } from "../store/store.ts";
 import type { CreateSessionRequest, ExecAnswer, ExecPart } from "./api.ts";
-import { type Commands, signalOf } from "./commands.ts";
+import type { Commands } from "./commands.ts";
 import { sessionNotFound, translating } from "./errors.ts";
 import type { Clock, LogLine } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
-import { checkCommand, checkEnvironment, checkWorkdir, timeoutOf } from "./request.ts";
+import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import type { Witness } from "./witness.ts";
 
@@ -70,8 +70,7 @@ export class Sessions {
     request: CreateSessionRequest,
     signal: AbortSignal | undefined,
   ): Promise<SessionRecord> {
-    checkEnvironment(request.env);
-    checkWorkdir(request.workdir);
+    checkWish(request);
     using entered = await this.#parts.pausing.enter(caller, resident);
     const { maxPerSandbox } = this.#parts;
     if (maxPerSandbox > 0 && resident.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
@@ -135,11 +134,11 @@ export class Sessions {
   }
 
   async exec(caller: Caller, sessionId: string, call: SessionCall): Promise<ExecAnswer> {
-    checkCommand(call.command);
+    checkWish(call);
     const { session, resident } = await this.#require(caller, sessionId);
     using entered = await this.#parts.pausing.enter(caller, resident);
     await entered.lookAgain?.();
-    const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
+    const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
     const commission = { resident, caller, command: call.command, sessionId };
     const { stdout, stderr, ...end } = await this.#parts.commands
       .supervise(commission, work)
@@ -150,11 +149,11 @@ export class Sessions {
   }
 
   async *execStream(caller: Caller, sessionId: string, call: SessionCall): AsyncGenerator<ExecPart> {
-    checkCommand(call.command);
+    checkWish(call);
     const { session, resident } = await this.#require(caller, sessionId);
     using entered = await this.#parts.pausing.enter(caller, resident);
     await entered.lookAgain?.();
-    const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, signalOf(call));
+    const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
     const commission = { resident, caller, command: call.command, sessionId };
     try {
       yield* this.#parts.commands.superviseStream(commission, events, () => session.closed !== undefined);

@@ -2,7 +2,6 @@ import { levelName } from "@agentfense/permission";
 import type { ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { ViewEntry, WatchedChange } from "./api.ts";
-import { signalOf } from "./commands.ts";
 import { invalid, translating } from "./errors.ts";
 import { viewPath, workspacePath } from "./paths.ts";
 import type { Resident } from "./resident.ts";
@@ -44,7 +43,7 @@ export class SandboxFiles {
       // Without a mode a file that is there keeps its own.
       ...(mode === 0 ? {} : { mode }),
       append,
-      ...signalOf(options),
+      signal: options.signal,
     });
     return await this.#changed(caller, resident, "file_written", { path: inside(at) }, written);
   }

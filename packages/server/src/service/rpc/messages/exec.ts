@@ -71,7 +71,7 @@ export function streamEndMessage(end: ExecEnd, roomBytes: number): MessageInitSh
 function endMembers(end: ExecEnd, roomForProblems: number) {
   return {
     exitCode: end.exitCode,
-    signal: end.signal,
+    signal: end.signal ?? "",
     timedOut: end.timedOut,
     duration: durationMessage(end.durationMs),
     outOfMemory: end.outOfMemory,
