@@ -19,6 +19,8 @@ const FILES: Readonly<Record<string, string>> = {
   ".nvm/versions/node/v1/lib/tool": "of nvm",
   ".nvm/versions/node/v1/lib/credentials.py": "a program's part",
   ".nvm/versions/node/v1/.npmrc": "token",
+  ".nvm/versions/node/v1/lib/.npmrc": "token",
+  ".nvm/versions/node/v1/lib/.aws/credentials": "token",
   ".pyenv/shims/snake": `#!/bin/sh\nexec "$PYENV_ROOT/versions/3/bin/snake"\n`,
   ".pyenv/versions/3/bin/snake": program("snake"),
   ".cargo/bin/rusty": program("rusty"),

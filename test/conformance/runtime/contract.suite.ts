@@ -569,7 +569,10 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
     });
 
-    if (acted) process.stdout.write(`skipped (${name}): terminal: it runs no process that could have one\n`);
+    if (acted) {
+      const what = "terminal, workspace, watches, limits, processes";
+      process.stdout.write(`skipped (${name}): ${what}: it runs nothing, and mounts nothing\n`);
+    }
     describe.skipIf(acted)("terminal", () => {
       reality("has a size, takes input, and job control works", async () => {
         const sandbox = await running();

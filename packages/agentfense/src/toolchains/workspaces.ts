@@ -21,6 +21,11 @@ const TAKEN = ["/home/agent", "/workspace"];
 /** In these a name says nothing about secrets: credentials.py is a program there, cacert.pem a list of authorities. */
 const OF_PACKAGES = "{lib,lib64,libexec,share,node_modules,site-packages,dist-packages}";
 const ABOVE_SECRETS = 101;
+/** No program's part is called so, wherever it lies. */
+const NEVER: readonly Rule[] = [
+  "**/{.ssh,.gnupg,.aws,.azure,.kube}/**",
+  "**/{id_rsa,id_dsa,id_ecdsa,id_ed25519,.npmrc,.pypirc,.netrc,.git-credentials,.vault-token}",
+].map((pattern) => ({ pattern, permission: "none", priority: ABOVE_SECRETS + 1 }));
 
 /** What a sandbox of this directory has to be shown for its commands to find what the user's shell finds. */
 export async function toolchainsFor(workspace: string): Promise<ShownToolchains> {
@@ -45,7 +50,7 @@ export async function toolchainsFor(workspace: string): Promise<ShownToolchains>
     workspaces: [...places].map(([top, entries]) => ({
       target: top,
       lowers: [top],
-      rules: [...secretRules(), ...entries.flatMap((entry) => rulesOf(top, entry))],
+      rules: [...secretRules(), ...NEVER, ...entries.flatMap((entry) => rulesOf(top, entry))],
     })),
   };
 }

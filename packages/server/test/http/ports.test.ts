@@ -304,7 +304,6 @@ describe("on the path of the API", () => {
       "x-mine": "kept",
       host: `localhost:${port}`,
       "x-forwarded-proto": "http",
-      "x-forwarded-host": open.http,
       connection: "close",
     });
   });

@@ -315,7 +315,6 @@ function requestHeaders(request: NodeRequest, { form, port }: PortTarget): Outgo
     ...(cookies === "" ? {} : { cookie: cookies }),
     host: form === "host" ? hostOf(request) : `localhost:${port}`,
     "x-forwarded-proto": (request.socket as Partial<TLSSocket>).encrypted === true ? "https" : "http",
-    ...(form === "path" ? { "x-forwarded-host": hostOf(request) } : {}),
   };
 }
 
