@@ -46,7 +46,7 @@ export interface Opened extends AsyncDisposable {
 
 export async function openSession(
   shell: Pick<ShellUnderTest, "path">,
-  options: { request?: SessionRequest; outputBytes?: number; timeoutMs?: number } = {},
+  options: { request?: SessionRequest; outputBytes?: number; timeoutMs?: number; stageMs?: number } = {},
 ): Promise<Opened> {
   const box = new LocalBox([shell.path]);
   const events: SandboxEvent[] = [];
@@ -65,6 +65,7 @@ export async function openSession(
       },
       outputBytes: options.outputBytes ?? 10 * 1024 * 1024,
     },
+    stageMs: options.stageMs,
     onEvent: (event) => events.push(event),
     onClosed: (end) => ends.push(end),
   });

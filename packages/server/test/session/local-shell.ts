@@ -88,7 +88,8 @@ export class LocalShell implements ShellProcess {
     const sinceTicks = Math.floor((uptimeMs - (performance.now() - sinceMs)) / 10) - 1;
     const targets = childrenOf(this.pid)
       .filter((pid) => startTicks(pid) >= sinceTicks)
-      .flatMap((pid) => [pid, ...descendantsOf(pid)]);
+      .flatMap((pid) => [pid, ...descendantsOf(pid)])
+      .filter(isRunning);
     for (const pid of targets) processes.kill(pid, constants.signals[signal]);
     return targets.length;
   }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { abortedSoon, aWhile, eventually } from "../../../../test/support/eventually.ts";
+import { abortedSoon, aWhile, eventually, HANG_MS } from "../../../../test/support/eventually.ts";
+import { heldTimeout } from "../../../../test/support/held-timeout.ts";
 import type { ExecEvent } from "../../src/isolation/exec/api.ts";
 import { openSession, shells } from "./fixture.ts";
 
@@ -131,9 +132,11 @@ describe("a stream of events", () => {
   });
 
   test("of a reader that went to sleep does not hold up the next caller for ever", async () => {
-    await using session = await openSession(bash);
-    const stream = session.session.execStream({ command: "yes", timeoutMs: 200 })[Symbol.asyncIterator]();
+    await using session = await openSession(bash, { stageMs: HANG_MS });
+    using limit = heldTimeout();
+    const stream = session.session.execStream({ command: "yes", timeoutMs: limit.ms })[Symbol.asyncIterator]();
     await stream.next();
+    limit.pass();
     expect(await session.out("echo next")).toBe("next\n");
     let last: ExecEvent | undefined;
     for (let step = await stream.next(); !step.done; step = await stream.next()) last = step.value;

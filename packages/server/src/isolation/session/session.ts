@@ -26,6 +26,8 @@ export interface SessionOptions {
   readonly defaults: SessionDefaults;
   /** Throws when the sandbox takes no commands now. */
   readonly admit?: (() => void) | undefined;
+  /** So long one signal has to end a command before a stronger one is sent; half a second unless told. */
+  readonly stageMs?: number | undefined;
   readonly onEvent?: ((event: LimitEvent) => void) | undefined;
   readonly onClosed?: ((end: SessionEnd) => void) | undefined;
 }
@@ -255,10 +257,11 @@ export class ShellSession implements Session {
     return this.#closedError();
   }
 
-  /** Tells the signal that was needed. */
+  /** Tells the last signal that was needed. */
   async #interrupt(beganMs: number, ended: Promise<unknown>): Promise<InterruptSignal> {
     const { process, conversation } = this.#parts;
-    const { signal, helpless } = await this.#orBreak(interrupt(process, beganMs, ended, () => conversation.remind()));
+    const command = { sinceMs: beganMs, ended, remind: () => conversation.remind() };
+    const { signal, helpless } = await this.#orBreak(interrupt(process, command, this.#options.stageMs));
     if (!helpless) return signal;
     this.#abandonShell();
     return "SIGKILL";
