@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)(`an ordinary user${reason ? ` (skipped: ${
     expect(runAsUser({ instance, cgroupParent: `/${given}` })).toMatchObject({
       kind: "cgroup-v1",
       degradations: [],
-      entrances: expect.arrayContaining([`${CGROUP}/freezer/${given}/agentfense-${instance}/box/cgroup.procs`]),
+      entrances: expect.arrayContaining([`${CGROUP}/freezer/${given}/agentfense-${instance}/box/tasks`]),
       rlimits: [],
       usage: { pids: 3 },
       sleeperEnd: "SIGKILL",

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, rmdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { aWhile } from "../../../../test/support/eventually.ts";
 import { strikeFrozen } from "../../src/isolation/limits/kill.ts";
@@ -85,7 +85,7 @@ for (const { root, means } of ROOTS) {
       await deadHost!.createGroup("empty", {});
       const running = await aliveHost!.createGroup("box", {});
       // Something the dead server never made, deeper than it would.
-      mkdirSync(left.entrances[0]!.replace("cgroup.procs", "deeper"));
+      mkdirSync(join(dirname(left.entrances[0]!), "deeper"));
       const [orphan, neighbour] = [runInside(left, "sleep 60"), runInside(running, "sleep 60")];
       await entered(left, 1);
       await entered(running, 1);

@@ -3,6 +3,7 @@ import { type Architecture, SYSCALL_NUMBERS } from "../seccomp/numbers.ts";
 import { memoryFile } from "./descriptors.ts";
 
 const CALLS = [
+  "clone3",
   "close",
   "close_range",
   "dup3",

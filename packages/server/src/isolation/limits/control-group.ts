@@ -4,7 +4,7 @@ import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
 import { errorCode, keyedNumber, readControlIfPresent, writeControl, writeControlNow } from "./files.ts";
 import { freezerOf, killMembers, type Place, removePlaces } from "./kill.ts";
 import type { LimitGroup } from "./limits.ts";
-import { type Reading, type Readings, readings, type Setting, settings } from "./settings.ts";
+import { type Reading, type Readings, readings, type Setting, settings, type Version } from "./settings.ts";
 
 /** Makes the directories of one group and sets its limits; when anything of it fails nothing is left. */
 export async function makeControlGroup(
@@ -30,6 +30,12 @@ export async function makeControlGroup(
 /** bwrap and the keeper. */
 const OWN_PROCESSES = 2;
 
+/**
+ * The kernel moves a thread that moves itself at once. Whole processes make it wait for all CPUs, ten milliseconds as a rule; version
+ * 2 moves no others, but a process can be born in its group (see perl/launcher.pl).
+ */
+const ENTRANCE = { 1: "tasks", 2: "cgroup.procs" } satisfies Record<Version, string>;
+
 /** One box's group: a directory in each hierarchy that lends it controllers. */
 export class ControlGroup implements LimitGroup {
   readonly entrances: readonly string[];
@@ -53,7 +59,7 @@ export class ControlGroup implements LimitGroup {
     const place = places.find(({ controllers }) => controllers.includes("pids"));
     this.#pids =
       place === undefined || pids === undefined ? undefined : { file: `${place.directory}/pids.max`, limit: pids };
-    this.entrances = places.map(({ directory }) => `${directory}/cgroup.procs`);
+    this.entrances = places.map(({ version, directory }) => `${directory}/${ENTRANCE[version]}`);
     this.rlimits = rlimits;
     // Processes enter that one first: whoever is in another is in it too.
     this.freezer = places[0] && freezerOf(places[0]);

@@ -17,8 +17,8 @@ export interface LimitHost {
 /** The control group of one box, or the rlimits that stand in for it. */
 export interface LimitGroup {
   /**
-   * Files in which a process writes `0` to enter the group, in this order; empty without control groups. It does so before it
-   * makes a control group namespace, whose root is then the group: the box sees no other.
+   * Files in which a process of one thread writes `0` to enter the group, in this order; empty without control groups. It does so
+   * before it makes a control group namespace, whose root is then the group: the box sees no other.
    */
   readonly entrances: readonly string[];
   /** Limits each process takes on inside the box before it runs the command; empty with control groups. */

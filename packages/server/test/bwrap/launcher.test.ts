@@ -1,0 +1,55 @@
+import { basename, dirname } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { DescriptorSet, readFrom } from "../../src/isolation/bwrap/descriptors.ts";
+import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
+import { openLimitHost } from "../../src/isolation/limits/open.ts";
+import { freshInstance, reasonAgainstControlGroups } from "../limits/support.ts";
+
+const reason = reasonAgainstControlGroups();
+
+describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reason})` : ""}`, () => {
+  test("starts a program in all its control groups without moving a whole process, for which the kernel waits", async () => {
+    const host = await openLimitHost({ instance: freshInstance() });
+    const group = await host.createGroup("box", { pids: 10 });
+    const launcher = new Launcher({ perl: "/usr/bin/perl", log: () => {} });
+    try {
+      const said = await outputOf(launcher, group.entrances, ["/bin/cat", "/proc/self/io", "/proc/self/cgroup"]);
+      expect(said.match(/^.*\/box$/gm)).toHaveLength(group.entrances.length);
+      // In a group of version 2 it was born; into the others it wrote itself, as the one thread it is.
+      const written = group.entrances.filter((entrance) => basename(entrance) !== "cgroup.procs");
+      expect(written.map((entrance) => basename(entrance))).toEqual(written.map(() => "tasks"));
+      expect(said).toContain(`syscw: ${written.length}\n`);
+    } finally {
+      await launcher.close();
+      await group.remove();
+      await host.close();
+    }
+  });
+
+  test("starts nothing that cannot enter one of them", async () => {
+    const host = await openLimitHost({ instance: freshInstance() });
+    const group = await host.createGroup("box", {});
+    const launcher = new Launcher({ perl: "/usr/bin/perl", log: () => {} });
+    try {
+      for (const file of ["cgroup.procs", "tasks"]) {
+        const entrances = [...group.entrances, `${dirname(dirname(group.entrances[0]!))}/nowhere/${file}`];
+        for (const order of [entrances, entrances.toReversed()]) {
+          expect(await outputOf(launcher, order, ["/bin/echo", "it runs"])).toBe("");
+        }
+      }
+    } finally {
+      await launcher.close();
+      await group.remove();
+      await host.close();
+    }
+  });
+});
+
+async function outputOf(launcher: Launcher, entrances: readonly string[], argv: readonly string[]): Promise<string> {
+  using lent = new DescriptorSet();
+  const [input, output] = [lent.pipe(), lent.pipe()];
+  launcher.launch({ entrances, argv, descriptors: [input.readEnd, output.writeEnd] });
+  lent.close(output.writeEnd);
+  return await text(readFrom(lent.release(output.readEnd)));
+}
