@@ -1,17 +1,21 @@
 import type { ProcessOutput } from "@agentfense/protocol/sandbox";
 import { type ExecOutput, ExecOutputSchema, ExecOutput_OutputType as Type } from "@agentfense/protocol/sandbox";
 import { create } from "@bufbuild/protobuf";
+import { UsageError } from "../command.ts";
 import { warn } from "../output.ts";
 import { remoteCommand } from "../remote/command.ts";
 import { followCommand, NOT_RUN } from "../remote/exec-output.ts";
 import { whichProcess } from "../remote/process-view.ts";
 import type { Server } from "../remote/server.ts";
+import { attachTerminal } from "../remote/terminal.ts";
 
 const HELP = `Usage: agentfense sandbox attach [OPTIONS] SANDBOX NUMBER|TAG
 
 The last output of a started process, then what comes, until it has ended. Ctrl-C detaches, and leaves the process running.
 
   --input           pass on the input from here; its end is that of the process's input
+  --terminal        for a process on a terminal of its own: every key goes to it, Ctrl-C too, and it follows the size of the
+                    terminal here, which this needs; Ctrl-] detaches, with exit code 0
 
 Exit codes: that of the process; 128 + n when signal n killed it; 124 when its time was up; 125 when it cannot be attached to;
 2 when this command was given wrongly; 130 after Ctrl-C.
@@ -20,12 +24,16 @@ Exit codes: that of the process; 128 + n when signal n killed it; 124 when its t
 export const sandboxAttach = remoteCommand({
   name: "sandbox attach",
   help: HELP,
-  options: { input: { type: "boolean" } },
+  options: { input: { type: "boolean" }, terminal: { type: "boolean" } },
   takes: ["SANDBOX", "NUMBER|TAG"],
   handlesClosedOutput: true,
   failureCode: NOT_RUN,
   async run({ server, values, given: [sandboxId, which], json }) {
     const request = { sandboxId, ...whichProcess(which) };
+    if (values.terminal === true) {
+      if (values.input === true || json) throw new UsageError("--terminal goes with neither --input nor --json");
+      return await attachTerminal(server, request);
+    }
     return await followCommand(
       async function* (signal) {
         const outputs = server.sandboxes.attachProcess(request, { signal });

@@ -5,7 +5,7 @@ import { exitCodeAfter, reportChanges, settleChanges } from "../run/changes.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { Interruption } from "../run/interruption.ts";
-import { RawTerminal } from "../run/raw-terminal.ts";
+import { RawTerminal, terminalSize } from "../run/raw-terminal.ts";
 import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";
 
 const HELP = `Usage: agentfense shell [OPTIONS] [DIR]
@@ -49,7 +49,7 @@ async function converse(sandbox: Sandbox, { spec, workdir }: SandboxRequest, sig
   const { TERM } = process.env;
   await using terminal = await sandbox.terminal(
     {
-      size: user.size,
+      size: terminalSize(),
       env: { ...(TERM === undefined ? {} : { TERM }), ...spec.env },
       ...(workdir === undefined ? {} : { workdir }),
     },

@@ -8,7 +8,7 @@ import { Interruption } from "../run/interruption.ts";
 import { printJsonLine } from "./show.ts";
 
 /** As timeout(1). */
-const TIMED_OUT = 124;
+export const TIMED_OUT = 124;
 /** Our own failures: as with `agentfense run`, a code that commands hardly ever end with. */
 export const NOT_RUN = 125;
 

@@ -6,6 +6,16 @@ import type { Terminal } from "@agentfense/server/isolation";
 const SENSIBLE_MODES =
   "\u001b[?1047l\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1006l\u001b[?2004l\u001b[?25h\u001b[0m\u001b(B";
 
+/** What the user's terminal can be connected to. */
+export type OtherTerminal = Pick<Terminal, "input" | "output" | "resize"> & { readonly exit: Promise<unknown> };
+
+/** That of the user's terminal. */
+export function terminalSize(): { columns: number; rows: number } {
+  const { columns, rows } = process.stdout;
+  // A terminal that does not know its size says 0, which no program inside could work with.
+  return { columns: columns || 80, rows: rows || 24 };
+}
+
 /** The user's terminal in raw mode: every key goes to the sandbox, Ctrl-C too. Whatever ends the process, it is restored. */
 export class RawTerminal implements Disposable {
   readonly #restore = (): void => {
@@ -23,15 +33,9 @@ export class RawTerminal implements Disposable {
     process.on("exit", this.#restore);
   }
 
-  get size(): { columns: number; rows: number } {
-    const { columns, rows } = process.stdout;
-    // A terminal that does not know its size says 0, which no program inside could work with.
-    return { columns: columns || 80, rows: rows || 24 };
-  }
-
   /** Connects both until the other one ends. */
-  async connect(terminal: Terminal): Promise<void> {
-    const onResize = (): void => void terminal.resize(this.size).catch(() => {});
+  async connect(terminal: OtherTerminal): Promise<void> {
+    const onResize = (): void => void terminal.resize(terminalSize()).catch(() => {});
     const ended = endOf(terminal.output);
     terminal.input.on("error", () => {}); // the shell is gone; its exit tells
     process.stdout.on("resize", onResize);

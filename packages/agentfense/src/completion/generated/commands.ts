@@ -2973,6 +2973,10 @@ export const SHAPES: readonly CommandShape[] = [
     "about": "keep an input open for \"sandbox attach --input\""
    },
    {
+    "name": "--terminal",
+    "about": "run it on a terminal of its own, for \"sandbox attach --terminal\""
+   },
+   {
     "name": "--timeout",
     "about": "kill it with all that it started after 30s, 10m …",
     "value": {
@@ -3094,6 +3098,10 @@ export const SHAPES: readonly CommandShape[] = [
    {
     "name": "--input",
     "about": "pass on the input from here"
+   },
+   {
+    "name": "--terminal",
+    "about": "for a process on a terminal of its own"
    },
    {
     "name": "--endpoint",
