@@ -62,9 +62,6 @@ async function answer(request: SandboxRequest): Promise<SandboxAnswers[SandboxRe
       task.stdin.end();
       return await task.output;
     }
-    case "stop":
-      await sandboxOf(request.id).stop();
-      return undefined;
     case "destroy":
       await sandboxOf(request.id).destroy();
       return undefined;

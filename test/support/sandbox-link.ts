@@ -11,7 +11,7 @@ export type SandboxRequest =
   | { readonly method: "terminal"; readonly id: string; readonly argv: readonly [string, ...string[]] }
   | { readonly method: "begin"; readonly id: string; readonly command: readonly string[] }
   | { readonly method: "end"; readonly task: number }
-  | { readonly method: "stop" | "destroy"; readonly id: string }
+  | { readonly method: "destroy"; readonly id: string }
   | { readonly method: "close" };
 
 export interface Output {
@@ -29,7 +29,6 @@ export interface SandboxAnswers {
   readonly terminal: string;
   readonly begin: { readonly task: number; readonly firstLine: string };
   readonly end: string;
-  readonly stop: undefined;
   readonly destroy: undefined;
   readonly close: undefined;
 }

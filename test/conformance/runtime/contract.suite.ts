@@ -98,13 +98,13 @@ export function describeBackend(name: string, options: ContractOptions): void {
       await rm(home, { recursive: true, force: true });
     });
 
+    const specs = new WeakMap<Sandbox, Partial<SandboxSpec>>();
+
     async function make(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
       const delta = await mkdtemp(join(home, "delta-"));
-      const sandbox = await isolation.create({
-        ...options.spec,
-        workspaces: [{ lowers: [project], delta, rules: RULES }],
-        ...extra,
-      });
+      const spec = { ...options.spec, workspaces: [{ lowers: [project], delta, rules: RULES }], ...extra };
+      const sandbox = await isolation.create(spec);
+      specs.set(sandbox, spec);
       onTestFinished(() => sandbox.destroy());
       return sandbox;
     }
@@ -115,49 +115,75 @@ export function describeBackend(name: string, options: ContractOptions): void {
       return sandbox;
     }
 
+    /** Its next life, of the same delta and home. */
+    async function again(sandbox: Sandbox): Promise<Sandbox> {
+      await sandbox.destroy();
+      return await running(specs.get(sandbox));
+    }
+
     const text = (bytes: Buffer): string => bytes.toString();
 
     describe("life", () => {
-      promise("goes PENDING, RUNNING, STOPPED, RUNNING, DESTROYED, and every step may be repeated", async () => {
+      promise("runs between its start and its end, both of which may be repeated, and never again", async () => {
         const sandbox = await make();
-        const seen = [sandbox.status];
-        for (const step of ["start", "start", "stop", "stop", "start", "destroy", "destroy"] as const) {
+        const code = () =>
+          sandbox.exec({ command: "exit 3" }).then(
+            ({ exitCode }) => exitCode,
+            (error: { readonly code: string }) => error.code,
+          );
+        const seen = [await code()];
+        for (const step of ["start", "start", "destroy", "destroy"] as const) {
           await sandbox[step]();
-          seen.push(sandbox.status);
+          seen.push(await code());
         }
-        const [pending, run, stop, gone] = ["PENDING", "RUNNING", "STOPPED", "DESTROYED"];
-        expect(seen).toEqual([pending, run, run, stop, stop, run, gone, gone]);
+        const none = "SANDBOX_NOT_RUNNING";
+        expect(seen).toEqual([none, 3, 3, none, none]);
+        const ended = await make();
+        await ended.destroy();
+        await expect(ended.start()).rejects.toMatchObject({ code: none });
+        const next = await again(sandbox);
+        expect(await next.exec({ command: "exit 3" })).toMatchObject({ exitCode: 3 });
       });
 
-      promise("refuses commands and sessions unless it runs, and says so", async () => {
+      promise("refuses commands, sessions and files unless it runs, and says so", async () => {
         const sandbox = await make();
-        await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
+        const refusal = { code: "SANDBOX_NOT_RUNNING", hint: "start it first" };
+        const refused = async () => {
+          await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject(refusal);
+          await expect(sandbox.session()).rejects.toMatchObject(refusal);
+          await expect(sandbox.files.stat("/")).rejects.toMatchObject(refusal);
+        };
+        await refused();
         await sandbox.start();
-        await sandbox.stop();
-        await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
-        await expect(sandbox.session()).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
         await sandbox.destroy();
-        await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "SANDBOX_DESTROYED" });
-        await expect(sandbox.start()).rejects.toMatchObject({ code: "SANDBOX_DESTROYED" });
+        await refused();
       });
 
-      promise("stop ends a running command at once", async () => {
+      promise("its end ends a running command at once", async () => {
         const sandbox = await running();
         const command = sandbox.execStream({ command: "echo early; sleep 60" })[Symbol.asyncIterator]();
         expect((await command.next()).value).toMatchObject({ kind: "stdout" }); // it runs
         const over = command.next();
-        await sandbox.stop();
+        await sandbox.destroy();
         expect((await over).value).toMatchObject({
           kind: "exit",
           outcome: { exitCode: 137, signal: "SIGKILL", timedOut: false },
         });
       });
 
-      promise("start, stop and destroy at the same time end in DESTROYED", async () => {
+      promise("start, pause and destroy at the same time leave one that has ended", async () => {
         const sandbox = await make();
-        const calls = [sandbox.start(), sandbox.stop(), sandbox.start(), sandbox.destroy(), sandbox.destroy()];
+        const calls = [sandbox.start(), sandbox.pause(), sandbox.destroy(), sandbox.start(), sandbox.destroy()];
         await Promise.allSettled(calls);
-        expect(sandbox.status).toBe("DESTROYED");
+        await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
+      });
+
+      promise("a start whose caller gave up leaves nothing that could be used", async () => {
+        const sandbox = await make();
+        await expect(sandbox.start({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: "CANCELLED" });
+        await expect(sandbox.exec({ command: "true" })).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
+        const next = await again(sandbox);
+        expect(await next.exec({ command: "exit 3" })).toMatchObject({ exitCode: 3 });
       });
 
       promise("an id is used once, and has a plain shape", async () => {
@@ -406,7 +432,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
     });
 
     realities("home", () => {
-      describeHome({ reality, running, make, directory: () => home, project: () => project });
+      describeHome({ reality, running, make, again, directory: () => home, project: () => project });
     });
 
     describe("execStream", () => {
@@ -512,14 +538,14 @@ export function describeBackend(name: string, options: ContractOptions): void {
         expect(text((await session.exec({ command: "echo $X" })).stdout)).toBe("5\n");
       });
 
-      promise("is closed by close, by stop, and says so", async () => {
+      promise("is closed by close, by the sandbox's end, and says so", async () => {
         const sandbox = await running();
         const first = await sandbox.session();
         await first.close();
         await first.close();
         await expect(first.exec({ command: "true" })).rejects.toMatchObject({ code: "SESSION_CLOSED" });
         const second = await sandbox.session();
-        await sandbox.stop();
+        await sandbox.destroy();
         await expect(second.exec({ command: "true" })).rejects.toMatchObject({ code: "SESSION_CLOSED" });
         expect(second.closed).toMatchObject({ reason: "stopped" });
       });
@@ -617,25 +643,21 @@ export function describeBackend(name: string, options: ContractOptions): void {
         expect(text(stderr)).toMatch(/README\.md: Permission denied/);
       });
 
-      reality("writes go to the delta, survive a stop, and never reach the codebase", async () => {
+      reality("writes go to the delta, survive the sandbox's end, and never reach the codebase", async () => {
         const delta = await mkdtemp(join(home, "delta-"));
         const sandbox = await running({ workspaces: [{ lowers: [project], delta, rules: RULES }] });
         await sandbox.exec({ command: "echo result > output/result.txt" });
-        await sandbox.stop();
-        await sandbox.start();
-        expect(text((await sandbox.exec({ command: "cat output/result.txt" })).stdout)).toBe("result\n");
+        const next = await again(sandbox);
+        expect(text((await next.exec({ command: "cat output/result.txt" })).stdout)).toBe("result\n");
         expect(await readFile(join(delta, "tree/output/result.txt"), "utf8")).toBe("result\n");
         await expect(readFile(join(project, "output/result.txt"))).rejects.toMatchObject({ code: "ENOENT" });
       });
 
-      reality("new rules hold at once, also after a restart", async () => {
+      reality("new rules hold at once", async () => {
         const sandbox = await running();
         const look = async (): Promise<number> => (await sandbox.exec({ command: "cat README.md" })).exitCode;
         expect(await look()).toBe(0);
         await sandbox.updateRules([{ pattern: "/src/**", permission: "read" }]);
-        expect(await look()).toBe(1);
-        await sandbox.stop();
-        await sandbox.start();
         expect(await look()).toBe(1);
       });
 
@@ -652,7 +674,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
     });
 
     describe.skipIf(acted)("watches", () => {
-      promise("tell what processes inside do, as they do it, and end with a stop", async () => {
+      promise("tell what processes inside do, as they do it, and end with the sandbox", async () => {
         const sandbox = await running();
         const told: string[] = [];
         const watches = [await sandbox.files.watch("/", { recursive: true }), await sandbox.files.watch("output")];
@@ -670,7 +692,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
         );
         await sandbox.exec({ command: "echo > output/d/e/g" });
         await eventually(() => expect(told).toContain("rename output/d/e/g"));
-        await sandbox.stop();
+        await sandbox.destroy();
         await Promise.all(over);
         expect(told.join()).not.toContain(".env");
       });
@@ -712,14 +734,14 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
     });
 
-    realities("the network", () => describePorts({ running, reality }));
+    realities("the network", () => describePorts({ running, again, reality }));
     if (acted) {
       promise("has no ports, and says so", async () => {
         const sandbox = await running();
         await expect(sandbox.connect(80)).rejects.toMatchObject({ code: "RUNTIME_UNAVAILABLE" });
       });
     }
-    describePauses({ promise, reality, running, home: () => home });
+    describePauses({ promise, reality, running, again, home: () => home });
     describe.skipIf(acted)("processes", () => describeProcesses({ running, reality, many: options.many ?? 500 }));
 
     test("no skip names a promise that is not there", () => {

@@ -10,6 +10,8 @@ export interface HomeTarget {
   reality(title: string, body: () => Promise<void>): void;
   running(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
   make(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
+  /** Its next life, of the same delta and home. */
+  again(sandbox: Sandbox): Promise<Sandbox>;
   /** A place for deltas and homes. */
   directory(): string;
   project(): string;
@@ -26,14 +28,10 @@ with zipfile.ZipFile("/tmp/answer-1-py3-none-any.whl", "w") as wheel:
   wheel.writestr("answer-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
   wheel.writestr("answer-1.dist-info/RECORD", "answer.py,,\\nanswer-1.dist-info/METADATA,,\\nanswer-1.dist-info/WHEEL,,\\nanswer-1.dist-info/RECORD,,\\n")`;
 
-export function describeHome({ reality, running, make, directory, project }: HomeTarget): void {
+export function describeHome({ reality, running, make, again, directory, project }: HomeTarget): void {
   const sh = async (sandbox: Sandbox, command: string): Promise<string> => {
     const { stdout, stderr } = await withoutHanging(() => sandbox.exec({ command, timeoutMs: 60_000 }));
     return `${stdout}${stderr}`;
-  };
-  const again = async (sandbox: Sandbox): Promise<void> => {
-    await sandbox.stop();
-    await sandbox.start();
   };
   const workspace = async (): Promise<{ delta: string; workspaces: SandboxSpec["workspaces"] }> => {
     const delta = await mkdtemp(join(directory(), "delta-"));
@@ -49,7 +47,7 @@ export function describeHome({ reality, running, make, directory, project }: Hom
   });
 
   reality("keeps files, modes, links and times over stop and start; /tmp and /dev/shm are empty again", async () => {
-    const sandbox = await running();
+    let sandbox = await running();
     const places = "/tmp/kept /dev/shm/kept ~/kept";
     await sh(sandbox, `for f in ${places}; do echo kept > $f; done`);
     expect(await sh(sandbox, `cat ${places}`)).toBe("kept\nkept\nkept\n");
@@ -57,35 +55,35 @@ export function describeHome({ reality, running, make, directory, project }: Hom
       sandbox,
       "cd; mkdir -p a/b; echo x > a/b/c; chmod 640 a/b/c; ln -s b/c a/l; ln a/b/c a/h; touch -d @1 kept",
     );
-    await again(sandbox);
+    sandbox = await again(sandbox);
     expect(await sh(sandbox, `cat ${places} 2>/dev/null`)).toBe("kept\n");
     const look = 'cd; cat a/l; stat -c "%a %h" a/b/c; stat -c %Y kept; readlink a/l';
     expect(await sh(sandbox, look)).toBe("x\n640 2\n1\nb/c\n");
   });
 
   reality("git's settings for the user are there after a stop", async () => {
-    const sandbox = await running();
+    let sandbox = await running();
     await sh(sandbox, "git config --global user.name Somebody");
-    await again(sandbox);
+    sandbox = await again(sandbox);
     expect(await sh(sandbox, "git config --global user.name")).toBe("Somebody\n");
   });
 
   reality("what pip installs for the user can be imported by the next command, and after a stop", async () => {
-    const sandbox = await running();
+    let sandbox = await running();
     await sandbox.exec({ command: ["python3", "-c", WHEEL] });
     const options = "--user --no-index --no-deps --break-system-packages --no-warn-script-location";
     const installed = await sh(sandbox, `python3 -m pip install -q ${options} /tmp/answer-1-py3-none-any.whl`);
     const use = "python3 -c 'import answer; print(answer.word)'";
     expect([installed, await sh(sandbox, use)]).toEqual(["", "42\n"]);
-    await again(sandbox);
+    sandbox = await again(sandbox);
     expect(await sh(sandbox, use)).toBe("42\n");
   });
 
   reality("npm finds its cache again after a stop", async () => {
-    const sandbox = await running();
+    let sandbox = await running();
     const pack = `mkdir package && echo '{"name":"answer","version":"1.0.0"}' > package/package.json && tar czf answer.tgz package`;
     await sh(sandbox, `cd /tmp && ${pack} && npm cache add ./answer.tgz`);
-    await again(sandbox);
+    sandbox = await again(sandbox);
     expect(await sh(sandbox, "npm cache verify")).toMatch(/Content verified: 1 /);
   });
 
@@ -93,7 +91,7 @@ export function describeHome({ reality, running, make, directory, project }: Hom
     const { delta, workspaces } = await workspace();
     const events: SandboxEvent[] = [];
     const spec = { workspaces, limits: { diskBytes: 8 * MIB }, onEvent: (event: SandboxEvent) => events.push(event) };
-    const sandbox = await running(spec);
+    let sandbox = await running(spec);
     const fill = (file: string, mib: number): string =>
       `head -c ${mib * MIB} /dev/zero > ${file} && echo fits || rm -f ${file}`;
     expect(await sh(sandbox, fill("~/a", 5))).toBe("fits\n");
@@ -104,7 +102,7 @@ export function describeHome({ reality, running, make, directory, project }: Hom
     const free = "df -B1M --output=size,avail ~ /workspace | tail -2 | awk '{ print $1, $2 }'";
     expect(new Set((await sh(sandbox, free)).trim().split("\n"))).toEqual(new Set(["8 1"]));
     // Counted anew when it starts again, both of them.
-    await again(sandbox);
+    sandbox = await again(sandbox);
     expect(await sh(sandbox, fill("~/c", 2))).toMatch(/Disk quota exceeded/);
     expect(await sh(sandbox, `rm output/b; ${fill("~/c", 2)}`)).toBe("fits\n");
     expect(await readdir(join(delta, "home"))).toEqual(expect.arrayContaining(["a", "c"]));
@@ -139,11 +137,11 @@ export function describeHome({ reality, running, make, directory, project }: Hom
     const { delta, workspaces } = await workspace();
     const outside = await mkdtemp(join(directory(), "outside-"));
     await writeFile(join(outside, "precious"), "precious\n");
-    const sandbox = await running({ workspaces });
+    let sandbox = await running({ workspaces });
     expect(await sh(sandbox, `ln -s ${outside} ~/out; cat ~/out/precious; echo x > ~/out/made`)).toMatch(
       /No such file[\s\S]*(?:No such file|nonexistent)/,
     );
-    await again(sandbox);
+    sandbox = await again(sandbox);
     expect(await sh(sandbox, "readlink ~/out")).toBe(`${outside}\n`);
     expect((await lstat(join(delta, "home/out"))).isSymbolicLink()).toBe(true);
     expect([await readdir(outside), await readFile(join(outside, "precious"), "utf8")]).toEqual([
@@ -161,11 +159,11 @@ export function describeHome({ reality, running, make, directory, project }: Hom
     expect(changes).toEqual(["/output/work"]);
     await sandbox.discard(undefined);
     expect(await sh(sandbox, "ls output; cat ~/mine")).toBe("mine\n");
-    await sandbox.stop();
+    await sandbox.destroy();
     await sandbox.discard(undefined);
-    await sandbox.start();
-    expect(await sh(sandbox, "cat ~/mine")).toBe("mine\n");
-    await expect(sandbox.discard(undefined, "/home/agent")).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    const next = await again(sandbox);
+    expect(await sh(next, "cat ~/mine")).toBe("mine\n");
+    await expect(next.discard(undefined, "/home/agent")).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
   reality("a directory of the caller's is the home of one sandbox after another, of one at a time", async () => {

@@ -22,7 +22,6 @@ test("the mock records every call in order", async () => {
     { call: "create", sandbox: "a" },
     { call: "start", sandbox: "a" },
     { call: "run", sandbox: "a", command: ["/bin/bash", "-c", "make test"] },
-    { call: "stop", sandbox: "a" },
     { call: "destroy", sandbox: "a" },
   ]);
 });

@@ -7,6 +7,8 @@ import { eventually, withoutHanging } from "../../support/eventually.ts";
 
 export interface PortsTarget {
   running(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
+  /** Its next life, of the same delta and home. */
+  again(sandbox: Sandbox): Promise<Sandbox>;
   reality(title: string, body: () => Promise<void>): void;
 }
 
@@ -52,7 +54,7 @@ async function everything(socket: Socket): Promise<string> {
 }
 
 /** What every box does with its ports. */
-export function describePorts({ running, reality }: PortsTarget): void {
+export function describePorts({ running, again, reality }: PortsTarget): void {
   describe("ports", () => {
     reality("are reached on the loopback device of the sandbox, and of no other", async () => {
       const [sandbox, other] = [await running(), await running()];
@@ -158,17 +160,17 @@ export function describePorts({ running, reality }: PortsTarget): void {
       expect(answers.length).toBe(50);
     });
 
-    reality("are cut when the sandbox stops, and need it to run", async () => {
+    reality("are cut when the sandbox ends, and need it to run", async () => {
       const sandbox = await running();
       await serveInside(sandbox, 3007, "echo");
       const socket = await sandbox.connect(3007);
       socket.on("error", () => {}).resume();
       const closed = once(socket, "close");
-      await sandbox.stop();
+      await sandbox.destroy();
       await withoutHanging(() => closed);
       await expect(sandbox.connect(3007)).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
-      await sandbox.start();
-      await expect(sandbox.connect(3007)).rejects.toMatchObject({ code: "PORT_CLOSED" });
+      const next = await again(sandbox);
+      await expect(next.connect(3007)).rejects.toMatchObject({ code: "PORT_CLOSED" });
     });
 
     reality("leave nothing in the sandbox: no process, no socket that listens", async () => {

@@ -164,7 +164,7 @@ export function describeProcesses({ running, reality, many }: ProcessesTarget): 
     await eventually(() => processes.all().length === 0);
   });
 
-  reality(`${many} processes live in a sandbox at once, and a stop ends them all`, async () => {
+  reality(`${many} processes live in a sandbox at once, and all end with it`, async () => {
     const sandbox = await running({ limits: { pids: 4 * many } });
     const { processes } = sandbox;
     const spawn = () => processes.spawn({ command: "echo $$; exec cat", stdin: true });
@@ -174,7 +174,7 @@ export function describeProcesses({ running, reality, many }: ProcessesTarget): 
     expect(processes.all()).toHaveLength(many);
     await all[many - 1]?.write(Buffer.from("hello\n"));
     await shows(all[many - 1]!, "hello");
-    await sandbox.stop();
+    await sandbox.destroy();
     expect(new Set((await Promise.all(all.map(({ ended }) => ended))).map(({ exitCode }) => exitCode))).toEqual(
       new Set([137]),
     );

@@ -84,7 +84,7 @@ export function describeSandboxLayers(name: string): void {
         "/src/made",
       ]);
       await expect(sandbox.files.stat(".env")).rejects.toMatchObject({ code: "FILE_FAILED", errno: "ENOENT" });
-      await sandbox.stop();
+      await sandbox.destroy();
       await expect(sandbox.files.stat("src")).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
     });
 
@@ -117,7 +117,7 @@ export function describeSandboxLayers(name: string): void {
       await said(session, "kill %1; wait");
       // Who wrote it is gone; the kernel lets go of the file a moment later.
       await eventually(async () => expect((await sandbox.discard(undefined)).failed).toEqual([]));
-      await sandbox.stop();
+      await sandbox.destroy();
       expect(await sandbox.settle([{ path: "/nothing", stamp: undefined }])).toEqual([]);
     });
 

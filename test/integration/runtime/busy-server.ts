@@ -40,10 +40,8 @@ async function worker(): Promise<never> {
     step("n");
     await session.exec({ command: "sleep 300 & echo x > made" });
     step("e");
-    await sandbox.stop();
-    await long;
-    step("t");
     await sandbox.destroy();
+    await long;
     step("d");
   }
 }

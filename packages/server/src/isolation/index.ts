@@ -36,7 +36,6 @@ export type {
   SandboxLimits,
   SandboxProcess,
   SandboxSpec,
-  SandboxStatus,
   Terminal,
   TerminalRequest,
   WorkspaceSpecification,

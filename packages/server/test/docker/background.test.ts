@@ -94,8 +94,7 @@ describeDocker("what a command leaves in the background of a container", (arena)
     expect(await output(neighbour, "true")).toMatchObject(OK);
     other.kill();
     await once(other.stdout.resume(), "end");
-    await box.stop();
-    await box.start();
-    expect(await output(box, "true")).toMatchObject(OK);
+    await box.destroy();
+    expect(await output(neighbour, "true")).toMatchObject(OK);
   });
 });

@@ -48,7 +48,7 @@ describeDocker("what the engine says", (arena) => {
     await expect(box.run(command)).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
     await expect(box.usage()).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
     await expect(box.shells()).resolves.toContain("/bin/sh");
-    await box.stop();
+    await box.destroy();
   });
 });
 

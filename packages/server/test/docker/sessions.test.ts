@@ -114,11 +114,11 @@ describeDocker("a shell in a container", (arena) => {
     expect(await steal({ box, workspace, shell: "bash" }, swallow)).toEqual(["taken", "SESSION_CLOSED", "hijacked"]);
   });
 
-  test("in a box that is stopped reports its end", async () => {
+  test("in a box that is destroyed reports its end", async () => {
     const box = await arena.box();
     const talk = await Conversation.open(box);
     await talk.ask("true");
-    await box.stop();
+    await box.destroy();
     expect((await talk.shell.exit).exitCode).toBe(137);
   });
 });

@@ -98,7 +98,7 @@ describe("a sandbox that somebody paused", () => {
     await place.sandboxes.pause(ALICE, id);
     await place.reopen();
     expect(await statusOf(place, id)).toBe("PAUSED");
-    expect(seen.at(-1)?.status).toBe("PAUSED");
+    expect(seen.at(-1)?.isPaused).toBe(true);
     expect(await refusal(place.sandboxes.exec(ALICE, id, line("true")))).toEqual(PAUSED);
     await place.sandboxes.resume(ALICE, id);
     expect((await place.sandboxes.exec(ALICE, id, line("true"))).exitCode).toBe(0);
@@ -119,7 +119,7 @@ describe("a sandbox of which nothing is asked", () => {
     ];
     for (const call of calls) {
       await pausedByItself(place, id);
-      expect(seen[0]?.status).toBe("PAUSED");
+      expect(seen[0]?.isPaused).toBe(true);
       await call();
     }
     const told = (await place.events()).filter(({ type }) => /paused|resumed/.test(type)).slice(0, 2);

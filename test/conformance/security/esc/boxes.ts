@@ -201,7 +201,7 @@ export class BoxedSandbox {
   }
 
   async stop(): Promise<void> {
-    await this.#daemon.ask({ method: "stop", id: this.id });
+    await this.#daemon.ask({ method: "destroy", id: this.id });
   }
 
   async destroy(): Promise<void> {

@@ -235,7 +235,6 @@ export function describeResources(name: string, options: ResourceOptions): void 
         'import os\nfor i in range(300):\n  os.mkdir("d" * 40)\n  os.chdir("d" * 40)\nopen("f", "w").write("x")\nprint("deep")';
       const { stdout } = await sandbox.exec({ command: python(dig), timeoutMs: 60_000 });
       expect(stdout.toString()).toBe("deep\n");
-      await sandbox.stop();
       await sandbox.destroy();
     });
 
@@ -326,16 +325,17 @@ export function describeResources(name: string, options: ResourceOptions): void 
       expect((await sandbox.exec({ command: "cat file" })).exitCode).toBe(0);
     });
 
-    test("RES-21 locks that are never let go hold up neither stop nor destroy", async () => {
-      const sandbox = await attacker();
+    test("RES-21 locks that are never let go hold up no end of a sandbox", async () => {
+      const workspaces = [{ lowers: [project], delta: await mkdtemp(join(home, "delta-")), rules: RULES }];
+      const sandbox = await attacker({ workspaces });
       const lock = python(
         'import fcntl, time\nf = open("file", "r+")\nfcntl.flock(f, fcntl.LOCK_EX)\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint("locked", flush=True)\ntime.sleep(300)',
       );
       const { ended } = await begun(sandbox, lock);
-      await sandbox.stop();
+      await sandbox.destroy();
       expect(await ended).toBe(137);
-      await sandbox.start();
-      expect((await sandbox.exec({ command: "cat file" })).exitCode).toBe(0);
+      const next = await attacker({ workspaces });
+      expect((await next.exec({ command: "cat file" })).exitCode).toBe(0);
     });
 
     test("RES-22 no priority can be raised and no limit lifted", async () => {

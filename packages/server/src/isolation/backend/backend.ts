@@ -59,7 +59,7 @@ export interface BoxSpec {
 export interface Box {
   /** Who the box's processes are to the host's kernel: the workspace is mounted for this user. */
   readonly owner: Owner;
-  /** Makes the box ready to run commands; the mounts exist by now. A stopped box can be started again. */
+  /** Makes the box ready to run commands, once; the mounts exist by now. */
   start(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
   /** Runs one command. Resolves once it has started, rejects with a `SandboxError` when the box cannot run it. */
   run(command: BoxCommand, options?: { readonly signal?: AbortSignal | undefined }): Promise<BoxProcess>;
@@ -77,13 +77,13 @@ export interface Box {
   usage(): Promise<ResourceUsage>;
   /**
    * Holds every process still, as it is, until `resume`; resolves when none runs. Commands that are being started have started
-   * by then, and a command that is killed meanwhile ends. Idempotent, as is `resume`; a paused box can be stopped.
+   * by then, and a command that is killed meanwhile ends. Idempotent, as is `resume`; a paused box can be destroyed.
    */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** When it resolves no process of the box is left. Idempotent, also while something runs or starts. */
-  stop(): Promise<void>;
-  /** Stops, and leaves no trace. Idempotent. */
+  /** From the call of `pause` to that of `resume`. */
+  readonly isPaused: boolean;
+  /** When it resolves no process of the box is left, nor any other trace. Idempotent, also while something runs or starts. */
   destroy(): Promise<void>;
 }
 

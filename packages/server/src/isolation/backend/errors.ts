@@ -5,7 +5,6 @@ export type SandboxErrorCode =
   /** The sandbox is not in the state the call needs. */
   | "SANDBOX_NOT_RUNNING"
   | "SANDBOX_PAUSED"
-  | "SANDBOX_DESTROYED"
   /** The working directory does not exist in the sandbox, or is none. */
   | "WORKDIR_UNUSABLE"
   /** The program or the shell does not exist in the sandbox. */

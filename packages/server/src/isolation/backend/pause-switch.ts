@@ -33,6 +33,10 @@ export class PauseSwitch {
     this.#freezer = freezer;
   }
 
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
   /** Resolves when nothing runs. When that cannot be had everything runs on. */
   async pause(): Promise<void> {
     this.#isPaused = true;
@@ -43,14 +47,19 @@ export class PauseSwitch {
         await this.#settle();
       }
     } catch (error) {
-      await this.resume().catch(() => {}); // what failed first is told
+      this.#isPaused = false;
+      await this.#settle().catch(() => {}); // what failed first is told
       throw error;
     }
   }
 
+  /** What cannot be let go of is still paused. */
   async resume(): Promise<void> {
     this.#isPaused = false;
-    await this.#settle();
+    await this.#settle().catch((error: unknown) => {
+      this.#isPaused = true;
+      throw error;
+    });
   }
 
   async awake<T>(work: () => Promise<T>): Promise<T> {

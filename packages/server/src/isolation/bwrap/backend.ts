@@ -92,7 +92,7 @@ export class BwrapBackend implements Backend {
   }
 
   async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<BwrapBox> {
-    if (this.#closing !== undefined) throw new SandboxError("SANDBOX_DESTROYED", "the backend is closed");
+    if (this.#closing !== undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the backend is closed");
     checkSpec(spec);
     if (spec.network === "private") await this.#network.check();
     for (const path of spec.readOnlyPaths) {

@@ -70,7 +70,7 @@ export interface BoxSurroundings {
 }
 
 /**
- * A box is made at its start and lives until it is stopped: one bwrap, in it a keeper, and every command, shell and terminal is
+ * A box is made at its start and lives until it is destroyed: one bwrap, in it a keeper, and every command, shell and terminal is
  * a fork of that. They share namespaces, /tmp and the loopback device, as the programs of one machine do.
  */
 export class BwrapBox implements Box {
@@ -85,8 +85,6 @@ export class BwrapBox implements Box {
   /** With those that broke and are not gone yet. */
   readonly #keepers = new Set<Keeper>();
   readonly #pause: PauseSwitch;
-  #state: "stopped" | "running" | "destroyed" = "stopped";
-  #stopping: Promise<void> | undefined;
   #destroying: Promise<void> | undefined;
 
   constructor(options: {
@@ -121,16 +119,8 @@ export class BwrapBox implements Box {
 
   async start(options: Cancellable = {}): Promise<void> {
     throwIfAborted(options.signal);
-    this.#throwIfDestroyed();
-    await this.#stopping;
-    this.#throwIfDestroyed();
-    this.#state = "running";
-    try {
-      await this.#living(options.signal);
-    } catch (error) {
-      if (this.#state === "running") await this.stop();
-      throw error;
-    }
+    if (this.#destroying !== undefined) throw notRunning();
+    await this.#living(options.signal);
   }
 
   async run(command: BoxCommand, options: Cancellable = {}): Promise<BoxProcess> {
@@ -192,6 +182,10 @@ export class BwrapBox implements Box {
     return this.#group.usage();
   }
 
+  get isPaused(): boolean {
+    return this.#pause.isPaused;
+  }
+
   async pause(): Promise<void> {
     this.#throwIfNotRunning();
     await this.#pause.pause();
@@ -200,14 +194,6 @@ export class BwrapBox implements Box {
   async resume(): Promise<void> {
     this.#throwIfNotRunning();
     await this.#pause.resume();
-  }
-
-  stop(): Promise<void> {
-    if (this.#state === "running") this.#state = "stopped";
-    this.#stopping ??= this.#stop().finally(() => {
-      this.#stopping = undefined;
-    });
-    return this.#stopping;
   }
 
   destroy(): Promise<void> {
@@ -294,19 +280,14 @@ export class BwrapBox implements Box {
     return this.#around.isRoot ? this.owner : undefined;
   }
 
-  async #stop(): Promise<void> {
-    this.#keeper = undefined;
-    for (const keeper of this.#keepers) keeper.kill();
-    await this.#group.kill();
-    await Promise.all([...this.#keepers].map((keeper) => keeper.ended));
-    await this.#pause.resume(); // for the next start
-  }
-
   async #destroy(): Promise<void> {
     try {
-      await this.stop();
+      this.#keeper = undefined;
+      for (const keeper of this.#keepers) keeper.kill();
+      await this.#group.kill();
+      await Promise.all([...this.#keepers].map((keeper) => keeper.ended));
+      await this.#pause.resume(); // who waits for a pause waits no longer
     } finally {
-      this.#state = "destroyed";
       await this.#group.remove();
       await this.#onDestroyed(this);
     }
@@ -388,16 +369,13 @@ export class BwrapBox implements Box {
     throw end.failure;
   }
 
-  #throwIfDestroyed(): void {
-    if (this.#state === "destroyed" || this.#destroying !== undefined) {
-      throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
-    }
-  }
-
   #throwIfNotRunning(): void {
-    this.#throwIfDestroyed();
-    if (this.#state !== "running") throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
+    if (this.#keeper === undefined) throw notRunning();
   }
+}
+
+function notRunning(): SandboxError {
+  return new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
 }
 
 function throwIfAborted(signal: AbortSignal | undefined): void {

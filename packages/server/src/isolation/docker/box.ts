@@ -64,9 +64,8 @@ export class DockerBox implements Box {
     freeze: () => this.#running().pause(),
     thaw: async () => this.#container?.unpause(),
   });
-  #destroyed = false;
-  /** Starts and stops take turns. */
-  #turn: Promise<void> = Promise.resolve();
+  #started: Promise<void> | undefined;
+  #destroyed: Promise<void> | undefined;
 
   constructor(options: DockerBoxOptions) {
     this.#options = options;
@@ -74,7 +73,8 @@ export class DockerBox implements Box {
   }
 
   start(options: Waiting = {}): Promise<void> {
-    return this.#inTurn(() => this.#start(options.signal));
+    this.#started ??= this.#start(options.signal);
+    return this.#started;
   }
 
   async run(command: BoxCommand, options: Waiting = {}): Promise<BoxProcess> {
@@ -110,6 +110,10 @@ export class DockerBox implements Box {
     return await this.#running().usage();
   }
 
+  get isPaused(): boolean {
+    return this.#pause.isPaused;
+  }
+
   async pause(): Promise<void> {
     this.#running();
     await this.#pause.pause();
@@ -120,22 +124,19 @@ export class DockerBox implements Box {
     await this.#pause.resume();
   }
 
-  stop(): Promise<void> {
-    return this.#inTurn(() => this.#stop());
+  destroy(): Promise<void> {
+    this.#destroyed ??= this.#destroy();
+    return this.#destroyed;
   }
 
-  destroy(): Promise<void> {
-    this.#destroyed = true;
-    return this.#inTurn(async () => {
-      await this.#stop();
-      this.#options.onDestroyed();
-    });
+  async #destroy(): Promise<void> {
+    await this.#started?.catch(() => {});
+    await this.#remove();
+    this.#options.onDestroyed();
   }
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
-    if (this.#destroyed) throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
-    if (await this.#container?.isRunning()) return;
-    await this.#stop();
+    if (this.#destroyed !== undefined) throw notRunning();
     const { engine, log, runtime, egress, launcher, leftoverRoom } = this.#options;
     const plan = containerPlan({ ...this.#options, keeper: this.#keeper });
     try {
@@ -159,35 +160,29 @@ export class DockerBox implements Box {
       // The warden must be in the box before any command is.
       this.#shells = await container.warden.shells();
     } catch (error) {
-      await this.#stop();
+      await this.#remove();
       throw describeStartFailure(error);
     }
     if (this.#shells.length === 0) {
-      await this.#stop();
+      await this.#remove();
       throw new SandboxError("PROGRAM_NOT_FOUND", "the image has no shell at /bin/sh");
     }
   }
 
-  async #stop(): Promise<void> {
-    await this.#container?.remove();
+  async #remove(): Promise<void> {
+    const container = this.#container;
     this.#container = undefined;
-    await this.#pause.resume(); // for the next start
+    await container?.remove();
+    await this.#pause.resume(); // who waits for a pause waits no longer
   }
 
   #running(): Container {
-    if (this.#destroyed) throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
     if (this.#container === undefined) throw notRunning();
     return this.#container;
   }
 
   #environment(env: Readonly<Record<string, string>>): Record<string, string> {
     return { ...this.#options.spec.env, ...env };
-  }
-
-  #inTurn(action: () => Promise<void>): Promise<void> {
-    const result = this.#turn.then(action);
-    this.#turn = result.catch(() => {});
-    return result;
   }
 }
 

@@ -20,7 +20,6 @@ export interface MockCall {
     | "kill"
     | "pause"
     | "resume"
-    | "stop"
     | "destroy";
   readonly sandbox: string;
   /** Of a command: its argv; of a session's command: its text. */

@@ -28,6 +28,7 @@ export class MockBox implements Box {
   readonly #script: MockScript;
   readonly #running = new Set<{ kill(): void; readonly exit: Promise<unknown> }>();
   #started = false;
+  isPaused = false;
 
   constructor(_spec: BoxSpec, script: MockScript) {
     this.#script = script;
@@ -94,25 +95,21 @@ export class MockBox implements Box {
 
   async pause(): Promise<void> {
     this.#requireStarted();
+    this.isPaused = true;
     this.#script.record("pause");
   }
 
   async resume(): Promise<void> {
     this.#requireStarted();
+    this.isPaused = false;
     this.#script.record("resume");
   }
 
-  async stop(): Promise<void> {
-    if (!this.#started) return;
+  async destroy(): Promise<void> {
     this.#started = false;
-    this.#script.record("stop");
     const running = [...this.#running];
     for (const acted of running) acted.kill();
     await Promise.allSettled(running.map((acted) => acted.exit));
-  }
-
-  async destroy(): Promise<void> {
-    await this.stop();
     this.#script.record("destroy");
     this.#script.onDestroyed();
   }

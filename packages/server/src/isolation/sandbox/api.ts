@@ -57,23 +57,25 @@ export interface SandboxLimits extends ResourceLimits {
   readonly outputBytes?: number;
 }
 
-export type SandboxStatus = "PENDING" | "RUNNING" | "PAUSED" | "STOPPED" | "ERROR" | "DESTROYED";
-
 export type SandboxEvent = WorkspaceEvent | LimitEvent;
 
-/** Every method that waits takes a signal; a command whose signal aborts is killed with everything it started. */
+/**
+ * One life of a sandbox, from its start to its end; what has ended is made anew, of the same deltas. The states of what a user
+ * calls a sandbox, which stops and starts, are kept by whoever makes it. Every method that waits takes a signal; a command
+ * whose signal aborts is killed with everything it started.
+ */
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   readonly runtime: BackendName;
-  readonly status: SandboxStatus;
-  /** Mounts the workspaces and makes the box ready. From PENDING or STOPPED; a second start waits for the first. */
+  readonly isPaused: boolean;
+  /** Mounts the workspaces and makes the box ready, or ends. A second start waits for the first. */
   start(options?: Cancellable): Promise<void>;
   exec(request: ExecRequest, options?: Cancellable): Promise<ExecResult>;
   /** Ends with one `exit` event. Leaving the loop early kills the command. */
   execStream(request: ExecRequest, options?: Cancellable): AsyncIterable<ExecEvent>;
   session(request?: SessionRequest, options?: Cancellable): Promise<Session>;
   terminal(request: TerminalRequest, options?: Cancellable): Promise<Terminal>;
-  /** To a port on the loopback device of the sandbox. PORT_CLOSED when nothing accepts there; it is cut when the sandbox stops. */
+  /** To a port on the loopback device of the sandbox. PORT_CLOSED when nothing accepts there; it is cut when the sandbox ends. */
   connect(port: number, options?: Cancellable): Promise<Socket>;
   readonly processes: SandboxProcesses;
   /** New rules for one workspace (default /workspace), at once, kernel caches included. */
@@ -90,8 +92,7 @@ export interface Sandbox extends AsyncDisposable {
   lookAgain(target?: string): Promise<void>;
   /**
    * These delta entries are in the codebase now: lets go of each that is still what it was, so that the codebase shows
-   * through. What changed meanwhile, or is open for writing, stays. Gives the paths that stayed. Works on a stopped
-   * sandbox too.
+   * through. What changed meanwhile, or is open for writing, stays. Gives the paths that stayed. Works after its end, too.
    */
   settle(entries: readonly SettledEntry[], target?: string): Promise<readonly string[]>;
   /**
@@ -105,9 +106,7 @@ export interface Sandbox extends AsyncDisposable {
    */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Ends every process, then unmounts. The delta stays. */
-  stop(): Promise<void>;
-  /** Stops and leaves no trace but the deltas, which belong to the caller. */
+  /** Ends every process, then unmounts, and leaves no trace but the deltas, which belong to the caller. Idempotent. */
   destroy(): Promise<void>;
 }
 
@@ -129,7 +128,7 @@ export interface Terminal extends AsyncDisposable {
 
 /** What runs in a sandbox; numbers and tags are its own. */
 export interface SandboxProcesses {
-  /** Starts a process that lives until it ends, its timeout, or the sandbox's stop. The signal is about its start alone. */
+  /** Starts a process that lives until it ends, its timeout, or the sandbox's end. The signal is about its start alone. */
   spawn(request: SpawnRequest, options?: Cancellable): Promise<SandboxProcess>;
   /** What runs, by number, with commands, sessions and terminals; then spawned processes that ended lately, in that order. */
   all(): readonly SandboxProcess[];

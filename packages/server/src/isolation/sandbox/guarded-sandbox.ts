@@ -20,15 +20,7 @@ import type { ViewFiles } from "../view/api.ts";
 import { MountedFiles, noFiles } from "../view/files.ts";
 import type { KernelWatch } from "../view/kernel-watch.ts";
 import type { ViewThread } from "../view/thread.ts";
-import type {
-  Sandbox,
-  SandboxEvent,
-  SandboxSpec,
-  SandboxStatus,
-  Terminal,
-  TerminalRequest,
-  WorkspaceSpecification,
-} from "./api.ts";
+import type { Sandbox, SandboxEvent, SandboxSpec, Terminal, TerminalRequest, WorkspaceSpecification } from "./api.ts";
 import { Connections } from "./connections.ts";
 import { Processes, signaller } from "./processes.ts";
 import { mountsOf, targetOf } from "./specification.ts";
@@ -53,8 +45,9 @@ export interface SandboxParts {
 }
 
 /**
- * One sandbox of any backend: its workspaces mounted, its box around its processes. Start, pause, stop and destroy take turns;
- * commands run side by side while it is RUNNING.
+ * One sandbox of any backend: its workspaces mounted, its box around its processes. Start, pause and destroy take turns;
+ * commands run side by side in between. It has one life, and no states to disagree about with whoever owns it: either it runs
+ * or not, and whether it is paused the box knows.
  */
 export class GuardedSandbox implements Sandbox {
   readonly id: string;
@@ -68,13 +61,16 @@ export class GuardedSandbox implements Sandbox {
   readonly #mounted = new Map<string, WorkspaceMount>();
   readonly #sessions = new Set<ShellSession>();
   readonly #connections: Connections;
-  /** What a restart must mount, rule changes included. */
+  /** Those in force, by the workspace. */
   readonly #rules = new Map<string, readonly Rule[]>();
-  #status: SandboxStatus = "PENDING";
-  /** The tail of the queue of state changes. */
+  /** The workspaces are mounted, and the box takes commands. */
+  #isRunning = false;
+  #started: Promise<void> | undefined;
+  #destroyed: Promise<void> | undefined;
+  /** The tail of the queue of start, pause and destroy. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** Aborts starts and sessions in the making when somebody stops the sandbox. */
-  #stopping = new AbortController();
+  /** Aborts sessions and connections in the making when somebody destroys the sandbox. */
+  readonly #ending = new AbortController();
 
   constructor(parts: SandboxParts) {
     this.id = parts.id;
@@ -105,31 +101,29 @@ export class GuardedSandbox implements Sandbox {
     this.files = this.#mountedFiles ?? noFiles(() => this.#requireMounted());
   }
 
-  get status(): SandboxStatus {
-    return this.#status;
+  get isPaused(): boolean {
+    return this.#isRunning && this.#box.isPaused;
   }
 
   start(options: Cancellable = {}): Promise<void> {
-    return this.#inTurn(async () => {
-      if (this.#isLiving) return;
-      this.#refuseDestroyed();
-      if (this.#status === "ERROR") {
-        throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox failed and can only be destroyed");
-      }
-      throwIfCancelled(options.signal);
-      this.#stopping = new AbortController();
-      try {
+    this.#started ??= this.#start(options.signal);
+    return this.#started;
+  }
+
+  async #start(signal: AbortSignal | undefined): Promise<void> {
+    try {
+      await this.#inTurn(async () => {
+        this.#ending.signal.throwIfAborted();
+        throwIfCancelled(signal);
         await this.#mountAll();
-        await this.#box.start({ signal: options.signal });
-        throwIfCancelled(options.signal);
-        this.#status = "RUNNING";
-      } catch (error) {
-        const cancelled = options.signal?.aborted ?? false;
-        await this.#halt().catch(() => {});
-        this.#status = cancelled ? "STOPPED" : "ERROR";
-        throw error;
-      }
-    });
+        await this.#box.start({ signal });
+        throwIfCancelled(signal);
+        this.#isRunning = true;
+      });
+    } catch (error) {
+      await this.destroy().catch(() => {}); // why it did not start is told
+      throw error;
+    }
   }
 
   async exec(request: ExecRequest, options: Cancellable = {}): Promise<ExecResult> {
@@ -152,7 +146,7 @@ export class GuardedSandbox implements Sandbox {
     checkWish(request);
     const { outputBytes = DEFAULT_OUTPUT_BYTES } = this.#spec.limits ?? {};
     const { timeLimits } = this.#parts;
-    const signal = AbortSignal.any([this.#stopping.signal, ...(options.signal ? [options.signal] : [])]);
+    const signal = AbortSignal.any([this.#ending.signal, ...(options.signal ? [options.signal] : [])]);
     const session: ShellSession = await this.#explain(
       ShellSession.open(
         {
@@ -175,8 +169,8 @@ export class GuardedSandbox implements Sandbox {
         session.signal(number),
       );
     }
-    // A stop that came while the shell started may have missed it.
-    if (!this.#isLiving) {
+    // An end that came while the shell started may have missed it.
+    if (!this.#isRunning) {
       await session.close();
       this.#requireMounted();
     }
@@ -222,7 +216,7 @@ export class GuardedSandbox implements Sandbox {
       throw new SandboxError("INVALID_ARGUMENT", `a port is a number from 1 to 65535, not ${port}`);
     }
     this.#requireRunning();
-    const signal = AbortSignal.any([this.#stopping.signal, ...(options.signal ? [options.signal] : [])]);
+    const signal = AbortSignal.any([this.#ending.signal, ...(options.signal ? [options.signal] : [])]);
     return await this.#explain(this.#connections.add(() => this.#box.connect(port, { signal })));
   }
 
@@ -270,44 +264,21 @@ export class GuardedSandbox implements Sandbox {
   pause(): Promise<void> {
     return this.#inTurn(async () => {
       this.#requireMounted();
-      if (this.#status === "PAUSED") return;
-      this.#status = "PAUSED";
-      await this.#box.pause().catch((error: unknown) => {
-        this.#status = "RUNNING";
-        throw error;
-      });
+      await this.#box.pause();
     });
   }
 
   resume(): Promise<void> {
     return this.#inTurn(async () => {
       this.#requireMounted();
-      if (this.#status === "RUNNING") return;
       await this.#box.resume();
-      this.#status = "RUNNING";
-    });
-  }
-
-  stop(): Promise<void> {
-    this.#stopping.abort(new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox was stopped"));
-    return this.#inTurn(async () => {
-      if (!this.#isLiving) return;
-      this.#status = "STOPPED";
-      await this.#halt();
     });
   }
 
   destroy(): Promise<void> {
-    this.#stopping.abort(new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed"));
-    return this.#inTurn(async () => {
-      if (this.#status === "DESTROYED") return;
-      this.#status = "DESTROYED";
-      await using rest = new AsyncDisposableStack(); // all of it happens, whatever fails before
-      rest.defer(() => this.#parts.onDestroyed());
-      rest.defer(() => this.#parts.instance.removeMountPoints(this.id));
-      rest.defer(() => this.#box.destroy());
-      await this.#halt();
-    });
+    this.#ending.abort(new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox was stopped"));
+    this.#destroyed ??= this.#inTurn(() => this.#end());
+    return this.#destroyed;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -319,13 +290,12 @@ export class GuardedSandbox implements Sandbox {
     return targetOf(this.#spec.workspaces[0]!);
   }
 
-  /** Takes its turn with start and stop, so that a workspace is mounted or not as long as the work takes. */
+  /** Takes its turn with start and destroy, so that a workspace is mounted or not as long as the work takes. */
   #ofWorkspace<T>(
     target: string,
     work: (workspace: WorkspaceSpecification, mount: WorkspaceMount | undefined) => Promise<T>,
   ): Promise<T> {
     return this.#inTurn(() => {
-      this.#refuseDestroyed();
       const workspace = this.#spec.workspaces.find((each) => targetOf(each) === target);
       if (workspace === undefined) {
         throw new SandboxError("INVALID_ARGUMENT", `there is no workspace at ${JSON.stringify(target)}`);
@@ -409,20 +379,13 @@ export class GuardedSandbox implements Sandbox {
     // Paths of events are those of the workspace; one of the home is told as the shell would write it.
     const told = target === HOME && "path" in event ? { ...event, path: `~${event.path}` } : event;
     this.#spec.onEvent?.(told satisfies SandboxEvent);
-    if (event.kind === "engine_lost") void this.#fail();
-  }
-
-  /** A workspace is gone under the sandbox: nothing in it can be trusted to work. */
-  async #fail(): Promise<void> {
-    await this.#inTurn(async () => {
-      if (!this.#isLiving) return;
-      this.#status = "ERROR";
-      await this.#halt();
-    }).catch(() => {});
+    // A workspace is gone under the sandbox: nothing in it can be trusted to work.
+    if (event.kind === "engine_lost") this.destroy().catch(() => {});
   }
 
   /** Processes first, then the file systems they use; every step is tried, the first failure is told. */
-  async #halt(): Promise<void> {
+  async #end(): Promise<void> {
+    this.#isRunning = false;
     const failures: unknown[] = [];
     const attempt = async (work: () => Promise<unknown>): Promise<void> => {
       await work().catch((error: unknown) => failures.push(error));
@@ -430,12 +393,14 @@ export class GuardedSandbox implements Sandbox {
     // The sessions are told first, so that they know their end for what it is.
     const sessions = [...this.#sessions].map((session) => session.end("stopped"));
     this.#connections.cut();
-    await attempt(() => this.#box.stop());
+    await attempt(() => this.#box.destroy());
     for (const ended of sessions) await attempt(() => ended);
     this.#sessions.clear();
     await attempt(async () => this.#mountedFiles?.close());
     await Promise.all([...this.#mounted.values()].map((mount) => attempt(() => mount.unmount())));
     this.#mounted.clear();
+    await attempt(() => this.#parts.instance.removeMountPoints(this.id));
+    this.#parts.onDestroyed();
     if (failures.length > 0) throw failures[0];
   }
 
@@ -445,28 +410,14 @@ export class GuardedSandbox implements Sandbox {
     return result;
   }
 
-  /** There is a box, with processes in it that run or are held still. */
-  get #isLiving(): boolean {
-    return this.#status === "RUNNING" || this.#status === "PAUSED";
-  }
-
   #requireRunning(): void {
     this.#requireMounted();
-    if (this.#status === "PAUSED") {
+    if (this.#box.isPaused)
       throw new SandboxError("SANDBOX_PAUSED", "the sandbox is paused", { hint: "resume it first" });
-    }
   }
 
   #requireMounted(): void {
-    this.#refuseDestroyed();
-    if (!this.#isLiving) {
-      throw new SandboxError("SANDBOX_NOT_RUNNING", `the sandbox is not running (${this.#status})`, {
-        hint: "start it first",
-      });
-    }
-  }
-
-  #refuseDestroyed(): void {
-    if (this.#status === "DESTROYED") throw new SandboxError("SANDBOX_DESTROYED", "the sandbox was destroyed");
+    if (this.#isRunning) return;
+    throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running", { hint: "start it first" });
   }
 }

@@ -2,12 +2,13 @@ import type { SandboxEvent, SandboxSpec } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import type { ResourceRecord, SandboxRecord } from "../store/store.ts";
-import { sandboxNotRunning, sandboxPaused, shuttingDown, toRuntimeError } from "./errors.ts";
+import { shuttingDown, toRuntimeError } from "./errors.ts";
 import type { Homes, TakenHome } from "./homes.ts";
 import type { Clock, LogLine, SandboxesOptions } from "./options.ts";
-import { IDLE, type Pausing } from "./pausing.ts";
+import type { Pausing } from "./pausing.ts";
 import type { Resident, Running } from "./resident.ts";
 import type { Sessions } from "./sessions.ts";
+import { isHeld, isLiving } from "./state.ts";
 import type { Sync } from "./sync.ts";
 import type { Witness } from "./witness.ts";
 
@@ -39,19 +40,12 @@ export class Lifecycle {
   start(caller: Caller, resident: Resident, signal: AbortSignal | undefined): Promise<SandboxRecord> {
     return resident.turns.take(async () => {
       this.#requireOpen(resident);
-      if (isLiving(resident)) {
-        if (resident.record.status === "PAUSED" && resident.record.statusReason !== IDLE) throw sandboxPaused();
-        throw new RuntimeError("SANDBOX_ALREADY_RUNNING", "sandbox is already running");
-      }
-      resident.refuseFailed();
-      await this.#launch(resident, caller, signal);
-      const { store, clock, pausing } = this.#parts;
-      const started = { status: "RUNNING", statusReason: "", startedAtMs: clock() } as const;
-      await resident.update(store, started).catch(async (error: unknown) => {
-        await this.#halt(resident, "stopped");
-        throw error;
+      await resident.step("start", {
+        work: () => this.#launch(resident, caller, signal),
+        undo: () => this.#halt(resident, "stopped"),
+        changes: () => ({ startedAtMs: this.#parts.clock() }),
       });
-      pausing.rest(resident);
+      this.#parts.pausing.rest(resident);
       this.#parts.witness.tell("sandbox_started", resident, caller, { data: { runtime: resident.record.runtime } });
       return resident.record;
     });
@@ -60,11 +54,10 @@ export class Lifecycle {
   stop(caller: Caller, resident: Resident): Promise<SandboxRecord> {
     return resident.turns.take(async () => {
       this.#requireOpen(resident);
-      resident.refuseFailed();
-      if (!isLiving(resident)) throw sandboxNotRunning();
-      await this.#halt(resident, "stopped");
-      const { store, clock } = this.#parts;
-      await resident.update(store, { status: "STOPPED", statusReason: "", stoppedAtMs: clock() });
+      await resident.step("stop", {
+        work: () => this.#halt(resident, "stopped"),
+        changes: () => ({ stoppedAtMs: this.#parts.clock() }),
+      });
       this.#parts.witness.tell("sandbox_stopped", resident, caller);
       return resident.record;
     });
@@ -93,12 +86,12 @@ export class Lifecycle {
   /** After a restart of the server: a sandbox that ran runs again, one that was paused is so again, or says why not. */
   bringBack(resident: Resident): Promise<void> {
     return resident.turns.take(async () => {
-      if (this.#closing || resident.departure !== undefined || !isLiving(resident)) return;
+      if (this.#closing || resident.departure !== undefined || !isLiving(resident.state)) return;
       try {
         await this.#launch(resident, SERVER, undefined);
       } catch (error) {
         // Its failure is in its record and in the audit log, unless it did not even come to a start.
-        const isUntold = !this.#closing && resident.departure === undefined && isLiving(resident);
+        const isUntold = !this.#closing && resident.departure === undefined && isLiving(resident.state);
         if (isUntold) await this.#fail(resident, SERVER, toRuntimeError(error).message, error);
         return;
       }
@@ -128,7 +121,8 @@ export class Lifecycle {
     const tellStart = (ok: boolean): void => observe?.start?.(clock() - beganAtMs, ok);
     try {
       const signals = [abandoned.signal, ...(signal === undefined ? [] : [signal])];
-      resident.open(await this.#mount(resident, home, AbortSignal.any(signals)));
+      resident.running = await this.#mount(resident, home, AbortSignal.any(signals));
+      resident.asked();
       tellStart(true);
     } catch (error) {
       resident.requirePresent();
@@ -169,7 +163,7 @@ export class Lifecycle {
     });
     const sandbox = undo.use(await isolation.create(spec, { signal }));
     await sandbox.start({ signal });
-    if (record.status === "PAUSED") await sandbox.pause();
+    if (isHeld(resident.state)) await sandbox.pause();
     if (missed.size > 0) await sandbox.codebaseChanged([...missed]);
     undo.move();
     const isDirect = codebases.direct(record.codebaseId) !== undefined;
@@ -193,7 +187,7 @@ export class Lifecycle {
   ): Promise<void> {
     const { running } = resident;
     if (running === undefined) return;
-    resident.shut();
+    resident.running = { ...running, isEnding: true };
     clearTimeout(resident.idleTimer);
     resident.idleTimer = undefined;
     const attempt = async (what: string, work: () => Promise<unknown>): Promise<void> => {
@@ -202,13 +196,12 @@ export class Lifecycle {
       );
     };
     const sessionsEnded = this.#parts.sessions.announceEnd(resident, sessionReason);
-    await attempt("stopping", () => running.sandbox.stop());
+    await attempt("taking the box down", () => running.sandbox.destroy());
     await attempt("closing sessions", sessionsEnded);
     // Now nothing writes any more, and nothing is open: background processes have had their say.
     if (options.sync) await attempt("the last sync", () => this.#parts.sync.afterCommand(resident, SERVER));
     await resident.syncs.settled();
     resident.running = undefined;
-    await attempt("taking the box down", () => running.sandbox.destroy());
     await attempt("letting go of the codebase", () => running.release());
   }
 
@@ -217,7 +210,6 @@ export class Lifecycle {
     if (event.kind !== "engine_lost") return;
     const failing = resident.turns.take(async () => {
       if (resident.running === undefined || this.#closing || resident.departure !== undefined) return;
-      await this.#halt(resident, "killed");
       await this.#fail(resident, SERVER, "its file system failed", new Error(event.reason));
     });
     failing.catch((error: unknown) => {
@@ -228,7 +220,11 @@ export class Lifecycle {
   async #fail(resident: Resident, caller: Caller, reason: string, error: unknown): Promise<void> {
     const { witness, log, clock } = this.#parts;
     log({ level: "error", message: "a sandbox failed", sandboxId: resident.id, error });
-    await resident.update(this.#parts.store, { status: "ERROR", statusReason: reason, stoppedAtMs: clock() });
+    await resident.step("fail", {
+      work: () => this.#halt(resident, "killed"),
+      changes: () => ({ stoppedAtMs: clock() }),
+      reason,
+    });
     witness.tell("sandbox_failed", resident, caller, { level: "error", data: { reason } });
   }
 
@@ -236,11 +232,6 @@ export class Lifecycle {
     if (this.#closing) throw shuttingDown();
     resident.requirePresent();
   }
-}
-
-/** It has a box, or had one when the server ended. */
-export function isLiving({ record }: Resident): boolean {
-  return record.status === "RUNNING" || record.status === "PAUSED";
 }
 
 /** What the isolation layer is asked for. */

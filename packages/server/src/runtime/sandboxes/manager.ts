@@ -94,7 +94,7 @@ export class SandboxManager implements Sandboxes {
       if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
       const maxPerOwner = limitOf(this.#parts.defaults.maxPerOwner);
       if (!(await store.insertSandbox(record, maxPerOwner))) throw tooManySandboxes(maxPerOwner);
-      const resident = new Resident(record);
+      const resident = new Resident(record, store);
       residents.add(resident);
       witness.tell("sandbox_created", resident, caller, { data: creationData(record) });
       onCreated();
@@ -274,13 +274,12 @@ export class SandboxManager implements Sandboxes {
   ): Promise<SandboxRecord> {
     const rules = storedRules(request);
     const resident = this.#find(caller, id);
-    const { store, witness } = this.#parts;
     return await resident.turns.take(async () => {
       resident.requirePresent();
       // In force first: a crash in between leaves the stored rules, which were in force before.
       await translating(resident.running?.sandbox.updateRules(rules) ?? Promise.resolve());
-      await resident.update(store, { rules });
-      witness.tell("permissions_updated", resident, caller, { data: { permissions: rules } });
+      await resident.update({ rules });
+      this.#parts.witness.tell("permissions_updated", resident, caller, { data: { permissions: rules } });
       return resident.record;
     });
   }

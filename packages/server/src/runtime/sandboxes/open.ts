@@ -55,7 +55,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const unsettled = new Unsettled(deltaDirectory);
   const sync = new Sync({ codebases, deltas, unsettled, witness, log, deltaOf, ...observing });
   await settleInterrupted(residents, unsettled, sync, log);
-  const pausing = new Pausing({ store, witness, log });
+  const pausing = new Pausing({ witness, log });
   const commands = new Commands({ sync, pausing, witness, clock, observe });
   const sessions = new Sessions({
     store,

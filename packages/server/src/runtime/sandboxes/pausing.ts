@@ -1,17 +1,14 @@
 import { type Caller, SERVER } from "../caller.ts";
-import type { SandboxMetadata, SandboxRecord } from "../store/store.ts";
-import { sandboxPaused } from "./errors.ts";
+import type { SandboxRecord } from "../store/store.ts";
 import type { LogLine } from "./options.ts";
 import type { Resident, Running } from "./resident.ts";
+import { isHeld, type State, type Step } from "./state.ts";
 import type { Witness } from "./witness.ts";
 
-/** The reason of a pause that nobody asked for: the next call that needs a process ends it. */
-export const IDLE = "idle";
 /** A timer cannot wait longer. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
 export interface PausingParts {
-  readonly store: SandboxMetadata;
   readonly witness: Witness;
   readonly log: (line: LogLine) => void;
 }
@@ -37,7 +34,8 @@ export class Pausing {
       this.rest(resident);
     };
     try {
-      if (resident.isDozing || resident.record.status === "PAUSED") await this.#wake(caller, resident);
+      // One that is about to pause by itself does so first, and then runs again.
+      if (resident.underway === "doze" || isHeld(resident.state)) await this.#take("wake", caller, resident);
       return { ...resident.requireRunning(), [Symbol.dispose]: leave };
     } catch (error) {
       leave();
@@ -46,11 +44,11 @@ export class Pausing {
   }
 
   pause(caller: Caller, resident: Resident): Promise<SandboxRecord> {
-    return resident.turns.take(() => this.#become(caller, resident, "PAUSED", ""));
+    return this.#take("pause", caller, resident);
   }
 
   resume(caller: Caller, resident: Resident): Promise<SandboxRecord> {
-    return resident.turns.take(() => this.#become(caller, resident, "RUNNING", ""));
+    return this.#take("resume", caller, resident);
   }
 
   /** It may have nothing to do from here on: when that lasts, it pauses. */
@@ -71,42 +69,23 @@ export class Pausing {
 
   #doze(resident: Resident): Promise<void> {
     return resident.turns.take(async () => {
-      if (!isIdle(resident)) return this.rest(resident);
-      resident.isDozing = true; // whoever enters from here on waits for the pause, and ends it
-      await this.#become(SERVER, resident, "PAUSED", IDLE).finally(() => {
-        resident.isDozing = false;
-      });
+      if (isIdle(resident)) await this.#become("doze", SERVER, resident);
+      else this.rest(resident);
     });
   }
 
-  #wake(caller: Caller, resident: Resident): Promise<void> {
-    return resident.turns.take(async () => {
-      const { status, statusReason } = resident.record;
-      if (status === "PAUSED" && statusReason !== IDLE) throw sandboxPaused();
-      await this.#become(caller, resident, "RUNNING", "");
-    });
+  #take(step: Step, caller: Caller, resident: Resident): Promise<SandboxRecord> {
+    return resident.turns.take(() => this.#become(step, caller, resident));
   }
 
-  async #become(
-    caller: Caller,
-    resident: Resident,
-    status: "RUNNING" | "PAUSED",
-    statusReason: string,
-  ): Promise<SandboxRecord> {
+  async #become(step: Step, caller: Caller, resident: Resident): Promise<SandboxRecord> {
     const { sandbox } = resident.requireRunning();
-    const { record } = resident;
-    if (record.status === status && record.statusReason === statusReason) return record;
-    const turnTo = (state: SandboxRecord["status"]): Promise<void> =>
-      state === "PAUSED" ? sandbox.pause() : sandbox.resume();
-    await turnTo(status);
-    try {
-      await resident.update(this.#parts.store, { status, statusReason });
-    } catch (error) {
-      await turnTo(record.status);
-      throw error;
-    }
-    const data = status === "PAUSED" ? { data: { idle: statusReason === IDLE } } : {};
-    this.#parts.witness.tell(status === "PAUSED" ? "sandbox_paused" : "sandbox_resumed", resident, caller, data);
+    const hold = (state: State): Promise<void> => (isHeld(state) ? sandbox.pause() : sandbox.resume());
+    const before = resident.state;
+    const state = await resident.step(step, { work: hold, undo: hold });
+    if (state === before) return resident.record;
+    const data = isHeld(state) ? { data: { idle: state === "IDLE" } } : {};
+    this.#parts.witness.tell(isHeld(state) ? "sandbox_paused" : "sandbox_resumed", resident, caller, data);
     resident.asked();
     this.rest(resident);
     return resident.record;
@@ -120,8 +99,8 @@ export class Pausing {
   }
 }
 
-function isAtRest({ record, running, calls }: Resident): boolean {
-  return running !== undefined && record.status === "RUNNING" && calls === 0;
+function isAtRest({ state, running, calls }: Resident): boolean {
+  return running !== undefined && state === "RUNNING" && calls === 0;
 }
 
 function isIdle(resident: Resident): boolean {

@@ -2,7 +2,6 @@ import { constants } from "node:os";
 import type { Cancellable } from "../../isolation/exec/api.ts";
 import type { ProcessEvent, Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
-import type { SandboxMetadata } from "../store/store.ts";
 import type { SandboxProcessCalls, SpawnCall } from "./api.ts";
 import type { Commands } from "./commands.ts";
 import { invalid, toRuntimeError, translating } from "./errors.ts";
@@ -17,7 +16,6 @@ const TAG = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 const NUMBERS_AT_ONCE = 100;
 
 interface Parts {
-  readonly store: SandboxMetadata;
   readonly commands: Commands;
   readonly pausing: Pausing;
   readonly witness: Witness;
@@ -103,7 +101,7 @@ export class ResidentProcesses implements SandboxProcessCalls {
   async #remember(number: number): Promise<void> {
     const { record } = this.#resident;
     if (number <= record.lastProcessNumber) return;
-    await this.#resident.update(this.#parts.store, { lastProcessNumber: number + NUMBERS_AT_ONCE });
+    await this.#resident.update({ lastProcessNumber: number + NUMBERS_AT_ONCE });
   }
 
   async #with<T>(which: number | string, work: (process: SandboxProcess) => Promise<T>): Promise<T> {

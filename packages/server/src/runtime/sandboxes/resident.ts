@@ -1,13 +1,15 @@
 import { compileRules, type Policy } from "@agentfense/permission";
 import type { Sandbox } from "../../isolation/sandbox/api.ts";
-import { RuntimeError } from "../errors.ts";
 import type { SandboxMetadata, SandboxRecord } from "../store/store.ts";
 import { Turns } from "../turns.ts";
 import { sandboxNotFound, sandboxNotRunning } from "./errors.ts";
+import { nextState, recorded, type State, type Step, stateOf } from "./state.ts";
 
 /** What a sandbox has while it runs. */
 export interface Running {
   readonly sandbox: Sandbox;
+  /** It takes no more commands; those that run go on until they are ended. */
+  readonly isEnding?: true;
   /** The directory of its codebase. */
   readonly lower: string;
   /** Lets go of that directory, and of its home. */
@@ -16,7 +18,21 @@ export interface Running {
   readonly lookAgain?: (() => Promise<void>) | undefined;
 }
 
-/** One sandbox of the store, with what is alive of it. The manager alone changes sandboxes, so the record is the newest. */
+type Changes = Parameters<SandboxMetadata["updateSandbox"]>[1];
+
+/** How a step is taken. */
+export interface Taking {
+  /** Makes it so, before it is recorded. */
+  work?(next: State): Promise<void>;
+  /** Takes it back when it cannot be recorded. Without one it is so all the same. */
+  undo?(before: State): Promise<void>;
+  /** What else is recorded. */
+  changes?(): Changes;
+  /** Of an ERROR. */
+  readonly reason?: string;
+}
+
+/** One sandbox of the store, with what is alive of it. Nobody else changes sandboxes, so the record is the newest. */
 export class Resident {
   /** Changes of state, and what must not meet one, take turns. */
   readonly turns = new Turns();
@@ -29,8 +45,8 @@ export class Resident {
   /** When something was last asked of it, in performance.now(). */
   askedAtMs = performance.now();
   idleTimer: NodeJS.Timeout | undefined;
-  /** It is about to pause because nothing was asked of it. */
-  isDozing = false;
+  /** What is becoming of its state. */
+  underway: Step | undefined;
   /** The number that its newest process has. */
   lastProcessNumber: number;
   /** Refusals of the last sync that were told already, as "path: reason". */
@@ -48,13 +64,14 @@ export class Resident {
    * it has there by now may be younger: editors replace what they save.
    */
   readonly #ownSinceMs = new Map<string, number>();
-  #accepting = false;
+  readonly #store: SandboxMetadata;
   #departure: Promise<void> | undefined;
   #record: SandboxRecord;
   #policy: Policy | undefined;
 
-  constructor(record: SandboxRecord) {
+  constructor(record: SandboxRecord, store: SandboxMetadata) {
     this.#record = record;
+    this.#store = store;
     this.lastProcessNumber = record.lastProcessNumber;
   }
 
@@ -66,9 +83,28 @@ export class Resident {
     return this.#record;
   }
 
-  set record(record: SandboxRecord) {
-    if (record.rules !== this.#record.rules) this.#policy = undefined;
-    this.#record = record;
+  get state(): State {
+    return stateOf(this.#record);
+  }
+
+  /** Takes a step, in the sandbox's turn. One that is refused, or leads to where it is, does nothing. Gives the state after. */
+  async step(step: Step, { work, undo, changes, reason }: Taking = {}): Promise<State> {
+    const before = this.state;
+    const next = nextState(step, this.#record);
+    if (next === before) return next;
+    this.underway = step;
+    try {
+      await work?.(next);
+      const known = { ...changes?.(), ...recorded(next, reason) };
+      await this.update(known).catch(async (error: unknown) => {
+        if (undo === undefined) this.#record = { ...this.#record, ...known };
+        else await undo(before);
+        throw error;
+      });
+    } finally {
+      this.underway = undefined;
+    }
+    return next;
   }
 
   asked(): void {
@@ -76,14 +112,11 @@ export class Resident {
   }
 
   /** Stores what changes, and knows it. */
-  async update(
-    store: SandboxMetadata,
-    changes: Parameters<SandboxMetadata["updateSandbox"]>[1],
-  ): Promise<SandboxRecord> {
-    const record = await store.updateSandbox(this.id, changes);
+  async update(changes: Changes): Promise<void> {
+    const record = await this.#store.updateSandbox(this.id, changes);
     if (record === undefined) throw sandboxNotFound();
-    this.record = record;
-    return record;
+    if (changes.rules !== undefined) this.#policy = undefined;
+    this.#record = record;
   }
 
   /** Its rules, compiled. */
@@ -112,31 +145,12 @@ export class Resident {
     for (const path of this.#ownSinceMs.keys()) if (isAt(path)) this.#ownSinceMs.delete(path);
   }
 
-  /** From here on it takes commands, and answers about its files. */
-  open(running: Running): void {
-    this.running = running;
-    this.#accepting = true;
-    this.asked();
-  }
-
-  /** No more commands; those that run go on. */
-  shut(): void {
-    this.#accepting = false;
-  }
-
+  /** For a call that needs the box: commands, and questions about its files. */
   requireRunning(): Running {
     this.requirePresent();
-    if (this.running !== undefined && this.#accepting) return this.running;
-    this.refuseFailed();
-    throw sandboxNotRunning();
-  }
-
-  refuseFailed(): void {
-    if (this.#record.status !== "ERROR") return;
-    throw new RuntimeError("SANDBOX_FAILED", `sandbox is not running: ${this.#record.statusReason}`, {
-      details: { sandbox_id: this.id, status: "ERROR" },
-      hint: "a sandbox that failed can only be destroyed",
-    });
+    nextState("use", this.#record);
+    if (this.running === undefined || this.running.isEnding) throw sandboxNotRunning();
+    return this.running;
   }
 
   requirePresent(): void {

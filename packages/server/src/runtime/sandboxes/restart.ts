@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { isSandboxId } from "../ids.ts";
 import type { SandboxMetadata } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
-import { isLiving, type Lifecycle } from "./lifecycle.ts";
+import type { Lifecycle } from "./lifecycle.ts";
 import type { LogLine } from "./options.ts";
 import { Resident } from "./resident.ts";
 import type { Residents } from "./residents.ts";
+import { isLiving } from "./state.ts";
 import type { Sync } from "./sync.ts";
 import type { Unsettled } from "./unsettled.ts";
 
@@ -19,7 +20,7 @@ export async function findSandboxes(store: SandboxMetadata, residents: Residents
   let after: readonly [number, string] | undefined;
   while (true) {
     const records = await store.listSandboxes({ ...(after === undefined ? {} : { after }), limit: PAGE });
-    for (const record of records) residents.add(new Resident(record));
+    for (const record of records) residents.add(new Resident(record, store));
     const last = records.at(-1);
     if (last === undefined || records.length < PAGE) return;
     after = [last.createdAtMs, last.id];
@@ -64,11 +65,13 @@ export async function settleInterrupted(
 
 /** Starts those again that ran when the server ended. */
 export async function bringBack(residents: Residents, lifecycle: Lifecycle): Promise<void> {
-  const waiting = [...residents].filter(isLiving).map((resident) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    resident.returning = promise;
-    return { resident, resolve };
-  });
+  const waiting = [...residents]
+    .filter(({ state }) => isLiving(state))
+    .map((resident) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      resident.returning = promise;
+      return { resident, resolve };
+    });
   const workers = Array.from({ length: Math.min(AT_ONCE, waiting.length) }, async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const { resident, resolve } = next;
