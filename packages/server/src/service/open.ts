@@ -13,7 +13,7 @@ import { createFront, sendStatus } from "./http/front.ts";
 import { registerHealth } from "./http/health.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "./http/limits.ts";
 import { Listener, type NodeRequest, type NodeResponse, type TlsOptions } from "./http/listener.ts";
-import { type ContractPages, createMetricsPages, createPages } from "./http/pages.ts";
+import { createMetricsPages, createPages } from "./http/pages.ts";
 import { OwnerRates } from "./http/rate-limit.ts";
 import { registerReflection } from "./http/reflection.ts";
 import { answerUnknown, RpcDoor } from "./http/rpc-door.ts";
@@ -23,7 +23,6 @@ import { createUpgrades } from "./http/upgrades.ts";
 import type { ServiceLog } from "./log.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { openApiDocument } from "./openapi/openapi.ts";
-import { apiPage } from "./openapi/page.ts";
 import { createRestHandler } from "./rest/handler.ts";
 
 export interface StartServiceOptions {
@@ -180,7 +179,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
                 },
                 log,
               }),
-              pages: contractPages(contract, options.runtime.info.version),
+              openApi: JSON.stringify(openApiDocument(contract, options.runtime.info)),
               metrics: separateMetrics === undefined ? metrics : undefined,
               log,
             }),
@@ -213,9 +212,4 @@ function warnAbout(address: string, binding: ListenAddress, { tls, log }: StartS
 
 function servicesOf(router: ConnectRouter): DescService[] {
   return [...new Set(router.handlers.map((handler) => handler.service))];
-}
-
-function contractPages(services: readonly DescService[], version: string): ContractPages {
-  const document = openApiDocument(services, { version });
-  return { openApi: JSON.stringify(document), html: apiPage(document) };
 }

@@ -76,7 +76,7 @@ describe("the Host header", () => {
     "192.168.1.7",
     "fence.example.org.evil.example",
   ])("%s is refused on both ports, for every path", async (host) => {
-    for (const path of ["/v1/server", "/healthz", "/metrics", "/docs", RPC, "/nothing"]) {
+    for (const path of ["/v1/server", "/healthz", "/metrics", "/openapi.json", RPC, "/nothing"]) {
       for (const port of [open.http, open.grpc]) {
         const answer = await send(port, path, { headers: { host } });
         expect(answer.status).toBe(403);

@@ -73,7 +73,7 @@ test("a listener of their own has metrics and health and nothing else, and the H
   expect(metrics.headers.get("content-type")).toContain("text/plain");
   expect(await metrics.text()).toContain("agentfense_rpc_duration_seconds");
   expect((await fetch(`${at}/healthz`)).status).toBe(200);
-  for (const path of ["/v1/server", "/docs", "/sandbox.v1.SystemService/GetServerInfo"]) {
+  for (const path of ["/v1/server", "/openapi.json", "/sandbox.v1.SystemService/GetServerInfo"]) {
     expect((await fetch(`${at}${path}`)).status).toBe(404);
   }
   expect((await fetch(`http://${open.http}/metrics`)).status).toBe(404);

@@ -1,7 +1,5 @@
-import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { openApiDocument } from "../../src/service/openapi/openapi.ts";
-import { API_PAGE_POLICY, apiPage } from "../../src/service/openapi/page.ts";
 import { routesOf } from "../../src/service/rest/routes.ts";
 import { SERVICES } from "../rest/support.ts";
 
@@ -56,33 +54,9 @@ test("an operation says what goes in, what comes out and what it is for", () => 
   expect(document.paths["/v1/sandboxes/{sandbox_id}/watch/{path}"]?.get?.responses["200"]).toMatchObject({
     content: { "text/event-stream": {}, "application/x-ndjson": {} },
   });
-  expect(document.components.schemas.ResourceLimits?.properties?.cpuQuota).toEqual({
+  expect(document.components.schemas).toHaveProperty("ResourceLimits.properties.cpuQuota", {
     type: "string",
     format: "int64",
     description: "Microseconds of CPU time per 100,000.",
   });
-  expect(document.paths["/v1/sandboxes/{sandbox_id}/exec"]?.post?.["x-curl"]).toBe(
-    "curl -X POST -H 'Content-Type: application/json' -d '{\"command\":\"ls -l\"}' " +
-      "-H \"Authorization: Bearer $AGENTFENSE_API_KEY\" 'http://localhost:8080/v1/sandboxes/sb_0123456789abcdef/exec'",
-  );
-});
-
-test("the page needs nothing but itself, and its style is the one its policy names", () => {
-  const page = apiPage(document);
-  expect(page).not.toMatch(/<script|\son[a-z]+=|src=|<link|url\(|style="/i);
-  const style = /<style>([\s\S]*)<\/style>/.exec(page)?.[1] ?? "";
-  expect(API_PAGE_POLICY).toContain(`'sha256-${createHash("sha256").update(style).digest("base64")}'`);
-  for (const { operation } of operations) {
-    expect(page).toContain(`id="${operation.operationId}"`);
-  }
-  for (const [, anchor] of page.matchAll(/href="#([^"]+)"/g)) {
-    expect(page).toContain(`id="${anchor}"`);
-  }
-});
-
-test("whatever the document says is text on the page", () => {
-  const hostile = '<img src=x onerror="alert(1)">';
-  const page = apiPage({ ...document, info: { ...document.info, title: hostile, description: `</style>${hostile}` } });
-  expect(page).not.toContain("<img");
-  expect(page.match(/<\/style>/g)?.length).toBe(1);
 });

@@ -187,7 +187,7 @@ test("API-30 a name that was made to point here is not answered, on REST, gRPC-W
     " ",
   ];
   for (const name of names) {
-    for (const path of ["/v1/codebases", "/v1/server", "/", "/docs", "/openapi.json", "/metrics", "/readyz"]) {
+    for (const path of ["/v1/codebases", "/v1/server", "/", "/openapi.json", "/metrics", "/readyz"]) {
       const status = statusOf(await send(rawRequest(`GET ${path}`, { Host: name })));
       expect([name, path, [400, 403].includes(status), status]).toEqual([name, path, true, status]);
     }
@@ -296,7 +296,7 @@ test("API-45 health and metrics ask for no key, and tell no id, path, owner or n
     { codebase_id: codebase, file_path: "canary-name.txt" },
   ]);
   const pages = await Promise.all(
-    ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"].map(async (path) => {
+    ["/healthz", "/readyz", "/metrics", "/openapi.json"].map(async (path) => {
       const response = await fetch(`${guarded.server.http}${path}`);
       return { path, status: response.status, text: await response.text() };
     }),
@@ -309,7 +309,6 @@ test("API-45 health and metrics ask for no key, and tell no id, path, owner or n
     ["/readyz", 200],
     ["/metrics", 404],
     ["/openapi.json", 200],
-    ["/docs", 200],
   ]);
   const own = await (await fetch(`${server.http}/metrics`)).text();
   expect(own).toContain("agentfense_execs_total");

@@ -2,7 +2,6 @@ import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import type { ServiceLog } from "../log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import { API_PAGE_POLICY } from "../openapi/page.ts";
 import type { RestHandler } from "../rest/handler.ts";
 import { jsonResponse } from "../rest/responses.ts";
 import { isLoopback } from "./address.ts";
@@ -11,18 +10,12 @@ import { failureResponse } from "./failure-response.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 import type { Serving } from "./serving.ts";
 
-/** The contract as others want to read it. */
-export interface ContractPages {
-  /** JSON of an OpenAPI document. */
-  readonly openApi: string;
-  readonly html: string;
-}
-
 export interface PagesOptions {
   readonly serving: Serving;
   readonly authenticator: Authenticator;
   readonly rest: RestHandler;
-  readonly pages: ContractPages;
+  /** The contract as an OpenAPI document, in JSON. */
+  readonly openApi: string;
   /** Undefined: they are served elsewhere. */
   readonly metrics: Metrics | undefined;
   readonly log: ServiceLog;
@@ -35,7 +28,7 @@ const NOT_FOUND = { code: 5, message: "Not Found", details: [] };
 
 /** REST, and what people and their tools look at: health, metrics, the contract. */
 export function createPages(options: PagesOptions): NodeHandler {
-  const { serving, metrics, pages } = options;
+  const { serving, metrics, openApi } = options;
   const app = new Hono<Environment>();
   addHealth(app, serving);
   app.get("/metrics", async (context, next) => {
@@ -43,12 +36,7 @@ export function createPages(options: PagesOptions): NodeHandler {
     if (metrics === undefined || !isOnThisMachine(remoteAddress(context))) return await next();
     return await metricsResponse(metrics);
   });
-  app.get("/openapi.json", () => new Response(pages.openApi, { headers: { "content-type": "application/json" } }));
-  app.get("/docs", (context) => {
-    context.header("content-security-policy", API_PAGE_POLICY);
-    context.header("x-content-type-options", "nosniff");
-    return context.html(pages.html);
-  });
+  app.get("/openapi.json", () => new Response(openApi, { headers: { "content-type": "application/json" } }));
   // Not a pattern: none matches a path with an encoded line break in it.
   app.notFound(async (context) => await answerRest(context, options));
   return listenerOf(app, options.log);

@@ -1,8 +1,8 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
+import { bytesMediaType, type Exchange, parameterMessage } from "../rest/exchange.ts";
+import { hasOwnJsonForm, isTextMessage } from "../rest/fields.ts";
 import { type Route, routesOf } from "../rest/routes.ts";
-import type { GrpcMethod, OpenApiDocument, Operation, Response, Schema } from "./document.ts";
-import { openApiPath, operationOf } from "./operations.ts";
-import { described, Schemas, schemaName } from "./schemas.ts";
+import { described, type Schema, Schemas, schemaName } from "./schemas.ts";
 
 const DESCRIPTION = [
   "Guarded environments for programs that nobody has read: codebases, sandboxes on them, commands and sessions in sandboxes.",
@@ -12,13 +12,19 @@ const DESCRIPTION = [
   "one JSON message a line for a client that accepts application/x-ndjson.",
 ].join(" ");
 
+type Operation = ReturnType<typeof operationOf>;
+type Content = Record<string, { readonly schema: Schema }>;
+
 /** The services as OpenAPI 3.1, from the descriptors that the REST handler itself is driven by. */
-export function openApiDocument(
-  services: readonly DescService[],
-  about: { readonly version: string },
-): OpenApiDocument {
+export function openApiDocument(services: readonly DescService[], about: { readonly version: string }) {
   const schemas = new Schemas();
   const routes = routesOf(services);
+  const routed = new Set(routes.map((route): DescMethod => route.exchange.method));
+  const paths: Record<string, Record<string, Operation>> = {};
+  for (const route of routes) {
+    const path = route.template.replaceAll(/\{([^=}]+)=\*{1,2}\}/g, "{$1}");
+    paths[path] = { ...paths[path], [route.httpMethod.toLowerCase()]: operationOf(route, schemas) };
+  }
   return {
     openapi: "3.1.0",
     info: { title: "AgentFense", version: about.version, description: DESCRIPTION },
@@ -27,9 +33,10 @@ export function openApiDocument(
     tags: services.map((service) => ({
       name: service.name,
       ...described(service.typeName),
-      "x-grpc-only": service.methods.filter((method) => !hasRoute(routes, method)).map(grpcMethod),
+      // HTTP cannot carry these.
+      "x-grpc-only": service.methods.filter((method) => !routed.has(method)).map(grpcMethod),
     })),
-    paths: pathsOf(routes, schemas),
+    paths,
     components: {
       schemas: { ...schemas.all(), Status: STATUS },
       responses: { Error: ERROR },
@@ -46,20 +53,7 @@ export function openApiDocument(
   };
 }
 
-function pathsOf(routes: readonly Route[], schemas: Schemas): OpenApiDocument["paths"] {
-  const paths: Record<string, Record<string, Operation>> = {};
-  for (const route of routes) {
-    const path = openApiPath(route.template);
-    paths[path] = { ...paths[path], [route.httpMethod.toLowerCase()]: operationOf(route, schemas) };
-  }
-  return paths;
-}
-
-function hasRoute(routes: readonly Route[], method: DescMethod): boolean {
-  return routes.some((route) => route.exchange.method === method);
-}
-
-function grpcMethod(method: DescMethod): GrpcMethod {
+function grpcMethod(method: DescMethod) {
   const streams = (streaming: boolean, name: string) => (streaming ? `stream ${name}` : name);
   return {
     method: `${method.parent.typeName}/${method.name}`,
@@ -67,6 +61,98 @@ function grpcMethod(method: DescMethod): GrpcMethod {
     request: streams(method.proto.clientStreaming, schemaName(method.input)),
     response: streams(method.proto.serverStreaming, schemaName(method.output)),
   };
+}
+
+function operationOf(route: Route, schemas: Schemas) {
+  const { method } = route.exchange;
+  const requestBody = requestBodyOf(route, schemas);
+  return {
+    operationId: `${method.parent.name}_${method.name}`,
+    tags: [method.parent.name],
+    summary: method.name,
+    ...described(`${method.parent.typeName}.${method.name}`),
+    parameters: [...pathParameters(route, schemas), ...queryParameters(route, schemas)],
+    ...(requestBody === undefined ? {} : { requestBody: { required: true, ...requestBody } }),
+    responses: {
+      "200": { description: "It was done.", content: responseContent(route.exchange, schemas) },
+      default: { $ref: "#/components/responses/Error" },
+    },
+    "x-grpc-method": `${method.parent.typeName}/${method.name}`,
+  };
+}
+
+function pathParameters(route: Route, schemas: Schemas) {
+  return route.segments.flatMap((segment) => {
+    const field = segment.kind === "literal" ? undefined : route.parameters.get(segment.field)?.at(-1);
+    if (segment.kind === "literal" || field === undefined) return [];
+    // It may contain slashes, which need not be encoded.
+    const many = segment.kind === "rest" ? { "x-many-segments": true } : {};
+    return [{ name: segment.field, in: "path", required: true, ...fieldMembers(field, schemas), ...many }];
+  });
+}
+
+function queryParameters(route: Route, schemas: Schemas) {
+  if (route.body.kind === "whole") return [];
+  const inPath = new Set([...route.parameters.values()].map((fields) => fields.map((field) => field.name).join(".")));
+  const inBody = route.body.kind === "field" ? route.body.field : undefined;
+  return queryFields(parameterMessage(route.exchange), "", [])
+    .filter(({ name, field }) => !inPath.has(name) && field !== inBody)
+    .map(({ name, field }) => ({
+      name,
+      in: "query",
+      required: false,
+      ...fieldMembers(field, schemas),
+      ...(field.fieldKind === "map" ? { style: "deepObject", explode: true } : {}),
+    }));
+}
+
+/** Every field that a query can set, those of inner messages as `outer.inner`. */
+function queryFields(
+  message: DescMessage,
+  prefix: string,
+  above: readonly DescMessage[],
+): readonly { readonly name: string; readonly field: DescField }[] {
+  return message.fields.flatMap((field) => {
+    const name = `${prefix}${field.name}`;
+    if (field.message === undefined || isTextMessage(field.message)) {
+      return [{ name, field }];
+    }
+    const inner = field.message;
+    return field.fieldKind === "message" && !hasOwnJsonForm(inner) && !above.includes(inner)
+      ? queryFields(inner, `${name}.`, [...above, message])
+      : [];
+  });
+}
+
+/** A parameter is described beside its schema, not in it. */
+function fieldMembers(field: DescField, schemas: Schemas) {
+  const { description: _, ...schema } = schemas.field(field);
+  return { ...described(`${field.parent.typeName}.${field.name}`), schema };
+}
+
+function requestBodyOf({ exchange, body, template }: Route, schemas: Schemas) {
+  const { input } = exchange.method;
+  if (exchange.kind === "upload") {
+    const mediaType = bytesMediaType(template);
+    return { content: { [mediaType]: { schema: { contentMediaType: mediaType } } } };
+  }
+  if (exchange.kind === "lines") {
+    const content: Content = { "application/x-ndjson": { schema: schemas.message(input) } };
+    return { description: "One JSON message a line.", content };
+  }
+  if (body.kind === "none") return undefined;
+  const schema = body.kind === "whole" ? schemas.message(input) : schemas.field(body.field);
+  return { content: { "application/json": { schema } } };
+}
+
+function responseContent(exchange: Exchange, schemas: Schemas): Content {
+  if (exchange.kind === "download") {
+    return { [exchange.mediaType]: { schema: { contentMediaType: exchange.mediaType } } };
+  }
+  const schema = schemas.message(exchange.method.output);
+  return exchange.kind === "events"
+    ? { "text/event-stream": { schema }, "application/x-ndjson": { schema } }
+    : { "application/json": { schema } };
 }
 
 const STATUS: Schema = {
@@ -83,7 +169,7 @@ const STATUS: Schema = {
   },
 };
 
-const ERROR: Response = {
+const ERROR = {
   description: "It was not done. The HTTP status follows the gRPC status in the body.",
   content: { "application/json": { schema: { $ref: "#/components/schemas/Status" } } },
 };

@@ -1,8 +1,10 @@
-import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { type DescEnum, type DescField, type DescMessage, type JsonObject, ScalarType } from "@bufbuild/protobuf";
 import { shortName } from "../rest/enum-names.ts";
 import { hasOwnJsonForm } from "../rest/fields.ts";
-import type { Schema } from "./document.ts";
 import { COMMENTS } from "./generated/comments.ts";
+
+/** JSON Schema, as OpenAPI 3.1 has it. */
+export type Schema = JsonObject;
 
 /** Collects a schema for each message and enum that something refers to, and for what those refer to. */
 export class Schemas {
