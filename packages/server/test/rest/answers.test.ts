@@ -131,8 +131,15 @@ describe("errors", () => {
   test("an error of ours tells the client nothing and the log everything", async () => {
     const rest = restTo(only("GetCodebase", () => create(CodebaseSchema, { createdAt: { seconds: 2n ** 60n } })));
     const { status, body } = await rest.json("/v1/codebases/x");
-    expect([status, body]).toEqual([500, { code: 13, message: "internal error", details: [] }]);
-    expect(rest.logged).toMatchObject([{ level: "error", method: "sandbox.v1.CodebaseService/GetCodebase" }]);
+    const [line, ...others] = rest.logged;
+    const [, reference] = /^sandbox\.v1\.CodebaseService\.GetCodebase failed \(reference ([0-9a-f]+)\)$/.exec(
+      line!.message,
+    )!;
+    expect(line).toMatchObject({ level: "error", error: expect.stringContaining("cannot encode") });
+    expect(others).toEqual([]);
+    const info = { reason: "INTERNAL", domain: "agentfense", metadata: { reference } };
+    const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", ...info }];
+    expect([status, body]).toEqual([500, { code: 13, message: `internal error (reference ${reference})`, details }]);
   });
 
   test("a known path with another method is 501, with what it allows", async () => {

@@ -99,7 +99,7 @@ test("no request is an error of the server", async () => {
         });
         // As it may come from the wire, without what a Request makes of it.
         Object.defineProperty(request, "url", { value: `http://localhost${target}` });
-        const response = await rest.handler(request, { remoteAddress: "" });
+        const response = await rest.handler(request);
         await response?.bytes();
         expect(EXPECTED).toContain(response?.status);
         expect(rest.logged).toEqual([]);

@@ -17,11 +17,10 @@ import {
 import { type Code, ConnectError } from "@connectrpc/connect";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parameterMessage } from "../../src/service/rest/exchange.ts";
 import { createRestHandler } from "../../src/service/rest/handler.ts";
 import { parseJson } from "../../src/service/rest/json-text.ts";
 import { RouteTable } from "../../src/service/rest/route-table.ts";
-import { type Route, routesOf } from "../../src/service/rest/routes.ts";
+import { parameterMessage, type Route, routesOf } from "../../src/service/rest/routes.ts";
 import { messageArbitrary } from "./arbitrary.ts";
 import { LIMITS, SERVICES, transportTo } from "./support.ts";
 
@@ -122,7 +121,7 @@ describe("a unary method is the same over REST and over gRPC", () => {
             ({ message }) => message,
             (error: unknown) => ConnectError.from(error),
           );
-          const response = await handler(httpRequest(route, input, snakeCase), { remoteAddress: "" });
+          const response = await handler(httpRequest(route, input, snakeCase));
           const body = parseJson((await response?.bytes()) ?? new Uint8Array()) as JsonValue;
 
           expect(round.seen.length).toBe(2);

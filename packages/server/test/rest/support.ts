@@ -7,7 +7,8 @@ import { SystemService } from "@agentfense/protocol/system";
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { type ConnectRouter, createRouterTransport, type HandlerContext, type Transport } from "@connectrpc/connect";
 import { getRequestListener } from "@hono/node-server";
-import { createRestHandler, type RestHandler, type RestLogLine } from "../../src/service/rest/handler.ts";
+import type { ServiceLogLine } from "../../src/service/log.ts";
+import { createRestHandler, type RestHandler } from "../../src/service/rest/handler.ts";
 
 export const SERVICES: readonly DescService[] = [CodebaseService, SandboxService, EventService, SystemService];
 
@@ -26,7 +27,7 @@ export function transportTo(implement: (method: DescMethod) => Implementation): 
 
 export interface Rest {
   readonly handler: RestHandler;
-  readonly logged: RestLogLine[];
+  readonly logged: ServiceLogLine[];
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** Status and JSON body. */
   json(path: string, init?: RequestInit): Promise<{ status: number; body: unknown; headers: Headers }>;
@@ -36,7 +37,7 @@ export const LIMITS = { bodyBytes: 64 * 1024, uploadIdleMs: 2_000 };
 
 /** The REST handler before methods of the test, without a network. */
 export function restTo(implement: (method: DescMethod) => Implementation): Rest {
-  const logged: RestLogLine[] = [];
+  const logged: ServiceLogLine[] = [];
   const handler = createRestHandler({
     services: SERVICES,
     transport: transportTo(implement),
@@ -45,7 +46,7 @@ export function restTo(implement: (method: DescMethod) => Implementation): Rest 
     log: (line) => logged.push(line),
   });
   const send = async (path: string, init?: RequestInit) => {
-    const response = await handler(new Request(`http://localhost${path}`, init), { remoteAddress: "127.0.0.1" });
+    const response = await handler(new Request(`http://localhost${path}`, init));
     if (response === undefined) {
       throw new Error(`${path} is not ours`);
     }
@@ -75,11 +76,9 @@ export function only(name: string, implementation: Implementation): (method: Des
 /** The REST handler on a real port. */
 export async function serve(handler: RestHandler): Promise<{ url: string; port: number } & AsyncDisposable> {
   const server: Server = createServer(
-    getRequestListener(
-      async (request) =>
-        (await handler(request, { remoteAddress: "127.0.0.1" })) ?? new Response("not found", { status: 404 }),
-      { overrideGlobalObjects: false },
-    ) as never,
+    getRequestListener(async (request) => (await handler(request)) ?? new Response("not found", { status: 404 }), {
+      overrideGlobalObjects: false,
+    }) as never,
   );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

@@ -1,14 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Transport } from "@connectrpc/connect";
-import { getRequestListener } from "@hono/node-server";
 import type { Caller } from "../../runtime/caller.ts";
 import type { ServiceLog } from "../log.ts";
 import { type Authenticator, type Credential, type HeaderSource, headerSource } from "./authentication.ts";
-import { failureResponse } from "./failure-response.ts";
 import { limitedAs } from "./gate.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 import type { RunningCalls } from "./running-calls.ts";
+import { webListener } from "./web.ts";
 
 /** A request that has passed the rules about hosts and origins, and whose key is valid. */
 export interface DoorCall {
@@ -49,7 +48,11 @@ export class Doors {
 
   constructor(options: DoorsOptions) {
     this.#options = options;
-    this.#listeners = new Map(options.doors.map((door) => [door, this.#listenerOf(door)]));
+    const answerOf = (door: Door) =>
+      webListener(options.log, async (request, incoming) =>
+        door.answer(request, this.#callOf(await this.#admit(door, incoming))),
+      );
+    this.#listeners = new Map(options.doors.map((door) => [door, answerOf(door)]));
   }
 
   find(target: string | undefined): Door | undefined {
@@ -100,21 +103,6 @@ export class Doors {
   #callOf({ caller, secret }: Credential): DoorCall {
     const { transport } = this.#options;
     return { caller, transport: secret === undefined ? transport : withKey(transport, secret) };
-  }
-
-  #listenerOf(door: Door): NodeHandler {
-    const { log } = this.#options;
-    return getRequestListener(
-      async (request, { incoming }) => {
-        try {
-          return await door.answer(request, this.#callOf(await this.#admit(door, incoming)));
-        } catch (error) {
-          return failureResponse(error, { log, signal: request.signal });
-        }
-      },
-      // The global Request and Response stay what they are: a library does not change them for everybody.
-      { overrideGlobalObjects: false },
-    );
   }
 }
 

@@ -1,4 +1,5 @@
 import { RuntimeError } from "../../runtime/errors.ts";
+import { unless } from "../race.ts";
 import { fromRuntimeError } from "../rpc/errors.ts";
 import type { Doors } from "./doors.ts";
 import type { Listener } from "./listener.ts";
@@ -44,11 +45,6 @@ export async function drainService(
 }
 
 async function settledWithin(promise: Promise<unknown>, waitMs: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(resolve, waitMs, false);
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const settled = promise.then(() => true);
+  return await unless(settled, { waitMs, late: () => false });
 }

@@ -8,8 +8,8 @@ import type { Keys } from "../../runtime/keys/api.ts";
 import type { PortTokens } from "../../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { ServiceLog } from "../log.ts";
+import { failureResponse, statusBody } from "../rest/failure.ts";
 import { type Authenticator, EVERYBODY, headerSource } from "./authentication.ts";
-import { failureResponse } from "./failure-response.ts";
 import { limitedAs } from "./gate.ts";
 import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
 import {
@@ -22,7 +22,6 @@ import {
   tokenCookieOf,
 } from "./port-target.ts";
 import type { OwnerRates } from "./rate-limit.ts";
-import { statusBody } from "./request-rules.ts";
 import type { RunningCall, RunningCalls } from "./running-calls.ts";
 
 export interface ForwarderOptions {
@@ -265,7 +264,7 @@ export class Forwarder {
     }
     if (error instanceof RuntimeError && error.code === "PORT_CLOSED") {
       const status = error.details.late === undefined ? 502 : 504;
-      const body = statusBody("UNAVAILABLE", error.message);
+      const body = JSON.stringify(statusBody("UNAVAILABLE", error.message));
       sendHead(response, status, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
       response.end(body);
       return;

@@ -2,18 +2,12 @@ import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
 import { cors } from "@connectrpc/connect";
 import type { ServiceLog } from "../log.ts";
+import { statusBody } from "../rest/failure.ts";
 import { type Authenticator, headerSource } from "./authentication.ts";
 import { type Doors, headersAt } from "./doors.ts";
 import type { Forwarder } from "./forwarding.ts";
 import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
-import {
-  mayShare,
-  type Refusal,
-  type RequestFacts,
-  type RequestPolicy,
-  refusalOf,
-  statusBody,
-} from "./request-rules.ts";
+import { mayShare, type Refusal, type RequestFacts, type RequestPolicy, refusalOf } from "./request-rules.ts";
 
 /** What decides whether a request is let in at all. */
 export interface EntranceOptions {
@@ -134,7 +128,7 @@ function share({ origin = "", method }: RequestFacts, response: NodeResponse): v
 }
 
 export function sendStatus(response: NodeResponse, httpStatus: number, status: StatusName, message: string): void {
-  const body = statusBody(status, message);
+  const body = JSON.stringify(statusBody(status, message));
   sendHead(response, httpStatus, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
   response.end(body);
 }

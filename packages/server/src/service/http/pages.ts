@@ -1,14 +1,13 @@
-import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import { type Context, Hono } from "hono";
 import type { ServiceLog } from "../log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { statusBody } from "../rest/failure.ts";
 import type { RestHandler } from "../rest/handler.ts";
-import { jsonResponse } from "../rest/responses.ts";
+import { jsonResponse, withoutBody } from "../rest/responses.ts";
 import { isLoopback } from "./address.ts";
 import type { Authenticator } from "./authentication.ts";
-import { failureResponse } from "./failure-response.ts";
-import type { NodeRequest, NodeResponse } from "./listener.ts";
+import type { NodeRequest } from "./listener.ts";
 import type { Serving } from "./serving.ts";
+import { webListener } from "./web.ts";
 
 export interface PagesOptions {
   readonly serving: Serving;
@@ -21,61 +20,53 @@ export interface PagesOptions {
   readonly log: ServiceLog;
 }
 
-type Environment = { Bindings: HttpBindings };
-type NodeHandler = (request: NodeRequest, response: NodeResponse) => Promise<void>;
-
-const NOT_FOUND = { code: 5, message: "Not Found", details: [] };
+/** What GET answers at a path; undefined: there is nothing for who asks. */
+type Pages = Readonly<Record<string, (incoming: NodeRequest) => Response | undefined | Promise<Response>>>;
 
 /** REST, and what people and their tools look at: health, metrics, the contract. */
-export function createPages(options: PagesOptions): NodeHandler {
-  const { serving, metrics, openApi } = options;
-  const app = new Hono<Environment>();
-  addHealth(app, serving);
-  app.get("/metrics", async (context, next) => {
+export function createPages({ serving, authenticator, rest, openApi, metrics, log }: PagesOptions) {
+  const pages: Pages = {
+    ...healthPages(serving),
     // Numbers about the machine are for those who are on it, unless the operator gives them a listener of their own.
-    if (metrics === undefined || !isOnThisMachine(remoteAddress(context))) return await next();
-    return await metricsResponse(metrics);
+    "/metrics": ({ socket }) =>
+      metrics !== undefined && isOnThisMachine(socket.remoteAddress) ? metricsPage(metrics) : undefined,
+    "/openapi.json": () => new Response(openApi, { headers: { "content-type": "application/json" } }),
+  };
+  return webListener(log, async (request, incoming) => {
+    const page = await pageAt(pages, request, incoming);
+    if (page !== undefined) return page;
+    // The call itself asks again; this answer comes before a byte of the body was read.
+    if (incoming.url?.startsWith("/v1/")) await authenticator.identify(request.headers);
+    return (await rest(withRawTarget(request, incoming))) ?? notFound();
   });
-  app.get("/openapi.json", () => new Response(openApi, { headers: { "content-type": "application/json" } }));
-  // Not a pattern: none matches a path with an encoded line break in it.
-  app.notFound(async (context) => await answerRest(context, options));
-  return listenerOf(app, options.log);
 }
 
 /** The separate listener for those who watch the server: nothing there needs a key, or tells an id or a path. */
-export function createMetricsPages(options: {
-  readonly serving: Serving;
-  readonly metrics: Metrics;
-  readonly log: ServiceLog;
-}): NodeHandler {
-  const app = new Hono<Environment>();
-  addHealth(app, options.serving);
-  app.get("/metrics", async () => await metricsResponse(options.metrics));
-  app.notFound(() => jsonResponse(404, NOT_FOUND));
-  return listenerOf(app, options.log);
+export function createMetricsPages({ serving, metrics, log }: { serving: Serving; metrics: Metrics; log: ServiceLog }) {
+  const pages: Pages = { ...healthPages(serving), "/metrics": () => metricsPage(metrics) };
+  return webListener(log, async (request, incoming) => (await pageAt(pages, request, incoming)) ?? notFound());
 }
 
-function addHealth(app: Hono<Environment>, serving: Serving): void {
-  app.get("/healthz", (context) => context.text("ok\n"));
-  app.get("/readyz", (context) => (serving.isReady ? context.text("ready\n") : context.text("not ready\n", 503)));
+async function pageAt(pages: Pages, request: Request, incoming: NodeRequest): Promise<Response | undefined> {
+  const path = incoming.url?.split("?", 1)[0] ?? "";
+  if ((request.method !== "GET" && request.method !== "HEAD") || !Object.hasOwn(pages, path)) return undefined;
+  const page = await pages[path]?.(incoming);
+  return page !== undefined && request.method === "HEAD" ? await withoutBody(page) : page;
 }
 
-async function metricsResponse(metrics: Metrics): Promise<Response> {
+function healthPages(serving: Serving): Pages {
+  return {
+    "/healthz": () => new Response("ok\n"),
+    "/readyz": () => (serving.isReady ? new Response("ready\n") : new Response("not ready\n", { status: 503 })),
+  };
+}
+
+async function metricsPage(metrics: Metrics): Promise<Response> {
   return new Response(await metrics.text(), { headers: { "content-type": metrics.contentType } });
 }
 
-async function answerRest(context: Context<Environment>, options: PagesOptions): Promise<Response> {
-  const { raw } = context.req;
-  if (context.env.incoming.url?.startsWith("/v1/")) {
-    // The call itself asks again; this answer comes before a byte of the body was read.
-    try {
-      await options.authenticator.identify(raw.headers);
-    } catch (error) {
-      return failureResponse(error, { log: options.log, signal: raw.signal });
-    }
-  }
-  const request = withRawTarget(raw, context.env.incoming);
-  return (await options.rest(request, { remoteAddress: remoteAddress(context) })) ?? jsonResponse(404, NOT_FOUND);
+function notFound(): Response {
+  return jsonResponse(404, statusBody("NOT_FOUND", "Not Found"));
 }
 
 /** The target as the client wrote it: a URL object has already resolved the `..` that a path may not contain. */
@@ -85,19 +76,6 @@ function withRawTarget(request: Request, incoming: NodeRequest): Request {
 }
 
 /** Who comes over a Unix socket has no address, nor has who left already. */
-function isOnThisMachine(address: string): boolean {
-  return address === "" || isLoopback(address);
-}
-
-function remoteAddress(context: Context<Environment>): string {
-  return context.env.incoming.socket.remoteAddress ?? "";
-}
-
-function listenerOf(app: Hono<Environment>, log: ServiceLog): NodeHandler {
-  app.onError((error) => {
-    log({ level: "error", message: "a request failed", error });
-    return jsonResponse(500, { code: 13, message: "internal error", details: [] });
-  });
-  // The global Request and Response stay what they are: a library does not change them for everybody.
-  return getRequestListener((request, env) => app.fetch(request, env), { overrideGlobalObjects: false });
+function isOnThisMachine(address: string | undefined): boolean {
+  return address === undefined || isLoopback(address);
 }

@@ -1,4 +1,4 @@
-import { STATUS_NUMBERS, type StatusName } from "@agentfense/protocol";
+import type { StatusName } from "@agentfense/protocol";
 import { plainAddress } from "./address.ts";
 import { isPortHost, type PortTarget } from "./port-target.ts";
 
@@ -129,9 +129,4 @@ function nameOf(host: string): string | undefined {
   const name = match?.[1] ?? match?.[2];
   // The rest of the way builds addresses from it.
   return name !== undefined && URL.canParse(`http://${host}`) ? name.toLowerCase() : undefined;
-}
-
-/** The body of every refusal over plain HTTP. */
-export function statusBody(status: StatusName, message: string): string {
-  return JSON.stringify({ code: STATUS_NUMBERS[status], message, details: [] });
 }

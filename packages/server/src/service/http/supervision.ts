@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import type { ServiceLog } from "../log.ts";
+import { unless } from "../race.ts";
 import { callerKey } from "../rpc/caller-context.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { limitedAs, methodName, secretKey } from "./gate.ts";
@@ -54,7 +55,7 @@ export function createSupervision(options: SupervisionOptions): Interceptor {
           ? { ...request, signal, message: paced(request.message, method, options.pace, signal) }
           : { ...request, signal },
       );
-      const response = await unlessCut(answer, cut);
+      const response = await unless(answer, { signal: cut });
       if (response.stream) return { ...response, message: supervised(response.message, { call, end, failureOf }) };
       end();
       return response;
@@ -89,7 +90,7 @@ async function* supervised<Message>(
   call.signal.addEventListener("abort", stopSource, { once: true });
   try {
     for (;;) {
-      const result = await unlessCut(iterator.next(), call.cut);
+      const result = await unless(iterator.next(), { signal: call.cut });
       if (result.done === true) break;
       yield result.value;
     }
@@ -102,18 +103,5 @@ async function* supervised<Message>(
     call.signal.removeEventListener("abort", stopSource);
     end();
     void iterator.return?.().catch(() => {});
-  }
-}
-
-/** The promise, or the reason of the signal as soon as it is aborted. Leaves nothing behind on the signal. */
-async function unlessCut<Value>(promise: Promise<Value>, cut: AbortSignal): Promise<Value> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(cut.reason);
-  if (cut.aborted) onAbort();
-  else cut.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    cut.removeEventListener("abort", onAbort);
   }
 }

@@ -1,9 +1,8 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ServiceLog } from "../log.ts";
-import { failureResponse } from "./failure-response.ts";
+import { failureResponse, statusBody } from "../rest/failure.ts";
 import { type EntranceOptions, enter } from "./front.ts";
-import { statusBody } from "./request-rules.ts";
 
 export interface UpgradeOptions extends EntranceOptions {
   readonly log: ServiceLog;
@@ -24,13 +23,13 @@ export function createUpgrades(
 async function pass(request: IncomingMessage, socket: Duplex, head: Buffer, options: UpgradeOptions): Promise<void> {
   const { refusal } = await enter(request, options);
   if (refusal !== undefined) {
-    refuse(socket, { status: refusal.httpStatus, body: statusBody(refusal.status, refusal.message) });
+    refuse(socket, { status: refusal.httpStatus, body: JSON.stringify(statusBody(refusal.status, refusal.message)) });
     return;
   }
   const isWebSocket = request.headers.upgrade?.toLowerCase() === "websocket";
   if (isWebSocket && (await options.ports?.upgrade(request, socket, head))) return;
   if (isWebSocket && (await options.doors?.upgrade(request, socket, head))) return;
-  refuse(socket, { status: 404, body: statusBody("NOT_FOUND", "there is no WebSocket here") });
+  refuse(socket, { status: 404, body: JSON.stringify(statusBody("NOT_FOUND", "there is no WebSocket here")) });
 }
 
 interface PlainAnswer {

@@ -1,13 +1,12 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { RuntimeError } from "../../runtime/errors.ts";
+import { unless } from "../race.ts";
 
 /** How slow an upload may be; 0 switches a limit off. */
 export interface UploadPace {
   readonly idleMs: number;
   readonly totalMs: number;
 }
-
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** As slow as it likes. */
 export const UNHURRIED: UploadPace = { idleMs: 0, totalMs: 0 };
@@ -35,7 +34,8 @@ async function* timed<Message>(
   try {
     for (;;) {
       const idleMs = pace.idleMs > 0 ? pace.idleMs : Number.POSITIVE_INFINITY;
-      const result = await within(iterator.next(), Math.min(idleMs, endsAtMs - performance.now()), signal);
+      const waitMs = Math.min(idleMs, endsAtMs - performance.now());
+      const result = await unless(iterator.next(), { signal, waitMs, late: tooSlow });
       if (result.done === true) return;
       yield result.value;
     }
@@ -44,21 +44,6 @@ async function* timed<Message>(
   }
 }
 
-async function within<Value>(promise: Promise<Value>, waitMs: number, signal: AbortSignal): Promise<Value> {
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  const timer = Number.isFinite(waitMs)
-    ? setTimeout(
-        () => reject(new RuntimeError("LIMIT_EXCEEDED", "the upload is too slow")),
-        Math.min(LONGEST_TIMER_MS, Math.max(0, waitMs)),
-      )
-    : undefined;
-  try {
-    return await Promise.race([promise, ended]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  }
+function tooSlow(): never {
+  throw new RuntimeError("LIMIT_EXCEEDED", "the upload is too slow");
 }

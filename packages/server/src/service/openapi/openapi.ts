@@ -1,7 +1,6 @@
 import type { DescField, DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
-import { bytesMediaType, type Exchange, parameterMessage } from "../rest/exchange.ts";
 import { hasOwnJsonForm, isTextMessage } from "../rest/fields.ts";
-import { type Route, routesOf } from "../rest/routes.ts";
+import { bytesMediaType, type Exchange, parameterMessage, type Route, routesOf } from "../rest/routes.ts";
 import { described, type Schema, Schemas, schemaName } from "./schemas.ts";
 
 const DESCRIPTION = [

@@ -1,6 +1,5 @@
 import { type DescEnum, type DescField, type DescMessage, type JsonObject, ScalarType } from "@bufbuild/protobuf";
-import { shortName } from "../rest/enum-names.ts";
-import { hasOwnJsonForm } from "../rest/fields.ts";
+import { hasOwnJsonForm, shortName } from "../rest/fields.ts";
 import { COMMENTS } from "./generated/comments.ts";
 
 /** JSON Schema, as OpenAPI 3.1 has it. */

@@ -1,5 +1,7 @@
-import type { ReadableStreamReadResult } from "node:stream/web";
-import { bodyCut, bodyStalled, invalidArgument, TooLarge } from "./errors.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import { unless } from "../race.ts";
+import { invalid } from "../rpc/messages/fields.ts";
+import { TooLarge } from "./failure.ts";
 
 const DISCARD_IDLE_MS = 2_000;
 
@@ -11,44 +13,35 @@ export interface BodyLimits {
 }
 
 /** A request's body piece by piece, as it arrives. Ends with an error, not with an end, when the client goes or stalls. */
-export async function* bodyChunks(
-  request: Request,
-  limits: BodyLimits,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
+export async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGenerator<Uint8Array> {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw invalidArgument(`the body is encoded (${encoding.slice(0, 40)}); send it as it is`);
+    throw invalid(`the body is encoded (${encoding.slice(0, 40)}); send it as it is`);
   }
-  if (request.body === null) {
-    return;
-  }
+  if (request.body === null) return;
   const reader = request.body.getReader();
+  const { signal } = request;
   let whole = false;
   try {
     for (;;) {
       const { done, value } = await nextChunk(reader, limits.uploadIdleMs, signal);
-      if (done) {
-        whole = true;
-        return;
-      }
+      whole = done;
+      if (done) return;
       yield value;
     }
   } finally {
-    if (!whole) {
-      discard(reader, limits, signal).catch(() => {});
-    }
+    if (!whole) discard(reader, limits, signal).catch(() => {});
   }
 }
 
-export async function readBody(request: Request, limits: BodyLimits, signal: AbortSignal): Promise<Uint8Array> {
+export async function readBody(request: Request, limits: BodyLimits): Promise<Uint8Array> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > limits.bodyBytes) {
     throw new TooLarge(`the body has ${announced} bytes, more than the ${limits.bodyBytes} that are accepted`);
   }
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of bodyChunks(request, limits, signal)) {
+  for await (const chunk of bodyChunks(request, limits)) {
     size += chunk.byteLength;
     if (size > limits.bodyBytes) {
       throw new TooLarge(`the body has more than the ${limits.bodyBytes} bytes that are accepted`);
@@ -71,9 +64,7 @@ async function discard(
   try {
     while (size <= limits.bodyBytes) {
       const { done, value } = await nextChunk(reader, Math.min(limits.uploadIdleMs, DISCARD_IDLE_MS), signal);
-      if (done) {
-        return;
-      }
+      if (done) return;
       size += value.byteLength;
     }
   } finally {
@@ -81,22 +72,14 @@ async function discard(
   }
 }
 
-async function nextChunk(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  idleMs: number,
-  signal: AbortSignal,
-): Promise<ReadableStreamReadResult<Uint8Array>> {
-  const stop = Promise.withResolvers<never>();
-  const timer = setTimeout(() => stop.reject(bodyStalled(idleMs)), idleMs);
-  const onAbort = () => stop.reject(bodyCut());
-  if (signal.aborted) {
-    onAbort();
-  }
-  signal.addEventListener("abort", onAbort, { once: true });
+async function nextChunk(reader: ReadableStreamDefaultReader<Uint8Array>, idleMs: number, signal: AbortSignal) {
+  const late = (): never => {
+    throw new RuntimeError("CANCELLED", `no data arrived for ${idleMs / 1000} seconds; the request was given up`);
+  };
   try {
-    return await Promise.race([reader.read().catch(() => Promise.reject(bodyCut())), stop.promise]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
+    return await unless(reader.read(), { signal, waitMs: idleMs, late });
+  } catch (error) {
+    if (error instanceof RuntimeError) throw error;
+    throw new RuntimeError("CANCELLED", "the request ended before its body was complete", { cause: error });
   }
 }

@@ -1,18 +1,15 @@
-import { file_google_rpc_error_details } from "@agentfense/protocol/error-details";
-import { createRegistry, type DescFile, type DescService, type Registry } from "@bufbuild/protobuf";
+import type { DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
+import type { ServiceLog } from "../log.ts";
+import type { ErrorPlace } from "../rpc/errors.ts";
 import type { BodyLimits } from "./body.ts";
-import { type Call, callHeaders } from "./call.ts";
-import { answerDownload } from "./download.ts";
-import { answerEvents } from "./events.ts";
-import { answerLines } from "./lines.ts";
+import { answerLines, answerUpload } from "./client-streams.ts";
+import { failureResponse, statusBody } from "./failure.ts";
 import { requestMessage } from "./request-message.ts";
-import { messageJson } from "./response-json.ts";
-import { jsonResponse, withoutBody } from "./responses.ts";
+import { jsonResponse, messageJson, withoutBody } from "./responses.ts";
 import { type Place, RouteTable } from "./route-table.ts";
-import { type HttpMethod, routesOf } from "./routes.ts";
-import { failureOf, METHOD_NOT_ALLOWED } from "./status.ts";
-import { answerUpload } from "./upload.ts";
+import { type Exchange, type HttpMethod, type Route, routesOf } from "./routes.ts";
+import { answerDownload, answerEvents } from "./server-streams.ts";
 
 export interface RestOptions {
   readonly services: readonly DescService[];
@@ -21,76 +18,56 @@ export interface RestOptions {
   readonly limits: BodyLimits;
   /** So long a stream of events may be silent; 15 seconds unless given. */
   readonly heartbeatMs?: number;
-  readonly log: (line: RestLogLine) => void;
+  readonly log: ServiceLog;
 }
 
-/** Something that went wrong on our side; the client was told only that. */
-export type RestLogLine = {
-  readonly level: "error";
-  readonly message: string;
-  readonly method: string;
-  readonly remoteAddress: string;
-  readonly error: unknown;
-};
+/** One HTTP request on its way to a method. Its signal aborts when the client goes. */
+export interface Call extends Pick<RestOptions, "transport" | "limits"> {
+  readonly route: Route;
+  readonly request: Request;
+  readonly pathValues: ReadonlyMap<string, string>;
+  /** Without the question mark. */
+  readonly query: string;
+  readonly headers: Headers;
+  readonly heartbeatMs: number;
+  /** For errors that the client is told only the reference of. */
+  readonly place: ErrorPlace;
+}
+
+export type ExchangeOf<Kind extends Exchange["kind"]> = Extract<Exchange, { kind: Kind }>;
 
 /** Answers a request whose path is one of the services'; undefined for any other. Never rejects. */
-export type RestHandler = (request: Request, info: { readonly remoteAddress: string }) => Promise<Response | undefined>;
+export type RestHandler = (request: Request) => Promise<Response | undefined>;
 
 /** The services over plain HTTP and JSON, as their methods' `google.api.http` options say. */
 export function createRestHandler(options: RestOptions): RestHandler {
   const table = new RouteTable(routesOf(options.services));
-  const registry = errorTypes(options.services);
+  const { transport, limits, log, heartbeatMs = 15_000 } = options;
 
-  return async (request, info) => {
+  return async (request) => {
     const { path, query } = splitTarget(request.url);
-    const place = table.find(path);
-    if (place === undefined) {
-      return undefined;
-    }
-    if (request.method === "OPTIONS") {
-      return new Response(null, { status: 204, headers: { Allow: allowed(place) } });
-    }
-    let name = path;
-    const reportDefect = (error: unknown) => {
-      if (failureOf(error, registry).defect) {
-        options.log({
-          level: "error",
-          message: "a REST request failed",
-          method: name,
-          remoteAddress: info.remoteAddress,
-          error,
-        });
+    const found = table.find(path);
+    if (found === undefined) return undefined;
+    if (request.method === "OPTIONS") return new Response(null, { status: 204, headers: { Allow: allowed(found) } });
+    const isHead = request.method === "HEAD";
+    const respond = async (): Promise<Response> => {
+      let place: ErrorPlace = { log, method: path, signal: request.signal };
+      try {
+        const target = found.route((isHead ? "GET" : request.method) as HttpMethod);
+        // A stream of events has no length and may have no end: there is nothing to say about it without a body.
+        if (target === undefined || (isHead && target.route.exchange.kind === "events")) {
+          return jsonResponse(501, statusBody("UNIMPLEMENTED", "Method Not Allowed"), { Allow: allowed(found) });
+        }
+        const { route, values: pathValues } = target;
+        const { method } = route.exchange;
+        place = { ...place, method: `${method.parent.typeName}.${method.name}` };
+        const headers = callHeaders(request);
+        return await answer({ route, request, pathValues, query, transport, limits, headers, heartbeatMs, place });
+      } catch (error) {
+        return failureResponse(error, place);
       }
     };
-    try {
-      const head = request.method === "HEAD";
-      const found = place.route((head ? "GET" : request.method) as HttpMethod);
-      // A stream of events has no length and may have no end: there is nothing to say about it without a body.
-      if (found === undefined || (head && found.route.exchange.kind === "events")) {
-        return jsonResponse(501, METHOD_NOT_ALLOWED, { Allow: allowed(place) });
-      }
-      const { method } = found.route.exchange;
-      name = `${method.parent.typeName}/${method.name}`;
-      const response = await answer({
-        route: found.route,
-        request,
-        pathValues: found.values,
-        query,
-        transport: options.transport,
-        limits: options.limits,
-        registry,
-        signal: request.signal,
-        headers: callHeaders(request),
-        heartbeatMs: options.heartbeatMs ?? 15_000,
-        reportDefect,
-      });
-      return head ? await withoutBody(response) : response;
-    } catch (error) {
-      reportDefect(error);
-      const failure = failureOf(error, registry);
-      const response = jsonResponse(failure.httpStatus, failure.body, failure.headers);
-      return request.method === "HEAD" ? withoutBody(response) : response;
-    }
+    return isHead ? await withoutBody(await respond()) : await respond();
   };
 }
 
@@ -100,8 +77,8 @@ async function answer(call: Call): Promise<Response> {
     case "unary": {
       const input = await requestMessage(call);
       const { method } = exchange;
-      const response = await call.transport.unary(method, call.signal, undefined, call.headers, input);
-      return jsonResponse(200, messageJson(method.output, response.message, call.registry));
+      const response = await call.transport.unary(method, call.request.signal, undefined, call.headers, input);
+      return jsonResponse(200, messageJson(method.output, response.message));
     }
     case "download":
       return answerDownload(call, exchange);
@@ -112,6 +89,20 @@ async function answer(call: Call): Promise<Response> {
     case "lines":
       return answerLines(call, exchange);
   }
+}
+
+const PASSED_HEADERS = ["authorization", "x-api-key", "user-agent", "traceparent", "tracestate", "x-request-id"];
+
+/** What of the HTTP headers goes on with the call: who asks and which trace it belongs to, nothing else. */
+export function callHeaders(request: Request): Headers {
+  const headers = new Headers();
+  for (const name of PASSED_HEADERS) {
+    const value = request.headers.get(name);
+    if (value !== null) {
+      headers.set(name, value);
+    }
+  }
+  return headers;
 }
 
 /** The raw path: a URL object would resolve `..` and turn backslashes, and the method could not refuse them. */
@@ -128,19 +119,4 @@ function splitTarget(url: string): { readonly path: string; readonly query: stri
 function allowed(place: Place): string {
   const methods = [...place.methods];
   return [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", ");
-}
-
-/** Every message that an error can have in its details. */
-function errorTypes(services: readonly DescService[]): Registry {
-  const files = new Set<DescFile>([file_google_rpc_error_details]);
-  const add = (file: DescFile): void => {
-    if (!files.has(file)) {
-      files.add(file);
-      file.dependencies.forEach(add);
-    }
-  };
-  services.forEach((service) => {
-    add(service.file);
-  });
-  return createRegistry(...files);
 }

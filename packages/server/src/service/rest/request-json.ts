@@ -5,13 +5,11 @@ import {
   fromJson,
   type JsonValue,
   type Message,
-  type ScalarType,
+  ScalarType,
 } from "@bufbuild/protobuf";
-import { ConnectError } from "@connectrpc/connect";
-import { enumChoices, enumNumber } from "./enum-names.ts";
-import { invalidArgument } from "./errors.ts";
-import { fieldNamed, hasOwnJsonForm } from "./fields.ts";
-import { integer, refuse, SCALARS } from "./scalar-json.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
+import { invalid } from "../rpc/messages/fields.ts";
+import { enumChoices, enumNumber, fieldNamed, hasOwnJsonForm } from "./fields.ts";
 
 /** JSON that keeps every key as data, `__proto__` too: it has no prototype. */
 export type JsonRecord = { [key: string]: JsonValue };
@@ -32,7 +30,7 @@ export function readMessage(desc: DescMessage, normal: JsonRecord): Message {
   try {
     return fromJson(desc, normal);
   } catch (error) {
-    throw error instanceof ConnectError ? error : invalidArgument(error instanceof Error ? error.message : "not valid");
+    throw error instanceof RuntimeError ? error : invalid(error instanceof Error ? error.message : "not valid");
   }
 }
 
@@ -42,7 +40,7 @@ export function readMessage(desc: DescMessage, normal: JsonRecord): Message {
  * a rule would then have another level than its author wrote.
  */
 export function normalMessage(desc: DescMessage, json: JsonValue | undefined, at: string): JsonRecord {
-  if (!isObject(json)) {
+  if (!isRecord(json)) {
     refuse(at === "" ? "the body" : at, "must be a JSON object");
   }
   const normal = emptyRecord();
@@ -71,7 +69,7 @@ export function normalField(field: DescField, value: JsonValue, at: string): Jso
       }
       return value.map((item, index) => normalValue(field, item, `${at}[${index}]`));
     case "map": {
-      if (!isObject(value)) {
+      if (!isRecord(value)) {
         refuse(at, "must be a JSON object");
       }
       const entries = emptyRecord();
@@ -143,6 +141,80 @@ function wellKnown(desc: DescMessage, value: JsonValue, at: string): JsonValue {
   return value;
 }
 
-function isObject(json: JsonValue | undefined): json is { [key: string]: JsonValue } {
+export function isRecord(json: JsonValue | undefined): json is JsonRecord {
   return typeof json === "object" && json !== null && !Array.isArray(json);
+}
+
+const INT32 = { min: -(2n ** 31n), max: 2n ** 31n - 1n };
+const UINT32 = { min: 0n, max: 2n ** 32n - 1n };
+const INT64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
+const UINT64 = { min: 0n, max: 2n ** 64n - 1n };
+
+/** Checks one scalar of a request's JSON and gives it the form that the library reads without loss. */
+export const SCALARS: Readonly<Record<ScalarType, (json: unknown, at: string) => string | number | boolean>> = {
+  [ScalarType.STRING]: text,
+  [ScalarType.BOOL]: (json, at) => (typeof json === "boolean" ? json : refuse(at, "must be true or false")),
+  [ScalarType.BYTES]: base64,
+  [ScalarType.INT32]: (json, at) => Number(integer(json, at, INT32)),
+  [ScalarType.SINT32]: (json, at) => Number(integer(json, at, INT32)),
+  [ScalarType.SFIXED32]: (json, at) => Number(integer(json, at, INT32)),
+  [ScalarType.UINT32]: (json, at) => Number(integer(json, at, UINT32)),
+  [ScalarType.FIXED32]: (json, at) => Number(integer(json, at, UINT32)),
+  [ScalarType.INT64]: (json, at) => integer(json, at, INT64).toString(),
+  [ScalarType.SINT64]: (json, at) => integer(json, at, INT64).toString(),
+  [ScalarType.SFIXED64]: (json, at) => integer(json, at, INT64).toString(),
+  [ScalarType.UINT64]: (json, at) => integer(json, at, UINT64).toString(),
+  [ScalarType.FIXED64]: (json, at) => integer(json, at, UINT64).toString(),
+  [ScalarType.DOUBLE]: float,
+  [ScalarType.FLOAT]: float,
+};
+
+function text(json: unknown, at: string): string {
+  if (typeof json !== "string") {
+    refuse(at, "must be a string");
+  }
+  // Half a surrogate pair would arrive as another string over gRPC.
+  return json.isWellFormed() ? json : refuse(at, "is not valid Unicode");
+}
+
+function base64(json: unknown, at: string): string {
+  if (typeof json !== "string" || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(json) || json.replaceAll("=", "").length % 4 === 1) {
+    refuse(at, "must be a string in base64");
+  }
+  return json;
+}
+
+/** Numbers and decimal strings; also `1.0` and `"1e3"`, which JSON counts as integers. */
+function integer(json: unknown, at: string, range: { min: bigint; max: bigint } = INT32): bigint {
+  let value: bigint;
+  if (typeof json === "string" && /^-?[0-9]{1,40}$/.test(json)) {
+    value = BigInt(json);
+  } else if (
+    typeof json === "number" ||
+    (typeof json === "string" && /^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$/.test(json))
+  ) {
+    const number = Number(json);
+    if (!Number.isInteger(number)) {
+      refuse(at, "must be a whole number");
+    }
+    if (!Number.isSafeInteger(number)) {
+      refuse(at, "is too large to be exact as a number; write it as a string");
+    }
+    value = BigInt(number);
+  } else {
+    refuse(at, "must be a whole number");
+  }
+  return value >= range.min && value <= range.max ? value : refuse(at, `must be between ${range.min} and ${range.max}`);
+}
+
+function float(json: unknown, at: string): string | number {
+  if (json === "NaN" || json === "Infinity" || json === "-Infinity") {
+    return json;
+  }
+  const number = typeof json === "string" && json.trim() !== "" ? Number(json) : json;
+  return typeof number === "number" && Number.isFinite(number) ? number : refuse(at, "must be a number");
+}
+
+export function refuse(at: string, reason: string): never {
+  throw invalid(`${at} ${reason}`);
 }

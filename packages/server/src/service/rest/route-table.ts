@@ -1,6 +1,5 @@
-import { invalidArgument } from "./errors.ts";
-import type { HttpMethod, Route } from "./routes.ts";
-import type { Segment } from "./template.ts";
+import { invalid } from "../rpc/messages/fields.ts";
+import type { HttpMethod, Route, Segment } from "./routes.ts";
 
 /** What the routes say about one path. */
 export interface Place {
@@ -10,114 +9,72 @@ export interface Place {
   route(method: HttpMethod): { readonly route: Route; readonly values: ReadonlyMap<string, string> } | undefined;
 }
 
-interface Node {
-  readonly literals: Map<string, Node>;
-  one: Node | undefined;
-  rest: Map<HttpMethod, Route> | undefined;
-  readonly here: Map<HttpMethod, Route>;
-}
+const RANKS: Readonly<Record<Segment["kind"], string>> = { literal: "0", one: "1", rest: "2" };
 
-/** All routes as a tree of segments, built once; where several fit, a word beats `{field}` and that beats `{field=**}`. */
+/** All routes; where several fit, a word beats `{field}` and that beats `{field=**}`, from the left. */
 export class RouteTable {
-  readonly #root = newNode();
+  readonly #routes: readonly Route[];
 
   constructor(routes: readonly Route[]) {
+    const rank = ({ segments }: Route): string => segments.map(({ kind }) => RANKS[kind]).join("");
+    this.#routes = routes.toSorted((one, other) => rank(one).localeCompare(rank(other)));
+    const known = new Map<string, Route>();
     for (const route of routes) {
-      const methods = this.#leaf(route.segments);
-      const other = methods.get(route.httpMethod);
-      if (other !== undefined) {
-        throw new Error(`${route.httpMethod} ${route.template} and ${other.template} cannot be told apart`);
-      }
-      methods.set(route.httpMethod, route);
+      const words = route.segments.map((segment) => (segment.kind === "literal" ? segment.text : `{${segment.kind}}`));
+      const shape = `${route.httpMethod} ${words.join("/")}`;
+      const other = known.get(shape);
+      if (other !== undefined)
+        throw new Error(`${shape}: ${route.template} and ${other.template} cannot be told apart`);
+      known.set(shape, route);
     }
   }
 
   /** undefined: no route has this path, whatever the method. */
   find(path: string): Place | undefined {
-    if (!path.startsWith("/")) {
-      return undefined;
-    }
+    if (!path.startsWith("/")) return undefined;
     const raw = path.slice(1).split("/");
-    const candidates = [...leaves(this.#root, raw, 0)];
-    if (candidates.length === 0) {
-      return undefined;
-    }
+    const words = raw.map(decodeSegment);
+    const routes = this.#routes.filter(({ segments }) => fits(segments, words));
+    if (routes.length === 0) return undefined;
     return {
-      methods: new Set(candidates.flatMap((leaf) => [...leaf.keys()])),
+      methods: new Set(routes.map(({ httpMethod }) => httpMethod)),
       route(method) {
-        const route = candidates.find((leaf) => leaf.has(method))?.get(method);
-        return route === undefined ? undefined : { route, values: valuesOf(route.segments, raw) };
+        const route = routes.find(({ httpMethod }) => httpMethod === method);
+        return route === undefined ? undefined : { route, values: valuesOf(route.segments, words, raw) };
       },
     };
   }
-
-  #leaf(segments: readonly Segment[]): Map<HttpMethod, Route> {
-    let node = this.#root;
-    for (const segment of segments) {
-      if (segment.kind === "rest") {
-        node.rest ??= new Map();
-        return node.rest;
-      }
-      node = segment.kind === "one" ? anyChild(node) : literalChild(node, segment.text);
-    }
-    return node.here;
-  }
 }
 
-function newNode(): Node {
-  return { literals: new Map(), one: undefined, rest: undefined, here: new Map() };
+function fits(segments: readonly Segment[], words: readonly (string | undefined)[]): boolean {
+  const isOpen = segments.at(-1)?.kind === "rest";
+  if (isOpen ? words.length < segments.length : words.length !== segments.length) return false;
+  return segments.every((segment, index) => segment.kind !== "literal" || segment.text === words[index]);
 }
 
-function anyChild(node: Node): Node {
-  node.one ??= newNode();
-  return node.one;
-}
-
-function literalChild(node: Node, text: string): Node {
-  const child = node.literals.get(text) ?? newNode();
-  node.literals.set(text, child);
-  return child;
-}
-
-/** The leaves that fit, the most specific first. Each step goes one segment down, and a node has at most two ways. */
-function* leaves(node: Node, raw: readonly string[], index: number): Generator<ReadonlyMap<HttpMethod, Route>> {
-  const segment = raw[index];
-  if (segment === undefined) {
-    if (node.here.size > 0) {
-      yield node.here;
-    }
-    return;
-  }
-  const literal = node.literals.get(decodeSegment(segment) ?? "");
-  if (literal !== undefined) {
-    yield* leaves(literal, raw, index + 1);
-  }
-  if (node.one !== undefined) {
-    yield* leaves(node.one, raw, index + 1);
-  }
-  if (node.rest !== undefined) {
-    yield node.rest;
-  }
-}
-
-function valuesOf(segments: readonly Segment[], raw: readonly string[]): ReadonlyMap<string, string> {
+function valuesOf(
+  segments: readonly Segment[],
+  words: readonly (string | undefined)[],
+  raw: readonly string[],
+): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
-  segments.forEach((segment, index) => {
-    if (segment.kind !== "literal") {
-      const texts = segment.kind === "rest" ? raw.slice(index) : raw.slice(index, index + 1);
-      const value = texts.map((text) => decodeSegment(text) ?? refuseEncoding(segment.field)).join("/");
-      if (segment.kind === "rest" && hasEmptyName(texts, value)) refuseEmptyName(segment.field);
-      values.set(segment.field, value);
+  for (const [index, segment] of segments.entries()) {
+    if (segment.kind === "literal") continue;
+    const end = segment.kind === "rest" ? undefined : index + 1;
+    const texts = words.slice(index, end);
+    if (texts.includes(undefined)) throw invalid(`${segment.field} in the path is not percent-encoded UTF-8`);
+    const value = texts.join("/");
+    if (segment.kind === "rest" && hasEmptyName(raw.slice(index), value)) {
+      throw invalid(`${segment.field} in the path has an empty name: two slashes in a row, or one at the end`);
     }
-  });
+    values.set(segment.field, value);
+  }
   return values;
 }
 
 /** undefined: not percent-encoded UTF-8. */
 function decodeSegment(text: string): string | undefined {
-  if (!text.includes("%")) {
-    return text;
-  }
+  if (!text.includes("%")) return text;
   try {
     return decodeURIComponent(text);
   } catch {
@@ -133,12 +90,4 @@ function hasEmptyName(texts: readonly string[], value: string): boolean {
   if (texts.length > 1 && texts[0] === "") return true;
   const names = value.replace(/^\//, "");
   return names !== "" && names.split("/").includes("");
-}
-
-function refuseEmptyName(field: string): never {
-  throw invalidArgument(`${field} in the path has an empty name: two slashes in a row, or one at the end`);
-}
-
-function refuseEncoding(field: string): never {
-  throw invalidArgument(`${field} in the path is not percent-encoded UTF-8`);
 }

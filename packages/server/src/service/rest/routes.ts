@@ -4,13 +4,15 @@ import {
   type DescField,
   type DescMessage,
   type DescMethod,
+  type DescMethodClientStreaming,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
   type DescService,
   getOption,
   hasOption,
+  ScalarType,
 } from "@bufbuild/protobuf";
-import { type Exchange, exchangeOf, parameterMessage } from "./exchange.ts";
-import { fieldNamed } from "./fields.ts";
-import { parseTemplate, type Segment } from "./template.ts";
+import { fieldNamed, hasOwnJsonForm, type MessageField } from "./fields.ts";
 
 export type HttpMethod = "GET" | "PUT" | "POST" | "DELETE" | "PATCH";
 
@@ -25,6 +27,21 @@ export interface Route {
   readonly exchange: Exchange;
 }
 
+/**
+ * A part of a path template of `google.api.http`, as far as the contract uses them:
+ *
+ *     /v1/codebases/{codebase_id}/files/{file_path=**}
+ *
+ * | segment     | matches                                                                  |
+ * | `word`      | itself                                                                   |
+ * | `{field}`   | one segment; an empty one too, so that the method can say the id is missing |
+ * | `{field=**}` | all that is left, slashes included, at least an empty segment; last only |
+ */
+export type Segment =
+  | { readonly kind: "literal"; readonly text: string }
+  | { readonly kind: "one"; readonly field: string }
+  | { readonly kind: "rest"; readonly field: string };
+
 export type RouteBody =
   /** Whatever is sent is ignored; fields come from the path and the query. */
   | { readonly kind: "none" }
@@ -33,42 +50,127 @@ export type RouteBody =
   /** One field; the others come from the path and the query. */
   | { readonly kind: "field"; readonly field: DescField };
 
+/** How a method's messages travel as HTTP bodies; decided by the shape of the messages, never by the method's name. */
+export type Exchange =
+  | { readonly kind: "unary"; readonly method: DescMethodUnary }
+  /** Answers with nothing but bytes: the bytes are the body. */
+  | {
+      readonly kind: "download";
+      readonly method: DescMethodServerStreaming;
+      readonly data: DescField;
+      readonly mediaType: string;
+    }
+  /** Answers with messages: server-sent events, or a line of JSON each. */
+  | { readonly kind: "events"; readonly method: DescMethodServerStreaming }
+  /** Takes metadata, then bytes: the request's body is the bytes, path and query are the metadata. */
+  | {
+      readonly kind: "upload";
+      readonly method: DescMethodClientStreaming;
+      readonly metadata: MessageField;
+      readonly data: DescField;
+    }
+  /** Takes messages: a line of JSON each; the path goes into `opening` of the first one. */
+  | { readonly kind: "lines"; readonly method: DescMethodClientStreaming; readonly opening: MessageField };
+
 /** Every route that the services' methods declare with `google.api.http`. */
 export function routesOf(services: readonly DescService[]): readonly Route[] {
-  return services.flatMap((service) => service.methods).flatMap(routesOfMethod);
+  return services
+    .flatMap((service) => service.methods)
+    .filter((method) => hasOption(method, http))
+    .flatMap((method) => {
+      const rule = getOption(method, http);
+      return [rule, ...rule.additionalBindings].map((each) => routeOf(method, each));
+    });
 }
 
-function routesOfMethod(method: DescMethod): readonly Route[] {
-  if (!hasOption(method, http)) {
-    return [];
+/** The message that path and query fill. */
+export function parameterMessage(exchange: Exchange): DescMessage {
+  switch (exchange.kind) {
+    case "upload":
+      return exchange.metadata.message;
+    case "lines":
+      return exchange.opening.message;
+    default:
+      return exchange.method.input;
   }
-  const rule = getOption(method, http);
-  return [rule, ...rule.additionalBindings].map((each) => routeOf(method, each));
+}
+
+export function bytesMediaType(template: string): string {
+  return template.endsWith("/archive") ? "application/x-tar" : "application/octet-stream";
 }
 
 function routeOf(method: DescMethod, rule: HttpRule): Route {
   const name = `${method.parent.typeName}/${method.name}`;
-  if (rule.pattern.case === undefined) {
-    throw new Error(`${name} has an HTTP rule without a path`);
-  }
+  if (rule.pattern.case === undefined) throw new Error(`${name} has an HTTP rule without a path`);
   const template = rule.pattern.value;
   const segments = parseTemplate(template);
-  const exchange = exchangeOf(method, { template, body: rule.body });
+  const exchange = exchangeOf(method, name, template, rule.body);
   const message = parameterMessage(exchange);
-  const parameters = new Map<string, readonly DescField[]>();
-  for (const segment of segments) {
-    if (segment.kind !== "literal") {
-      parameters.set(segment.field, fieldPath(message, segment.field, `${name} ${template}`));
-    }
-  }
+  const fields = segments.flatMap((segment) => (segment.kind === "literal" ? [] : [segment.field]));
   return {
     httpMethod: rule.pattern.case.toUpperCase() as HttpMethod,
     template,
     segments,
-    parameters,
+    parameters: new Map(fields.map((field) => [field, fieldPath(message, field, `${name} ${template}`)])),
     body: bodyOf(exchange, rule.body, name),
     exchange,
   };
+}
+
+const FIELD = /^\{([a-z][a-z0-9_.]*)(=\*\*|=\*)?\}$/;
+const LITERAL = /^[A-Za-z0-9._~-]+$/;
+
+function parseTemplate(template: string): readonly Segment[] {
+  if (!template.startsWith("/")) throw new Error(`${template} does not begin with a slash`);
+  const texts = template.slice(1).split("/");
+  return texts.map((text, index) => {
+    const [, field, form] = FIELD.exec(text) ?? [];
+    if (field !== undefined && form !== "=**") return { kind: "one", field };
+    if (field !== undefined && index === texts.length - 1) return { kind: "rest", field };
+    if (field !== undefined) throw new Error(`${template}: ** must be the last segment`);
+    if (!LITERAL.test(text)) throw new Error(`${template}: the segment ${text} is not supported`);
+    return { kind: "literal", text };
+  });
+}
+
+function exchangeOf(method: DescMethod, name: string, template: string, body: string): Exchange {
+  switch (method.methodKind) {
+    case "unary":
+      return { kind: "unary", method: method as DescMethodUnary };
+    case "server_streaming": {
+      const streaming = method as DescMethodServerStreaming;
+      const [data, ...others] = method.output.fields;
+      return data !== undefined && isBytes(data) && others.length === 0
+        ? { kind: "download", method: streaming, data, mediaType: bytesMediaType(template) }
+        : { kind: "events", method: streaming };
+    }
+    case "client_streaming":
+      return clientStream(method as DescMethodClientStreaming, name, body);
+    case "bidi_streaming":
+      throw new Error(`${name} streams both ways, which HTTP/1.1 cannot carry`);
+  }
+}
+
+function clientStream(method: DescMethodClientStreaming, name: string, body: string): Exchange {
+  if (body === "*") {
+    const opening = method.input.fields.find(isPlainMessage);
+    if (opening === undefined) throw new Error(`${name} has no message field for what its path says`);
+    return { kind: "lines", method, opening };
+  }
+  const data = method.input.fields.find((field) => field.name === body);
+  const metadata = data?.oneof?.fields.find(isPlainMessage);
+  if (data === undefined || !isBytes(data) || metadata === undefined) {
+    throw new Error(`${name} needs a oneof of metadata and bytes for the body "${body}"`);
+  }
+  return { kind: "upload", method, metadata, data };
+}
+
+function isBytes(field: DescField): boolean {
+  return field.fieldKind === "scalar" && field.scalar === ScalarType.BYTES;
+}
+
+function isPlainMessage(field: DescField): field is MessageField {
+  return field.fieldKind === "message" && !hasOwnJsonForm(field.message);
 }
 
 function fieldPath(message: DescMessage, path: string, where: string): readonly DescField[] {
@@ -76,9 +178,7 @@ function fieldPath(message: DescMessage, path: string, where: string): readonly 
   let within: DescMessage | undefined = message;
   for (const name of path.split(".")) {
     const field: DescField | undefined = within === undefined ? undefined : fieldNamed(within, name);
-    if (field === undefined) {
-      throw new Error(`${where}: ${path} is no field of ${message.typeName}`);
-    }
+    if (field === undefined) throw new Error(`${where}: ${path} is no field of ${message.typeName}`);
     fields.push(field);
     within = field.fieldKind === "message" ? field.message : undefined;
   }
@@ -90,12 +190,8 @@ function fieldPath(message: DescMessage, path: string, where: string): readonly 
 }
 
 function bodyOf(exchange: Exchange, body: string, name: string): RouteBody {
-  if (exchange.kind === "upload" || exchange.kind === "lines") {
-    return { kind: "none" };
-  }
-  if (body === "" || body === "*") {
-    return { kind: body === "" ? "none" : "whole" };
-  }
+  if (exchange.kind === "upload" || exchange.kind === "lines" || body === "") return { kind: "none" };
+  if (body === "*") return { kind: "whole" };
   const field = fieldNamed(exchange.method.input, body);
   if (field === undefined) {
     throw new Error(`${name}: the body "${body}" is no field of ${exchange.method.input.typeName}`);
