@@ -173,10 +173,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
               rest: createRestHandler({
                 services: contract,
                 transport: inMemory,
-                limits: {
-                  bodyBytes: limits.bodyBytes,
-                  uploadIdleMs: limits.uploadIdleMs > 0 ? limits.uploadIdleMs : 2 ** 31 - 1,
-                },
+                limits: { ...limits, uploadIdleMs: limits.uploadIdleMs || Number.POSITIVE_INFINITY },
                 log,
               }),
               openApi: JSON.stringify(openApiDocument(contract, options.runtime.info)),

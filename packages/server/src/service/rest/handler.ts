@@ -94,7 +94,7 @@ async function answer(call: Call): Promise<Response> {
 const PASSED_HEADERS = ["authorization", "x-api-key", "user-agent", "traceparent", "tracestate", "x-request-id"];
 
 /** What of the HTTP headers goes on with the call: who asks and which trace it belongs to, nothing else. */
-export function callHeaders(request: Request): Headers {
+function callHeaders(request: Request): Headers {
   const headers = new Headers();
   for (const name of PASSED_HEADERS) {
     const value = request.headers.get(name);

@@ -151,7 +151,7 @@ const INT64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
 const UINT64 = { min: 0n, max: 2n ** 64n - 1n };
 
 /** Checks one scalar of a request's JSON and gives it the form that the library reads without loss. */
-export const SCALARS: Readonly<Record<ScalarType, (json: unknown, at: string) => string | number | boolean>> = {
+const SCALARS: Readonly<Record<ScalarType, (json: unknown, at: string) => string | number | boolean>> = {
   [ScalarType.STRING]: text,
   [ScalarType.BOOL]: (json, at) => (typeof json === "boolean" ? json : refuse(at, "must be true or false")),
   [ScalarType.BYTES]: base64,
