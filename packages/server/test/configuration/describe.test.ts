@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { describeConfiguration } from "../../src/service/configuration/describe.ts";
 import { CONFIGURATION_KEYS } from "../../src/service/configuration/keys.ts";
+import { describeConfiguration } from "../../src/service/configuration/load.ts";
 import { load } from "./configuration.ts";
 
 test("every setting is described, and no two share a variable", async () => {

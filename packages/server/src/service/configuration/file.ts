@@ -1,20 +1,20 @@
 import { open } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
-import { type ConfigurationKey, isSection, ROOT_SECTION, type Section } from "./keys.ts";
+import { type GivenValue, isSetting, ROOT_SECTION, type Section, type Source } from "./keys.ts";
 import { ConfigurationError, shown, suggestion } from "./problems.ts";
-import type { Setting, Settings } from "./settings.ts";
+import type { Setting } from "./values.ts";
 
 const LARGEST_FILE = 1_048_576;
 /** Nodes looked at, those behind aliases each time: a few lines of aliases can stand for millions. */
 const MOST_NODES = 10_000;
 
-export async function readConfigurationFile(path: string): Promise<Settings> {
+export async function readConfigurationFile(path: string): Promise<Source> {
   return parseConfigurationFile(await readText(path), path);
 }
 
 /** The settings in the text of a YAML file, each with its line. Sections may be empty; values may not. */
-function parseConfigurationFile(text: string, path: string): Settings {
+function parseConfigurationFile(text: string, path: string): Source {
   const fileName = basename(path);
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, version: "1.2", merge: false });
@@ -24,15 +24,15 @@ function parseConfigurationFile(text: string, path: string): Settings {
       const { line } = lines.linePos(pos[0]);
       return `${fileName}:${line}: ${message.split(/ at line |:\n/)[0]}`;
     });
-    return { settings: [], problems };
+    return { values: [], problems };
   }
   const reading = new FileReading(document, lines, path);
-  if (document.contents !== null) reading.readSection(ROOT_SECTION, document.contents);
+  if (document.contents !== null) reading.readSection(ROOT_SECTION, [], document.contents);
   return reading;
 }
 
-class FileReading implements Settings {
-  readonly settings: Setting[] = [];
+class FileReading implements Source {
+  readonly values: GivenValue[] = [];
   readonly problems: string[] = [];
   readonly #document: Document.Parsed;
   readonly #lines: LineCounter;
@@ -47,39 +47,35 @@ class FileReading implements Settings {
     this.#directory = dirname(path);
   }
 
-  readSection(section: Section, node: Node): void {
+  readSection(section: Section, path: readonly string[], node: Node): void {
     const content = this.#resolve(node);
     if (isScalar(content) && content.value === null) return;
     if (!isMap(content)) {
-      const what = section.path.length === 0 ? "the file" : section.path.join(".");
+      const what = path.length === 0 ? "the file" : path.join(".");
       this.#complain(node, `${what}: expected a section with keys, not ${shown(this.#plain(content))}`);
       return;
     }
     for (const { key, value } of content.items) {
-      const name = isScalar(key) && typeof key.value === "string" ? key.value : undefined;
-      const member = name === undefined ? undefined : section.members.get(name);
-      if (member === undefined) this.#complainUnknown(section, key as Node);
-      else if (isSection(member)) this.readSection(member, (value ?? key) as Node);
-      else this.#readValue(member, key as Node, value as Node | null);
+      const name = isScalar(key) ? String(key.value) : shown(this.#plain(key as Node));
+      const member = isScalar(key) && Object.hasOwn(section, name) ? section[name] : undefined;
+      const place = [...path, name];
+      if (member === undefined) {
+        this.#complain(key as Node, `unknown key ${place.join(".")}${suggestion(name, Object.keys(section))}`);
+      } else if (isSetting(member)) this.#readValue(member, place.join("."), key as Node, value as Node | null);
+      else this.readSection(member, place, (value ?? key) as Node);
     }
   }
 
-  #readValue(key: ConfigurationKey, keyNode: Node, value: Node | null): void {
-    const plain = value === null ? null : this.#plain(this.#resolve(value));
+  #readValue(setting: Setting, name: string, keyNode: Node, node: Node | null): void {
+    const plain = node === null ? null : this.#plain(this.#resolve(node));
     // An empty value would otherwise be the default, while it looks like "nothing" or "none".
-    if (plain === null) this.#complain(keyNode, `${key.name}: has no value; expected ${key.kind.expects}`);
+    if (plain === null) this.#complain(keyNode, `${name}: has no value; expected ${setting.expects}`);
     else {
-      const origin = `file ${this.#fileName}:${this.#lineOf(value ?? keyNode)}`;
-      const isPlace = key.kind.isPath && typeof plain === "string" && plain !== "";
+      const origin = `file ${this.#fileName}:${this.#lineOf(node ?? keyNode)}`;
+      const isPlace = setting.isPath && typeof plain === "string" && plain !== "";
       // Where the server was started from says nothing about where its files are.
-      this.settings.push({ name: key.name, value: isPlace ? resolve(this.#directory, plain) : plain, origin });
+      this.values.push({ name, value: isPlace ? resolve(this.#directory, plain) : plain, origin });
     }
-  }
-
-  #complainUnknown(section: Section, key: Node): void {
-    const name = isScalar(key) ? String(key.value) : String(shown(this.#plain(key)));
-    const near = suggestion(name, section.members.keys());
-    this.#complain(key, `unknown key ${[...section.path, name].join(".")}${near}`);
   }
 
   #complain(node: Node, problem: string): void {

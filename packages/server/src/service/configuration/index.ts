@@ -1,5 +1,9 @@
-export { type DescribedSetting, describeConfiguration } from "./describe.ts";
-export type { ConfigurationFlag } from "./flags.ts";
-export { type LoadedConfiguration, loadConfiguration } from "./load.ts";
+export type { ConfigurationFlag } from "./keys.ts";
+export {
+  type DescribedSetting,
+  describeConfiguration,
+  type LoadedConfiguration,
+  loadConfiguration,
+} from "./load.ts";
 export { ConfigurationError } from "./problems.ts";
 export type { ServerConfig } from "./schema.ts";

@@ -1,6 +1,11 @@
-import { z } from "zod";
-import { configurationSchema } from "./schema.ts";
-import { kindOf } from "./values.ts";
+import { suggestion } from "./problems.ts";
+import { SETTINGS } from "./schema.ts";
+import type { Setting } from "./values.ts";
+
+/** A part of the file: settings and further sections, by their names. */
+export interface Section {
+  readonly [name: string]: Section | Setting;
+}
 
 /** One setting, by its full name. */
 export interface ConfigurationKey {
@@ -9,50 +14,83 @@ export interface ConfigurationKey {
   readonly path: readonly string[];
   /** "AGENTFENSE_SERVER_TLS_CERT_FILE" */
   readonly variable: string;
-  readonly description: string;
-  readonly kind: NonNullable<ReturnType<typeof kindOf>>;
+  readonly setting: Setting;
 }
 
-/** A part of the file: settings and further sections, by their names. */
-export interface Section {
-  readonly path: readonly string[];
-  readonly members: ReadonlyMap<string, Section | ConfigurationKey>;
+/** One value that somebody gave, and where: "file server.yaml:12", "environment AGENTFENSE_…", "flag --…". */
+export interface GivenValue {
+  readonly name: string;
+  readonly value: unknown;
+  readonly origin: string;
 }
 
-export const VARIABLE_PREFIX = "AGENTFENSE_";
+/** What one source gave: its values, and what is wrong with the rest of it. */
+export interface Source {
+  readonly values: readonly GivenValue[];
+  readonly problems: readonly string[];
+}
 
-/** The whole file, read off the schema. */
-export const ROOT_SECTION: Section = sectionOf(configurationSchema, []);
+/** A setting given on the command line. */
+export interface ConfigurationFlag {
+  /** As the user knows it: "--grpc-addr". */
+  readonly flag: string;
+  /** "server.grpc_addr" */
+  readonly name: string;
+  readonly value: string;
+}
+
+const VARIABLE_PREFIX = "AGENTFENSE_";
+
+/** The whole file. */
+export const ROOT_SECTION = SETTINGS as unknown as Section;
 
 export const CONFIGURATION_KEYS: ReadonlyMap<string, ConfigurationKey> = new Map(
-  [...keysBelow(ROOT_SECTION)].map((key) => [key.name, key]),
+  [...keysBelow(ROOT_SECTION, [])].map((key) => [key.name, key]),
 );
 
-export function isSection(member: Section | ConfigurationKey): member is Section {
-  return "members" in member;
+export function isSetting(member: Section | Setting): member is Setting {
+  return typeof member.read === "function";
 }
 
-function sectionOf(schema: z.ZodObject, path: readonly string[]): Section {
-  const members = Object.entries(schema.shape).map(([name, member]) => {
-    return [name, memberOf(member as z.ZodType, [...path, name])] as const;
-  });
-  return { path, members: new Map(members) };
-}
-
-function memberOf(schema: z.ZodType, path: readonly string[]): Section | ConfigurationKey {
-  const kind = kindOf(schema);
-  if (kind !== undefined) {
-    const variable = VARIABLE_PREFIX + path.join("_").toUpperCase();
-    return { name: path.join("."), path, variable, description: schema.description ?? "", kind };
+/**
+ * The settings in the environment. A variable whose first word is a section and which names no key of it is a mistake; all
+ * others that begin with AGENTFENSE_ (of clients, of tests) are none of our business.
+ */
+export function readEnvironment(environment: Readonly<Record<string, string | undefined>>): Source {
+  const byVariable = new Map([...CONFIGURATION_KEYS.values()].map((key) => [key.variable, key]));
+  const sections = Object.keys(ROOT_SECTION).map((name) => `${VARIABLE_PREFIX}${name.toUpperCase()}_`);
+  const values: GivenValue[] = [];
+  const problems: string[] = [];
+  for (const [variable, value] of Object.entries(environment)) {
+    const key = byVariable.get(variable);
+    if (value === undefined) continue;
+    if (key !== undefined) {
+      values.push({ name: key.name, value: key.setting.fromText(value), origin: `environment ${variable}` });
+    } else if (sections.some((section) => variable.startsWith(section))) {
+      problems.push(`environment: unknown setting ${variable}${suggestion(variable, byVariable.keys())}`);
+    }
   }
-  const inner = schema instanceof z.ZodPrefault ? schema.unwrap() : schema;
-  if (!(inner instanceof z.ZodObject)) throw new Error(`${path.join(".")} is neither a section nor a value we know`);
-  return sectionOf(inner, path);
+  return { values, problems };
 }
 
-function* keysBelow(section: Section): Generator<ConfigurationKey> {
-  for (const member of section.members.values()) {
-    if (isSection(member)) yield* keysBelow(member);
-    else yield member;
+export function readFlags(flags: readonly ConfigurationFlag[]): Source {
+  const values: GivenValue[] = [];
+  const problems: string[] = [];
+  for (const { flag, name, value } of flags) {
+    const key = CONFIGURATION_KEYS.get(name);
+    if (key === undefined) problems.push(`${flag}: unknown key ${name}${suggestion(name, CONFIGURATION_KEYS.keys())}`);
+    else values.push({ name, value: key.setting.fromText(value), origin: `flag ${flag}` });
+  }
+  return { values, problems };
+}
+
+function* keysBelow(section: Section, above: readonly string[]): Generator<ConfigurationKey> {
+  for (const [step, member] of Object.entries(section)) {
+    const path = [...above, step];
+    if (!isSetting(member)) yield* keysBelow(member, path);
+    else {
+      const variable = VARIABLE_PREFIX + path.join("_").toUpperCase();
+      yield { name: path.join("."), path, variable, setting: member };
+    }
   }
 }

@@ -1,12 +1,8 @@
-import { contradictions } from "./checks.ts";
-import { derivedDefaults } from "./defaults.ts";
-import { readEnvironment } from "./environment.ts";
 import { readConfigurationFile } from "./file.ts";
-import { type ConfigurationFlag, readFlags } from "./flags.ts";
-import { CONFIGURATION_KEYS } from "./keys.ts";
+import { CONFIGURATION_KEYS, type ConfigurationFlag, readEnvironment, readFlags, type Source } from "./keys.ts";
 import { ConfigurationError, shown } from "./problems.ts";
-import { configurationSchema, type ServerConfig } from "./schema.ts";
-import type { Setting } from "./settings.ts";
+import { contradictions, derivedDefaults } from "./relations.ts";
+import type { ServerConfig } from "./schema.ts";
 
 export interface ConfigurationSources {
   readonly file?: string | undefined;
@@ -20,26 +16,55 @@ export interface LoadedConfiguration {
   readonly origins: Readonly<Record<string, string>>;
 }
 
+/** One setting as people see it. */
+export interface DescribedSetting {
+  readonly name: string;
+  /** As a file would have it: "30s", "4MiB", true, ["none"]. */
+  readonly value: unknown;
+  readonly origin: string;
+  readonly description: string;
+  readonly variable: string;
+  /** Absent when it depends on other settings. */
+  readonly default?: unknown;
+}
+
 /** Flags over the environment over the file over the defaults. Throws `ConfigurationError` with everything that is wrong. */
 export async function loadConfiguration({ file, env, flags }: ConfigurationSources): Promise<LoadedConfiguration> {
-  const none = { settings: [], problems: [] };
-  const sources = [
-    file === undefined ? none : await readConfigurationFile(file),
-    readEnvironment(env),
-    readFlags(flags),
-  ];
-  const given = new Map(sources.flatMap(({ settings }) => settings).map((setting) => [setting.name, setting]));
+  const fromFile: Source[] = file === undefined ? [] : [await readConfigurationFile(file)];
+  const sources = [...fromFile, readEnvironment(env), readFlags(flags)];
+  const given = new Map(sources.flatMap(({ values }) => values).map((value) => [value.name, value]));
   const derived = derivedDefaults((name) => given.get(name)?.value, env);
   const problems = sources.flatMap((source) => source.problems);
-  const parsed = configurationSchema.safeParse(asTree(given, derived));
-  if (!parsed.success) problems.push(...new Set(parsed.error.issues.flatMap(({ path }) => describeIssue(path, given))));
-  if (problems.length > 0 || parsed.data === undefined) throw new ConfigurationError(problems);
+  const tree: Tree = {};
+  for (const { name, path, setting } of CONFIGURATION_KEYS.values()) {
+    const own = given.get(name);
+    const value = setting.read(own === undefined ? (derived.get(name) ?? setting.fallback) : own.value);
+    // A default that is wrong was derived from a value that is, and that one is complained about.
+    if (value === undefined && own !== undefined) {
+      const place = own.origin.replace(/^(?:file|flag|environment) /, "");
+      problems.push(`${place}: ${name}: expected ${setting.expects}, not ${shown(own.value)}`);
+    }
+    place(tree, path, value);
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
 
-  const config = parsed.data;
+  const config = tree as unknown as ServerConfig;
   const conflicts = contradictions(config);
   if (conflicts.length > 0) throw new ConfigurationError(conflicts);
   const origins = [...CONFIGURATION_KEYS.keys()].map((name) => [name, given.get(name)?.origin ?? "default"] as const);
   return { config, origins: Object.fromEntries(origins) };
+}
+
+/** Every setting, in the order of the schema. */
+export function describeConfiguration({ config, origins }: LoadedConfiguration): readonly DescribedSetting[] {
+  return [...CONFIGURATION_KEYS.values()].map(({ name, path, variable, setting }) => ({
+    name,
+    value: setting.write(path.reduce<unknown>((value, step) => (value as Tree)[step], config)),
+    origin: origins[name] ?? "default",
+    description: setting.description,
+    variable,
+    ...(setting.fallback === undefined ? {} : { default: setting.fallback }),
+  }));
 }
 
 interface Tree {
@@ -47,26 +72,11 @@ interface Tree {
 }
 
 /** Only names of the schema get in, so no name of a file can be mistaken for something of JavaScript. */
-function asTree(given: ReadonlyMap<string, Setting>, derived: ReadonlyMap<string, unknown>): Tree {
-  const tree: Tree = { runtime: {} };
-  for (const { name, path } of CONFIGURATION_KEYS.values()) {
-    const value = given.has(name) ? given.get(name)?.value : derived.get(name);
-    if (value === undefined) continue;
-    let section = tree;
-    for (const step of path.slice(0, -1)) {
-      section[step] ??= {};
-      section = section[step] as Tree;
-    }
-    section[path.at(-1)!] = value;
+function place(tree: Tree, path: readonly string[], value: unknown): void {
+  let section = tree;
+  for (const step of path.slice(0, -1)) {
+    section[step] ??= {};
+    section = section[step] as Tree;
   }
-  return tree;
-}
-
-/** A default that is wrong was derived from a value that is, and that one is complained about. */
-function describeIssue(path: readonly PropertyKey[], given: ReadonlyMap<string, Setting>): string[] {
-  const key = [...CONFIGURATION_KEYS.values()].find((each) => each.path.every((step, at) => path[at] === step));
-  const setting = key === undefined ? undefined : given.get(key.name);
-  if (key === undefined || setting === undefined) return [];
-  const place = setting.origin.replace(/^(?:file|flag|environment) /, "");
-  return [`${place}: ${key.name}: expected ${key.kind.expects}, not ${shown(setting.value)}`];
+  section[path.at(-1)!] = value;
 }

@@ -1,15 +1,13 @@
-import { z } from "zod";
 import {
   address,
   choice,
   choices,
   count,
-  derivedChoice,
-  derivedChoices,
   derivedPath,
   duration,
   flag,
   optionalPath,
+  type Setting,
   size,
   text,
   texts,
@@ -21,13 +19,13 @@ import {
 const RUNTIMES = ["bwrap", "docker", "mock"] as const;
 const NETWORKS = ["none", "private", "host"] as const;
 
-const tls = z.strictObject({
+const tls = {
   cert_file: optionalPath("certificate chain (PEM); with key_file, both ports speak TLS"),
   key_file: optionalPath("private key of the certificate (PEM)"),
   client_ca_file: optionalPath("certificates (PEM) that clients must have theirs signed by; empty asks for none"),
-});
+};
 
-const server = z.strictObject({
+const server = {
   grpc_addr: address(
     "127.0.0.1:9000",
     "where gRPC, gRPC-Web and Connect listen; :9000 is every interface, unix:/path a socket of this user alone",
@@ -41,7 +39,7 @@ const server = z.strictObject({
       optional: true,
     },
   ),
-  tls: tls.prefault({}),
+  tls,
   allow_open: flag(false, "serve beyond this machine without API keys"),
   allowed_hosts: texts([], "names that the Host header may have besides the addresses listened on"),
   allowed_origins: texts([], "web pages that may call REST, such as https://console.example.org"),
@@ -58,16 +56,17 @@ const server = z.strictObject({
     "owner",
     "who may answer: every key of the owner that is not read-only, those but the one that asked, or administrators' keys alone",
   ),
-});
+};
 
-const auth = z.strictObject({
-  keys: derivedChoice(
+const auth = {
+  keys: choice(
     ["required", "off"],
+    undefined,
     "whether callers need an API key; by default when a port is open to other machines",
   ),
-});
+};
 
-const limits = z.strictObject({
+const limits = {
   max_message_size: size("4MiB", "one gRPC message"),
   max_response_size: size("64MiB", "one message of an answer"),
   max_body_size: size("4MiB", "the body of a REST call that does not stream"),
@@ -80,9 +79,9 @@ const limits = z.strictObject({
   sessions_per_sandbox: count(16, "open sessions of one sandbox; 0 is no limit"),
   upload_idle_timeout: duration("5m", "the longest silence within an upload; 0 is no limit"),
   upload_timeout: duration("24h", "the longest an upload may take; 0 is no limit"),
-});
+};
 
-const storage = z.strictObject({
+const storage = {
   codebase_path: derivedPath("directory of the codebases' files and versions"),
   mount_path: derivedPath("directory of the sandboxes' changes"),
   db_path: derivedPath("the database: codebases, sandboxes, sessions, keys, audit log"),
@@ -101,9 +100,9 @@ const storage = z.strictObject({
     "10GiB",
     "what the versions of one codebase replaced, besides its newest files; the oldest versions go, never the last one; 0 is no limit",
   ),
-});
+};
 
-const docker = z.strictObject({
+const docker = {
   host: text("", "the engine's socket, as unix:///run/docker.sock; empty is DOCKER_HOST or the usual one"),
   default_image: text("ubuntu:22.04", "image of a sandbox that names none"),
   network_mode: choice(
@@ -115,15 +114,15 @@ const docker = z.strictObject({
   allow_pull: flag(false, "fetch an image that is not there"),
   allowed_images: texts([], "images that sandboxes may name; empty is every image that is there"),
   oci_runtime: text("", "another runtime the engine knows, such as runsc"),
-});
+};
 
-const runtime = z.strictObject({
+const runtime = {
   type: choice(
     RUNTIMES,
     "bwrap",
     "runtime of a sandbox that names none; mock runs nothing and is for tests of clients",
   ),
-  types: derivedChoices(RUNTIMES, "runtimes that sandboxes may name; by default type and fallback"),
+  types: choices(RUNTIMES, undefined, "runtimes that sandboxes may name; by default type and fallback"),
   fallback: choice(
     ["", ...RUNTIMES],
     "",
@@ -134,10 +133,10 @@ const runtime = z.strictObject({
   max_timeout: duration("10m", "the longest a command may ask for; more is refused; 0 is no limit"),
   mount_threads: count(0, "the most threads that serve the file systems of sandboxes; 0 is one per CPU"),
   networks: choices(NETWORKS, ["none"], "networks that sandboxes may ask for"),
-  docker: docker.prefault({}),
-});
+  docker,
+};
 
-const resources = z.strictObject({
+const resources = {
   memory_bytes: size("0", "memory of all processes together; 0 is no limit"),
   cpu_quota: count(0, "microseconds of CPU time in each 100000; 0 is no limit"),
   cpu_shares: count(0, "weight against other sandboxes; 0 is the kernel's default"),
@@ -145,18 +144,18 @@ const resources = z.strictObject({
   disk_bytes: size("10GiB", "what the sandbox changes; 0 is no limit"),
   disk_files: count(1_000_000, "files that the sandbox makes or changes; 0 is no limit"),
   output_bytes: size("10MiB", "kept of each stream of a command"),
-});
+};
 
-const maxResources = z.strictObject({
+const maxResources = {
   memory_bytes: size("0", "the most memory a sandbox may ask for; 0 is no limit"),
   cpu_quota: count(0, "the most CPU time a sandbox may ask for; 0 is no limit"),
   pids_limit: count(0, "the most processes and threads a sandbox may ask for; 0 is no limit"),
   disk_bytes: size("0", "the most changes a sandbox may ask for, in bytes; 0 is no limit"),
   disk_files: count(0, "the most changes a sandbox may ask for, in files; 0 is no limit"),
   output_bytes: size("0", "the most output a sandbox may ask to be kept; 0 is no limit"),
-});
+};
 
-const sandbox = z.strictObject({
+const sandbox = {
   default_expiration: duration("24h", "a sandbox that names no expiry is destroyed after this; 0 is never"),
   max_expiration: duration("365d", "the longest expiry a sandbox may ask for"),
   idle_pause: duration(
@@ -170,38 +169,31 @@ const sandbox = z.strictObject({
     true,
     "write a sandbox's changes into its codebase after each command unless it says otherwise",
   ),
-  resources: resources.prefault({}),
-  max_resources: maxResources.prefault({}),
-});
+  resources,
+  max_resources: maxResources,
+};
 
-const alerts = z.strictObject({
+const alerts = {
   denials_per_minute: count(10, "alert when one sandbox is denied more often; 0 is never"),
   sandboxes_per_hour: count(100, "alert when one owner creates more; 0 is never"),
   session_duration: duration("1h", "alert when a session is open for longer; 0 is never"),
   resource_limit_exceeded: flag(true, "alert whenever a sandbox meets one of its limits"),
-});
+};
 
-const audit = z.strictObject({
+const audit = {
   retention: duration("90d", "age at which events are removed; 0 is never"),
   max_events: count(1_000_000, "events kept at most, the newest; 0 is no limit"),
-  alerts: alerts.prefault({}),
-});
+  alerts,
+};
 
-const logging = z.strictObject({
+const logging = {
   level: choice(["debug", "info", "warn", "error", "fatal"], "info", "the least that is logged"),
   format: choice(["text", "json"], "text", "one line an entry, for people or as JSON"),
-});
+};
 
-export const configurationSchema = z.strictObject({
-  server: server.prefault({}),
-  auth,
-  limits: limits.prefault({}),
-  storage,
-  runtime,
-  sandbox: sandbox.prefault({}),
-  audit: audit.prefault({}),
-  logging: logging.prefault({}),
-});
+export const SETTINGS = { server, auth, limits, storage, runtime, sandbox, audit, logging };
+
+type Values<Node> = Node extends Setting<infer Value> ? Value : { -readonly [Name in keyof Node]: Values<Node[Name]> };
 
 /** The configuration as the server uses it. Its names are those of the file. */
-export type ServerConfig = z.output<typeof configurationSchema>;
+export type ServerConfig = Values<typeof SETTINGS>;
