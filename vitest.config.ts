@@ -21,11 +21,13 @@ const frameworks: Plugin = {
  * processes, and load each module once.
  */
 const TOGETHER = [
-  "packages/{permission,sdk,agentfense}/test/**/*.test.ts",
+  "packages/{permission,protocol,sdk,agentfense}/test/**/*.test.ts",
   "packages/agent/test/{confirmation,manager,mcp,risk,tools,world}/**/*.test.ts",
-  "packages/server/test/{configuration,http,rest,rpc,store}/**/*.test.ts",
-  "test/{compatibility,conventions,docs,types}/**/*.test.ts",
-  "test/conformance/security/api/**/*.test.ts",
+  "packages/server/test/{audit,configuration,http,keys,openapi,rest,rpc,seccomp,store}/**/*.test.ts",
+  "test/{compatibility,conventions,docs,e2e,python,requirements,types}/**/*.test.ts",
+  "test/conformance/{model,posix,service}/**/*.test.ts",
+  "test/conformance/security/{api,design,disc,ro,view}/**/*.test.ts",
+  "test/integration/sdk/{client,sandbox}*.test.ts",
 ];
 
 /** The only ones that need Vite: it finds the frameworks for the adapters, and replaces one version by another. */
@@ -33,40 +35,51 @@ const ADAPTERS = ["test/adapters/**/*.test.ts"];
 
 /** Those that take longest, longest first: begun early, none of them runs on by itself when all the others are done. */
 const LONGEST = [
+  "test/conformance/runtime/docker.test.ts",
   "test/docs/run.test.ts",
   "packages/agentfense/test/run.test.ts",
   "test/packaging/packaging.test.ts",
-  "packages/server/test/bwrap/box.test.ts",
-  "test/conformance/runtime/docker.test.ts",
-  "test/conformance/security/res/docker.test.ts",
   "test/contract/contract.test.ts",
+  "test/conformance/security/res/docker.test.ts",
+  "test/integration/layers/turns.test.ts",
+  "test/integration/sdk/robustness.test.ts",
   "test/integration/embedded/as-user.test.ts",
   "test/samples/concepts.test.ts",
-  "test/integration/sdk/robustness.test.ts",
-  "test/conformance/security/disc/lookup.test.ts",
-  "packages/server/test/session/endings.test.ts",
-  "packages/server/test/sandboxes/sync.test.ts",
+  "test/conformance/runtime/bwrap.test.ts",
   "test/conformance/security/design/layers.test.ts",
-  "test/conformance/security/res/bwrap.test.ts",
-  "test/integration/programs.test.ts",
-  "packages/agent/test/executors/docker.test.ts",
-  "packages/server/test/session/forgery.test.ts",
-  "test/conformance/security/esc/kernel.test.ts",
-  "test/integration/service/restart.test.ts",
-  "test/integration/layers/turns.test.ts",
-  "packages/server/test/session/model.test.ts",
-  "test/conformance/security/esc/processes.test.ts",
-  "test/conformance/security/sync/authority.test.ts",
-  "test/conformance/security/api/docker.test.ts",
   "packages/agentfense/test/mcp.test.ts",
+  "packages/server/test/session/endings.test.ts",
+  "test/conformance/security/res/bwrap.test.ts",
+  "test/integration/service/restart.test.ts",
+  "packages/server/test/session/model.test.ts",
+  "packages/agentfense/test/home.test.ts",
+  "packages/server/test/session/forgery.test.ts",
   "packages/agentfense/test/apply.test.ts",
+  "test/integration/programs.test.ts",
+  "packages/server/test/sandboxes/sync.test.ts",
+  "packages/agent/test/executors/docker.test.ts",
+  "test/conformance/security/sync/authority.test.ts",
+  "test/conformance/security/disc/lookup.test.ts",
+  "test/conformance/security/esc/processes.test.ts",
+  "test/conformance/security/disc/listing.test.ts",
+  "packages/agentfense/test/toolchains.test.ts",
+  "packages/server/test/docker/killing.test.ts",
+  "test/conformance/security/api/docker.test.ts",
+  "packages/agent/test/browser/inside.test.ts",
+  "test/samples/security.test.ts",
+  "packages/agentfense/test/remote/answers.test.ts",
+  "test/conformance/security/esc/files.test.ts",
+  "packages/agent/test/browser/external.test.ts",
+  "packages/server/test/bwrap/box.test.ts",
 ].map((path) => join(import.meta.dirname, path));
 
+/** The longest first, then all that share processes one after the other: Vitest keeps a shared one only for the very next file. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => {
+    const rank = ({ moduleId, project }: TestSpecification): number => {
       const place = LONGEST.indexOf(moduleId);
-      return place === -1 ? LONGEST.length : place;
+      if (place !== -1) return place;
+      return project.config.isolate ? LONGEST.length : LONGEST.length + 1;
     };
     return (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other));
   }
@@ -96,8 +109,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: LongestFirst },
     pool: "forks",
-    // A file waits for half of its time; with more of them at once than keep two CPUs busy, timings only become noisy.
-    maxWorkers: 4,
+    // A file waits for most of its time: with six of them two CPUs always have something to do.
+    maxWorkers: 6,
     // These end hangs; nothing that works takes as long, also on a machine with much else to do. No test has one of its own.
     testTimeout: 600_000,
     hookTimeout: 600_000,

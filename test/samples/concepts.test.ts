@@ -1,9 +1,10 @@
 // The samples of the owner's document "core concepts", in TypeScript: each runs with the result that the document states.
 
-import { readFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { extendPreset, registerPreset, Sandbox } from "agentfense";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { setStage, type World } from "../support/scenes.ts";
 
 const WORLDS: readonly World[] = ["embedded", "remote"];
@@ -121,7 +122,7 @@ describe.each(WORLDS)("core concepts, %s", (world) => {
       "tests/test_app.py":
         "import os, unittest\n\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(os.environ['DEBUG'], '1')\n",
     });
-    await prepareVenv(directory);
+    cpSync(await preparedVenv(), directory, { recursive: true, verbatimSymlinks: true });
     await using sandbox = await Sandbox.fromLocal(directory, stage.place);
     await using session = await sandbox.session();
     await session.exec("cd /workspace");
@@ -231,10 +232,21 @@ describe.each(WORLDS)("core concepts, %s", (world) => {
   });
 });
 
-/** A virtual environment knows its own path, so it is made where it will be used: in a sandbox. */
-async function prepareVenv(directory: string): Promise<void> {
-  await using sandbox = await Sandbox.fromLocal(directory, { preset: "full-access" });
-  await sandbox.run("python3 -m venv venv", { timeoutMs: 120_000, check: true });
-  const { outcomes } = await sandbox.apply();
-  expect(outcomes.filter(({ applied }) => !applied)).toEqual([]);
+let venv: Promise<string> | undefined;
+afterAll(async () => rmSync((await venv) ?? "", { recursive: true, force: true }));
+
+/**
+ * A directory with a virtual environment, the same for all tests. One knows its own path, so it is made where it will be used:
+ * in a sandbox.
+ */
+function preparedVenv(): Promise<string> {
+  venv ??= (async () => {
+    const directory = mkdtempSync(join(tmpdir(), "agentfense-venv-"));
+    await using sandbox = await Sandbox.fromLocal(directory, { preset: "full-access" });
+    await sandbox.run("python3 -m venv venv", { timeoutMs: 120_000, check: true });
+    const { outcomes } = await sandbox.apply();
+    expect(outcomes.filter(({ applied }) => !applied)).toEqual([]);
+    return directory;
+  })();
+  return venv;
 }

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { rounds } from "../../../test/support/rounds.ts";
 import { compileRules, type Level, levelName, type Rule, type Scope } from "../src/index.ts";
 import { referenceLevel } from "./reference.ts";
 
@@ -151,7 +152,7 @@ describe("against the reference", () => {
           });
         }
       }),
-      { numRuns: 3000 },
+      { numRuns: rounds(1000) },
     );
   });
 
@@ -164,7 +165,7 @@ describe("against the reference", () => {
         expect([explanation.rule, explanation.level]).toEqual([scope.rule, levelName(scope.level)]);
         expect(scope.rule < 0 ? "none" : rules[scope.rule]!.permission).toBe(levelName(scope.level));
       }),
-      { numRuns: 2000 },
+      { numRuns: rounds(700) },
     );
   });
 
@@ -177,7 +178,7 @@ describe("against the reference", () => {
           expect(compileRules(rules.toReversed()).decide(one).level).toBe(compileRules(rules).decide(one).level);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: rounds(200) },
     );
   });
 
@@ -187,7 +188,7 @@ describe("against the reference", () => {
         const policy = compileRules(rules);
         checkBelow(policy.root, "/", rules, 3);
       }),
-      { numRuns: 300 },
+      { numRuns: rounds(100) },
     );
   });
 });

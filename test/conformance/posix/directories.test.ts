@@ -101,7 +101,7 @@ describeMountedByAnyone(
 );
 
 /** A hundred thousand when there is time. */
-const LARGE = Math.min(100_000, rounds(1) * 20_000);
+const LARGE = Math.min(100_000, rounds(1) * 5_000);
 
 describe("a codebase directory of very many entries", () => {
   const count = LARGE;

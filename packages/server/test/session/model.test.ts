@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { rounds } from "../../../../test/support/rounds.ts";
 import { openSession, place, shells } from "./fixture.ts";
 
 /** What a shell should remember. */
@@ -19,6 +20,8 @@ interface Step {
 const NAMES = ["alpha", "beta", "gamma"];
 const VALUES = ["", "x", "two words", "it's", '"quoted"', "$HOME", "a\nb", "\\", "é🙂", "*", "-n"];
 const DIRECTORIES = ["d1", "d2", "d 3"];
+
+const SEEDS = Array.from({ length: rounds(2) }, (_, index) => index + 1);
 
 /** A small generator of repeatable numbers. */
 function numbers(seed: number): (below: number) => number {
@@ -59,7 +62,7 @@ function nextStep(model: Model, pick: (below: number) => number): Step {
 }
 
 describe.each(shells)("$title against a model", (shell) => {
-  test.each([1, 2, 3])("remembers what the model remembers, seed %d", async (seed) => {
+  test.each(SEEDS)("remembers what the model remembers, seed %d", async (seed) => {
     for (const name of DIRECTORIES) mkdirSync(join(place, name), { recursive: true });
     await using session = await openSession(shell);
     const pick = numbers(seed);

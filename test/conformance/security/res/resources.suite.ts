@@ -24,8 +24,8 @@ export interface ResourceOptions {
 }
 
 /** Much more than the memory that may be taken for it, and 3 GB when there is time. */
-const FLOOD_BYTES = Math.min(3_000_000_000, rounds(1) * 600_000_000);
-const MANY = Math.min(20_000, rounds(1) * 5_000);
+const FLOOD_BYTES = Math.min(3_000_000_000, rounds(1) * 300_000_000);
+const MANY = Math.min(20_000, rounds(1) * 2_000);
 const MIB = 1024 * 1024;
 const RULES = [{ pattern: "**/*", permission: "write" }] as const;
 /** Longer than anything here takes that does not hang. */
