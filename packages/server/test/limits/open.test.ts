@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { scopeRequest } from "../../src/isolation/limits/delegation.ts";
 import { openLimitHost } from "../../src/isolation/limits/open.ts";
-import { scopeRequest } from "../../src/isolation/limits/scope.ts";
 import { freshInstance } from "./support.ts";
 
 const NOWHERE = "/nowhere";

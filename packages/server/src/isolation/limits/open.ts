@@ -1,9 +1,13 @@
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { SandboxError } from "../backend/errors.ts";
+import type { ResourceLimits } from "../backend/limits.ts";
 import type { LogLine } from "../log.ts";
-import { ControlGroupHost } from "./control-group-host.ts";
+import { type ControlGroup, makeControlGroup } from "./control-group.ts";
+import { errorCode } from "./files.ts";
 import { type Hierarchy, hierarchiesBelow, parseHierarchies } from "./hierarchies.ts";
-import type { LimitHost } from "./limits.ts";
+import type { LimitGroup, LimitHost } from "./limits.ts";
+import { removeInstances } from "./orphans.ts";
 import {
   givenGroupPath,
   openLegacyParent,
@@ -12,9 +16,9 @@ import {
   type ParentOptions,
   removeParent,
 } from "./parents.ts";
-import { RlimitHost } from "./rlimits.ts";
+import { degradationsWithout, standIns } from "./rlimits.ts";
 import { type Controller, LIMITING } from "./settings.ts";
-import { validateName } from "./validate.ts";
+import { validateLimits, validateName } from "./validate.ts";
 
 export interface LimitHostOptions {
   /** The server's name on this host; its groups live below `agentfense-<instance>`. */
@@ -48,7 +52,6 @@ export async function openLimitHost(options: LimitHostOptions): Promise<LimitHos
   }
   const remedy = remedyFor(hierarchies, parents);
   const ours = hierarchies.filter(({ version, controllers }) => version === 2 || controllers.some(isOurs));
-  if (parents.length === 0) return new RlimitHost(ours, remedy);
   return new ControlGroupHost({ instance, parents, hierarchies: ours, remedy, log });
 }
 
@@ -113,4 +116,65 @@ function remedyFor(hierarchies: readonly Hierarchy[], parents: readonly Parent[]
     "The missing controllers are not delegated to this user: `systemctl edit user@.service` with the lines [Service] " +
     "and Delegate=cpu cpuset io memory pids, then log in again."
   );
+}
+
+interface ControlGroupHostOptions {
+  readonly instance: string;
+  /** In the order in which processes enter: the one that can kill everybody first. None: there is nothing to enter. */
+  readonly parents: readonly Parent[];
+  /** Where dead instances may have left something. */
+  readonly hierarchies: readonly Hierarchy[];
+  /** Why controllers may be missing and what the operator can do, one sentence. */
+  readonly remedy: string;
+  readonly log: (line: string) => void;
+}
+
+/** What there is of control groups; controllers that are missing, perhaps all, are stood in for by rlimits, and said. */
+class ControlGroupHost implements LimitHost {
+  readonly kind: LimitHost["kind"];
+  readonly degradations: readonly string[];
+  readonly #options: ControlGroupHostOptions;
+  readonly #missing: readonly (typeof LIMITING)[number][];
+  readonly #groups = new Set<ControlGroup>();
+
+  constructor(options: ControlGroupHostOptions) {
+    const { parents, remedy } = options;
+    this.#options = options;
+    const hasGroups = parents.length > 0;
+    this.kind = !hasGroups ? "rlimits" : parents.some(({ version }) => version === 1) ? "cgroup-v1" : "cgroup-v2";
+    this.#missing = LIMITING.filter((wanted) => !parents.some(({ controllers }) => controllers.includes(wanted)));
+    this.degradations = degradationsWithout(this.#missing, { hasGroups, remedy });
+  }
+
+  async createGroup(id: string, limits: ResourceLimits): Promise<LimitGroup> {
+    validateName("group", id);
+    validateLimits(limits);
+    const places = this.#options.parents.map((parent) => ({ ...parent, directory: join(parent.directory, id) }));
+    const group = await makeControlGroup(places, limits, standIns(this.#missing, limits), () =>
+      this.#groups.delete(group),
+    );
+    this.#groups.add(group);
+    return group;
+  }
+
+  async removeOrphans(deadInstances: readonly string[]): Promise<void> {
+    for (const instance of deadInstances) validateName("instance", instance);
+    if (deadInstances.includes(this.#options.instance)) {
+      throw new SandboxError("INVALID_ARGUMENT", "this instance is alive and no orphan");
+    }
+    await removeInstances(this.#options.hierarchies, deadInstances);
+  }
+
+  async close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const group of this.#groups) await group.remove().catch((error: unknown) => failures.push(error));
+    for (const parent of this.#options.parents.toReversed()) {
+      await removeParent(parent).catch((error: unknown) => {
+        // Somebody else put something into it, and it is theirs to remove.
+        if (errorCode(error) === "EBUSY") this.#options.log(`${parent.directory} is not empty and stays`);
+        else failures.push(error);
+      });
+    }
+    if (failures.length > 0) throw new AggregateError(failures, "control groups could not be removed");
+  }
 }

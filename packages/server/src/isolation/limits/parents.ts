@@ -1,12 +1,11 @@
 import { mkdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { SandboxError } from "../backend/errors.ts";
-import { canEnter, delegatedGroup, isDelegated, lendControllers, moveIntoLeaf } from "./delegation.ts";
+import { canEnter, delegatedGroup, isDelegated, lendControllers, moveIntoLeaf, moveToUserScope } from "./delegation.ts";
 import { errorCode, readControl, readControlIfPresent, words, writeControl } from "./files.ts";
 import { type Hierarchy, isWithin } from "./hierarchies.ts";
 import { type Place, removeDirectory } from "./kill.ts";
 import { parentName } from "./orphans.ts";
-import { moveToUserScope } from "./scope.ts";
 import { type Controller, LIMITING } from "./settings.ts";
 
 /** The directory of one hierarchy that holds all groups of this server. */

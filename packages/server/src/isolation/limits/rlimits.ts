@@ -1,9 +1,6 @@
 import type { ResourceLimits } from "../backend/limits.ts";
-import type { Hierarchy } from "./hierarchies.ts";
-import type { LimitGroup, LimitHost } from "./limits.ts";
-import { removeInstances } from "./orphans.ts";
+import type { LimitGroup } from "./limits.ts";
 import type { Controller } from "./settings.ts";
-import { validateLimits, validateName } from "./validate.ts";
 
 /**
  * Limits of single processes in place of controllers that are missing. RLIMIT_DATA counts private writable memory, so
@@ -35,45 +32,17 @@ const LOSSES: Partial<Record<Controller, string>> = {
   cpu: "CPU quota and CPU shares are not enforced.",
 };
 
-/** What is not enforced without these controllers, and what the operator can do about it. */
-export function degradationsWithout(missing: readonly Controller[], reasonAndRemedy: string): string[] {
-  const losses = missing.flatMap((controller) => LOSSES[controller] ?? []);
-  return losses.length === 0 ? [] : [...losses, reasonAndRemedy];
-}
-
 const SIGNALLED_PAUSE =
   "A sandbox is paused by SIGSTOP, not by the kernel's freezer: its programs can notice, and one that was made for it can go on.";
 
-/** A host without control groups for us: nothing to enter, nothing to kill; an earlier server may have had some. */
-export class RlimitHost implements LimitHost {
-  readonly kind = "rlimits";
-  readonly degradations: readonly string[];
-  readonly #hierarchies: readonly Hierarchy[];
-
-  constructor(hierarchies: readonly Hierarchy[], reasonAndRemedy: string) {
-    this.#hierarchies = hierarchies;
-    const losses = degradationsWithout(["memory", "pids", "cpu"], reasonAndRemedy);
-    this.degradations = losses.toSpliced(-1, 0, SIGNALLED_PAUSE);
-  }
-
-  async createGroup(id: string, limits: ResourceLimits): Promise<LimitGroup> {
-    validateName("group", id);
-    validateLimits(limits);
-    return {
-      entrances: [],
-      rlimits: standIns(["memory", "pids"], limits),
-      makeRoom: () => {}, // each command is given its own limit, with room in it
-      oomKills: async () => 0,
-      usage: async () => ({}),
-      kill: async () => {},
-      remove: async () => {},
-    };
-  }
-
-  async removeOrphans(deadInstances: readonly string[]): Promise<void> {
-    for (const instance of deadInstances) validateName("instance", instance);
-    await removeInstances(this.#hierarchies, deadInstances);
-  }
-
-  async close(): Promise<void> {}
+/** What is not enforced without these controllers, or without any control group, and what the operator can do about it. */
+export function degradationsWithout(
+  missing: readonly Controller[],
+  { hasGroups, remedy }: { readonly hasGroups: boolean; readonly remedy: string },
+): string[] {
+  const losses = [
+    ...missing.flatMap((controller) => LOSSES[controller] ?? []),
+    ...(hasGroups ? [] : [SIGNALLED_PAUSE]),
+  ];
+  return losses.length === 0 ? [] : [...losses, remedy];
 }
