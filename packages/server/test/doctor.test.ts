@@ -1,9 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { reasonSafeFromSetupEscape } from "../src/isolation/doctor/bubblewrap-advisory.ts";
-import type { HostFacts } from "../src/isolation/doctor/facts/facts.ts";
+import type { HostFacts } from "../src/isolation/doctor/facts.ts";
 import { workingRuntimes } from "../src/isolation/doctor/finding.ts";
-import { judgeHost } from "../src/isolation/doctor/judgement/judge.ts";
-import { isAtLeast } from "../src/isolation/doctor/version.ts";
+import { isAtLeast, judgeHost, reasonSafeFromSetupEscape } from "../src/isolation/doctor/judgement.ts";
 
 /** A machine on which everything is as it should be. */
 const WELL: HostFacts = {

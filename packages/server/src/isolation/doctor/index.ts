@@ -1,2 +1,10 @@
-export { examineHost } from "./examine.ts";
+import { readHost } from "./facts.ts";
+import type { Finding } from "./finding.ts";
+import { judgeHost } from "./judgement.ts";
+
 export { type Finding, type RealRuntime, workingRuntimes } from "./finding.ts";
+
+/** What this host has and lacks for running sandboxes. */
+export async function examineHost(): Promise<readonly Finding[]> {
+  return judgeHost(await readHost());
+}

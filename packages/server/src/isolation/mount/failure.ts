@@ -1,6 +1,6 @@
 import { SandboxError } from "../backend/errors.ts";
-import { readFuseDevice } from "../doctor/facts/host.ts";
-import { judgeFuseDevice } from "../doctor/judgement/host.ts";
+import { readFuseDevice } from "../doctor/facts.ts";
+import { judgeFuseDevice } from "../doctor/judgement.ts";
 
 /** Why a workspace cannot be mounted on this host, in the doctor's words where it has some. */
 export async function explainMountFailure(cause: unknown): Promise<SandboxError> {
