@@ -9,12 +9,12 @@ export {
   type CollectSpec,
   collectChanges,
 } from "./changes/collect.ts";
+export type { ApplyReport, ChangeReport, Outcome } from "./changes/destination.ts";
 export { type DiffSpec, diffChanges, type FileDiff } from "./changes/diff.ts";
 export { type DiscardReport, type DiscardSpec, discardChanges } from "./changes/discard.ts";
 export { ChangesError, type ChangesErrorCode } from "./changes/errors.ts";
 export { type ChangeCounts, foldChanges, type ListedChange } from "./changes/fold.ts";
 export { type Change, type ListSpec, listChanges } from "./changes/list.ts";
-export type { ApplyReport, ChangeReport, Outcome } from "./changes/report.ts";
 export { type SettleSpec, settleChanges } from "./changes/settle.ts";
 export type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./exec/api.ts";
 export { encodeText } from "./filesystem/names.ts";

@@ -5,8 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { withoutHanging } from "../../../../test/support/eventually.ts";
-import { diffLines } from "../../src/isolation/changes/line-diff.ts";
-import { unifiedDiff } from "../../src/isolation/changes/unified.ts";
+import { diffLines, unifiedDiff } from "../../src/isolation/changes/unified.ts";
 
 const line = fc.constantFrom("a", "b", "c", "d");
 const lines = fc.array(line, { maxLength: 40 });

@@ -18,9 +18,9 @@ import { listChanges, MountHost, type WorkspaceMount } from "@agentfense/server/
 import { expect, test } from "vitest";
 import { aTickOfFileTimes } from "../../../../test/support/eventually.ts";
 import type { CollectedChange } from "../../src/isolation/changes/collect.ts";
+import { type WriteSpec, type WrittenChanges, writeChanges } from "../../src/isolation/changes/collect.ts";
 import { LockedCodebase } from "../../src/isolation/changes/places.ts";
 import { settleChanges } from "../../src/isolation/changes/settle.ts";
-import { type WriteSpec, type WrittenChanges, writeChanges } from "../../src/isolation/changes/write.ts";
 import { type Arrangement, arrange, shape, WRITE_ALL } from "./arrangement.ts";
 
 const GUARDED: readonly Rule[] = [

@@ -1,5 +1,5 @@
-import { Errno, errnoName, syscalls } from "@agentfense/fuse";
-import { LEVEL, levelName } from "@agentfense/permission";
+import { check, Errno, errnoName, syscalls } from "@agentfense/fuse";
+import { compileRules, LEVEL, levelName, type Rule, type Scope } from "@agentfense/permission";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { textOf } from "../filesystem/names.ts";
 import { namesIn } from "../filesystem/opaque.ts";
@@ -8,14 +8,13 @@ import { ownRights } from "../filesystem/own-rights.ts";
 import { LEVELS_LIMIT } from "../filesystem/path-bounds.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { OPAQUE_MARKER } from "../filesystem/whiteouts.ts";
-import type { Candidate, Pair } from "./candidate.ts";
 import { isBornLater, isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
-import type { Departure } from "./departure.ts";
-import type { Destination } from "./destination.ts";
-import { typeOf } from "./diff.ts";
+import type { Candidate, ChangeReport, Departure, Destination, Outcome, Pair } from "./destination.ts";
+import { requireChanges, typeOf } from "./diff.ts";
 import { isUnfinishedName } from "./installation.ts";
+import type { Layers } from "./places.ts";
 import { emptyTree, type RemovalResult, removeTree } from "./removal.ts";
-import type { ChangeReport, Outcome } from "./report.ts";
+import { Selection } from "./selection.ts";
 import { isSensitive } from "./sensitive.ts";
 import { pathText } from "./walk.ts";
 
@@ -25,7 +24,11 @@ export const HOLDS_PROTECTED = "the directory holds what the rules protect";
 
 export interface ApplicationOptions {
   readonly destination: Destination;
-  readonly signal: AbortSignal | undefined;
+  /** Those of the sandbox as they are now, whatever they were when the delta was made. */
+  readonly rules: readonly Rule[];
+  /** Only these, each with all that is below it. One without a change is an error, and nothing is done. */
+  readonly paths?: readonly string[] | undefined;
+  readonly signal?: AbortSignal | undefined;
   /** Told how many changes were dealt with, after each. */
   readonly onProgress?: ((done: number) => void) | undefined;
 }
@@ -34,18 +37,33 @@ export interface ApplicationOptions {
 export class Application {
   readonly changes: ChangeReport[] = [];
   readonly #destination: Destination;
-  readonly #signal: AbortSignal | undefined;
-  readonly #onProgress: ((done: number) => void) | undefined;
+  readonly #options: ApplicationOptions;
 
-  constructor({ destination, signal, onProgress }: ApplicationOptions) {
-    this.#destination = destination;
-    this.#signal = signal;
-    this.#onProgress = onProgress;
+  constructor(options: ApplicationOptions) {
+    this.#destination = options.destination;
+    this.#options = options;
   }
 
-  async directory(pair: Pair): Promise<void> {
+  /** Goes through the layers of a delta and its one codebase. */
+  async run(layers: Layers): Promise<void> {
+    const selection = Selection.of(this.#options.paths);
+    const scope = leavingRules(this.#options.rules);
+    await requireChanges(layers, selection);
+    // Through the layers' own, for the name may lead elsewhere by now.
+    const lower = check(
+      "open the codebase",
+      syscalls.openat(layers.lowers[0] ?? -1, ".", Open.RDONLY | Open.DIRECTORY),
+    );
+    try {
+      await this.#directory({ delta: layers.tree, lower, names: [], scope, selection, opaque: undefined });
+    } finally {
+      syscalls.close(lower);
+    }
+  }
+
+  async #directory(pair: Pair): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
-    this.#signal?.throwIfAborted();
+    this.#options.signal?.throwIfAborted();
     using _rights = ownRights(pair.delta);
     const read = atOnce(readDeltaDirectory(pair.delta));
     if (typeof read === "number") return this.#failedDirectory(pair, -read);
@@ -53,18 +71,18 @@ export class Application {
     const opaque = mark ?? pair.opaque;
     const hidden = opaque !== undefined && pair.lower >= 0 ? namesIn([pair.lower]) : [];
     const deleted = new Set([...read.whiteouts.keys(), ...hidden]);
-    const errno = this.#destination.begin(pair, read);
+    const errno = this.#destination.begin?.(pair, read) ?? 0;
     if (errno !== 0) return this.#failedDirectory(pair, errno);
     this.#reportMeaningless(pair, read);
     const departures: Departure[] = [];
     for (const name of [...new Set([...read.names, ...deleted])].sort()) {
-      this.#signal?.throwIfAborted();
+      this.#options.signal?.throwIfAborted();
       if (pair.selection.child(name).standing === "outside") continue;
       const left = await this.#entry({ ...pair, opaque }, read, name);
       if (left !== undefined) departures.push(left);
     }
     if (departures.length === 0) return;
-    const settled = this.#destination.settle(pair, departures);
+    const settled = this.#destination.settle?.(pair, departures) ?? 0;
     if (settled !== 0) {
       this.#failedDirectory(pair, settled, "its changes are applied but could not leave the delta");
     }
@@ -116,8 +134,10 @@ export class Application {
       if (!removal.gone) return this.#reportRemains(candidate, removal);
     }
     const isLink = now.type === FileType.SYMLINK;
-    const errno = isLink ? this.#destination.link(candidate) : await this.#destination.file(candidate);
-    return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
+    return this.#done(
+      candidate,
+      isLink ? this.#destination.link?.(candidate) : await this.#destination.file?.(candidate),
+    );
   }
 
   async #deletion(candidate: Candidate): Promise<boolean> {
@@ -159,7 +179,7 @@ export class Application {
   }
 
   #remover(candidate: Candidate): (place: Place, names: readonly string[], type: number) => number {
-    return (place, names, type) => this.#destination.remove(place, names, type, candidate);
+    return (place, names, type) => this.#destination.remove?.(place, names, type, candidate) ?? 0;
   }
 
   async #subdirectory(candidate: Candidate, pair: Pair): Promise<Departure | undefined> {
@@ -178,11 +198,11 @@ export class Application {
         this.#report(candidate, "failed", reasonFor(-Math.min(delta, lower)));
         return undefined;
       }
-      await this.directory({ delta, lower, names, scope, selection, opaque: pair.opaque });
+      await this.#directory({ delta, lower, names, scope, selection, opaque: pair.opaque });
     } finally {
       for (const fd of [delta, lower]) if (fd >= 0) syscalls.close(fd);
     }
-    if (!merges) this.#destination.finishDirectory(candidate);
+    if (!merges) this.#destination.finishDirectory?.(candidate);
     const settled = !merges || this.#settleMode(candidate, old);
     return settled ? { name: source.name, isDirectory: true, entry: now } : undefined;
   }
@@ -190,8 +210,7 @@ export class Application {
   #makeDirectory(candidate: Candidate): boolean {
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", `${refusal}; so is all below`);
-    const errno = this.#destination.makeDirectory(candidate);
-    return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
+    return this.#done(candidate, this.#destination.makeDirectory?.(candidate));
   }
 
   #settleMode(candidate: Candidate, old: syscalls.Stat): boolean {
@@ -200,8 +219,7 @@ export class Application {
     if (candidate.selection.standing !== "within") return false;
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
-    const errno = this.#destination.setMode(candidate, (old.mode & 0o7000) | mode);
-    return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
+    return this.#done(candidate, this.#destination.setMode?.(candidate, (old.mode & 0o7000) | mode));
   }
 
   #refusal({ names, scope, old }: Candidate): string | undefined {
@@ -210,6 +228,11 @@ export class Application {
     if (isUnfinishedName(names.at(-1)!)) return "the name is kept for files under construction";
     const isDevice = old?.type === FileType.CHARACTER || old?.type === FileType.BLOCK;
     return isDevice ? "a device is there" : undefined;
+  }
+
+  /** Reports what came of carrying it out. */
+  #done(candidate: Candidate, errno = 0): boolean {
+    return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
   }
 
   /** True for an applied change, so that a caller can return what it reports. */
@@ -232,7 +255,7 @@ export class Application {
 
   #note(report: ChangeReport, candidate?: Candidate): void {
     this.changes.push(report);
-    this.#onProgress?.(this.changes.length);
+    this.#options.onProgress?.(this.changes.length);
     if (report.outcome !== "applied") this.#destination.kept?.(report, candidate);
   }
 
@@ -287,4 +310,26 @@ function reasonFor(errno: number): string {
   if (errno === Errno.ENOSPC || errno === Errno.EDQUOT) return "the disk is full";
   if (errno === Errno.ENOTEMPTY) return "the directory is not empty";
   return errnoName(errno);
+}
+
+/** What a project's policy is called. The next run in its directory, wherever that is in this codebase, goes by it. */
+const POLICY_FILE = ".agentfense.yaml";
+
+/**
+ * The rules by which changes leave a delta: those of the sandbox, but no policy is ever written, replaced or removed, at any
+ * depth. What the rules hide stays hidden. Inside, an agent may do with its own copy what its rules let it.
+ */
+export function leavingRules(rules: readonly Rule[]): Scope {
+  return withoutPolicies(compileRules(rules).root);
+}
+
+function withoutPolicies(scope: Scope, isPolicy = false): Scope {
+  return {
+    level: isPolicy && scope.level > LEVEL.read ? LEVEL.read : scope.level,
+    rule: scope.rule,
+    mayShowBelow: scope.mayShowBelow,
+    mayHideBelow: scope.mayHideBelow,
+    uniform: scope.uniform && scope.level <= LEVEL.read,
+    child: (name) => withoutPolicies(scope.child(name), name === POLICY_FILE),
+  };
 }

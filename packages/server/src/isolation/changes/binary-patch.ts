@@ -1,6 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
-import { constants, deflateRawSync } from "node:zlib";
+import { constants, deflateRawSync, deflateSync } from "node:zlib";
 import { syscalls } from "@agentfense/fuse";
+import { openDirectoryAt } from "../filesystem/delta.ts";
 import { openRegular, type Place } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import { openDeltaFile } from "./installation.ts";
@@ -16,7 +17,7 @@ import { OpenLayers } from "./places.ts";
 // A file is deflated piece by piece, each by itself (Z_FULL_FLUSH ends on a byte and forgets what was before), so that no
 // piece needs another: whoever reads slowly holds no descriptor and no more memory than one piece.
 
-const { Open, Stat } = syscalls;
+const { Stat } = syscalls;
 
 const PIECE_BYTES = 1 << 20;
 const LINE_BYTES = 52;
@@ -46,10 +47,7 @@ export interface PatchContent {
 
 /** A content as a whole. */
 export function literal(content: Buffer): string {
-  const adler = new Adler32();
-  adler.update(content);
-  const stream = Buffer.concat([ZLIB_HEADER, deflateRawSync(content), adler.digest()]);
-  return `literal ${content.length}\n${linesOf(stream)}\n`;
+  return `literal ${content.length}\n${linesOf(deflateSync(content))}\n`;
 }
 
 /** Both literals, piece by piece, and what follows them; `deflated` gives each piece, see deflatePiece. */
@@ -140,14 +138,9 @@ export function openSide(side: PatchFile["side"], place: Place, stat: syscalls.S
 }
 
 function openNamed(root: number, { side, names }: PatchFile, stat: syscalls.Stat): number {
-  let directory = syscalls.dup(root);
+  const directory = openDirectoryAt(root, names.slice(0, -1));
+  if (directory < 0) return directory;
   try {
-    for (const name of names.slice(0, -1)) {
-      const next = syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
-      if (next < 0) return next;
-      syscalls.close(directory);
-      directory = next;
-    }
     return openSide(side, { directory, name: names.at(-1)! }, stat);
   } finally {
     syscalls.close(directory);

@@ -1,37 +1,28 @@
 import { Errno, syscalls } from "@agentfense/fuse";
-import { LEVEL, type Rule } from "@agentfense/permission";
+import { LEVEL } from "@agentfense/permission";
 import type { DeltaDirectory } from "../filesystem/delta-directory.ts";
 import type { DeltaStamp, SettledEntry } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
-import { Application, HOLDS_PROTECTED } from "./application.ts";
-import type { Candidate, Pair } from "./candidate.ts";
+import { Application, type ApplicationOptions, HOLDS_PROTECTED } from "./application.ts";
 import { MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
-import type { Departure } from "./departure.ts";
-import { type CodebaseWriter, type Destination, Rehearsal } from "./destination.ts";
-import { requireChanges, typeOf } from "./diff.ts";
+import type { Candidate, ChangeReport, Departure, Pair } from "./destination.ts";
+import { CodebaseWriter, type Destination } from "./destination.ts";
+import { typeOf } from "./diff.ts";
 import type { Change } from "./list.ts";
-import { OpenLayers } from "./places.ts";
-import { leavingRules } from "./policy-files.ts";
-import type { ChangeReport } from "./report.ts";
-import { Selection } from "./selection.ts";
+import { LockedCodebase, OpenLayers } from "./places.ts";
 import { isSensitive } from "./sensitive.ts";
 import { StagingArea } from "./staging.ts";
 import { pathText } from "./walk.ts";
 
 const { FileType } = syscalls;
 
-export interface CollectSpec {
+export interface CollectSpec extends Omit<ApplicationOptions, "destination" | "onProgress"> {
   readonly delta: string;
   readonly lower: string;
-  /** Those in force now, whatever they were when the delta was made. */
-  readonly rules: readonly Rule[];
-  /** Only these, each with all that is below it. One without a change is an error. */
-  readonly paths?: readonly string[] | undefined;
   /** Where the content goes; absent: only told what would be collected, without size limits. */
   readonly staging?: string | undefined;
   /** Of all files together; what does not fit is not ready. Default 16 GiB. */
   readonly maxBytes?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** What stands at a path in the sandbox's version. */
@@ -76,35 +67,45 @@ const DEFAULT_MAX_BYTES = 16 * 1024 ** 3;
  * and copies what may go. The delta may be in use; what changes under the copy is not ready.
  */
 export async function collectChanges(spec: CollectSpec): Promise<Collection> {
-  const scope = leavingRules(spec.rules);
-  const selection = Selection.of(spec.paths);
-  const { signal } = spec;
+  const { staging, maxBytes = DEFAULT_MAX_BYTES, signal } = spec;
   using layers = new OpenLayers(spec.delta, [spec.lower]);
-  if (spec.paths !== undefined) await requireChanges(layers, selection);
-  using area =
-    spec.staging === undefined
-      ? undefined
-      : new StagingArea(spec.staging, { maxBytes: spec.maxBytes ?? DEFAULT_MAX_BYTES, signal });
+  using area = staging === undefined ? undefined : new StagingArea(staging, { maxBytes, signal });
   const collecting = new Collecting({ area });
-  const application = new Application({ destination: collecting, signal });
-  const lower = layers.lowers[0] ?? -1;
-  await application.directory({
-    delta: layers.tree,
-    lower,
-    names: [],
-    scope,
-    selection,
-    opaque: undefined,
-  });
+  await new Application({ ...spec, destination: collecting }).run(layers);
   area?.settle();
   return { changes: collecting.changes, settled: collecting.settled };
 }
 
+export interface WriteSpec extends Omit<CollectSpec, "staging" | "maxBytes"> {
+  /** Tell what would happen and touch nothing. */
+  readonly dryRun?: boolean | undefined;
+}
+
+export interface WrittenChanges extends Collection {
+  /** Where the codebase's file had changed after the sandbox made its own version of it. */
+  readonly overwritten: readonly string[];
+}
+
+/**
+ * Writes the changes of a delta that may be in use into its codebase, deciding about each as applyChanges does. The delta
+ * keeps them: what may leave it is told, each with the stamp of what was written, and leaves when it is settled, unless it
+ * changed again meanwhile. When it is interrupted, every file is the old or the new one, and writing again does the rest.
+ */
+export async function writeChanges(spec: WriteSpec): Promise<WrittenChanges> {
+  using layers = new OpenLayers(spec.delta, [spec.lower]);
+  using codebase = spec.dryRun ? undefined : new LockedCodebase(spec.lower);
+  const collecting = new Collecting({ codebase: codebase && new CodebaseWriter(spec.signal) });
+  const application = new Application({ ...spec, destination: collecting });
+  await application.run(layers);
+  const overwritten = application.changes.filter(({ overwroteNewer }) => overwroteNewer).map(({ path }) => path);
+  return { changes: collecting.changes, settled: collecting.settled, overwritten };
+}
+
 /** Writes down what is done to the codebase: nothing yet when the content is staged, or not wanted at all. */
-export class Collecting extends Rehearsal implements Destination {
+class Collecting implements Destination {
   readonly changes: CollectedChange[] = [];
   readonly settled: SettledEntry[] = [];
-  override readonly writesCodebase: boolean;
+  readonly writesCodebase: boolean;
   readonly #area: StagingArea | undefined;
   readonly #codebase: CodebaseWriter | undefined;
   /** Of the files that were staged: what they were at that moment. */
@@ -114,18 +115,17 @@ export class Collecting extends Rehearsal implements Destination {
 
   /** `area`: where the content waits. `codebase`: carries everything out at once. */
   constructor({ area, codebase }: { area?: StagingArea | undefined; codebase?: CodebaseWriter | undefined }) {
-    super();
     this.#area = area;
     this.#codebase = codebase;
     this.writesCodebase = codebase !== undefined;
   }
 
-  override begin(pair: Pair, read: DeltaDirectory): number {
+  begin(pair: Pair, read: DeltaDirectory): number {
     if (read.names.size === 0 && read.whiteouts.size === 0) this.#directories.add(pathText(pair.names));
     return this.#codebase?.begin(pair, read) ?? 0;
   }
 
-  override async file(candidate: Candidate): Promise<number> {
+  async file(candidate: Candidate): Promise<number> {
     const path = pathText(candidate.names);
     if (!isText(path)) return Errno.EILSEQ;
     const { now } = candidate;
@@ -143,7 +143,7 @@ export class Collecting extends Rehearsal implements Destination {
     return 0;
   }
 
-  override link(candidate: Candidate): number {
+  link(candidate: Candidate): number {
     const target = readTarget(candidate.source);
     if (target === undefined) return Errno.ESTALE;
     const text = Buffer.from(target, "latin1").toString("utf8");
@@ -155,25 +155,25 @@ export class Collecting extends Rehearsal implements Destination {
     return 0;
   }
 
-  override makeDirectory(candidate: Candidate): number {
+  makeDirectory(candidate: Candidate): number {
     return this.#directory(candidate, () => this.#codebase?.makeDirectory(candidate));
   }
 
-  override finishDirectory(candidate: Candidate): void {
+  finishDirectory(candidate: Candidate): void {
     this.#codebase?.finishDirectory(candidate);
   }
 
-  override setMode(candidate: Candidate, mode: number): number {
+  setMode(candidate: Candidate, mode: number): number {
     return this.#directory(candidate, () => this.#codebase?.setMode(candidate, mode));
   }
 
-  override remove(place: Place, names: readonly string[], type: number, candidate: Candidate): number {
+  remove(place: Place, names: readonly string[], type: number, candidate: Candidate): number {
     const path = pathText(names);
     if (!isText(path)) return Errno.EILSEQ;
     const old = statOf(place);
     const errno = this.#codebase?.remove(place, names, type) ?? 0;
     if (errno !== 0) return errno;
-    this.#push({
+    this.changes.push({
       change: {
         kind: "deleted",
         path,
@@ -188,7 +188,7 @@ export class Collecting extends Rehearsal implements Destination {
     return 0;
   }
 
-  override settle(pair: Pair, departures: readonly Departure[]): number {
+  settle(pair: Pair, departures: readonly Departure[]): number {
     const errno = this.#codebase?.settle(pair, departures) ?? 0;
     if (errno !== 0) return errno;
     for (const { name, isDirectory, entry } of departures) {
@@ -206,7 +206,7 @@ export class Collecting extends Rehearsal implements Destination {
     const hidden = candidate?.scope.level === LEVEL.none && { hidden: true as const };
     // What is protected below may be hidden.
     const told = reason.startsWith(HOLDS_PROTECTED) ? HOLDS_PROTECTED : reason;
-    this.#push({ change: { kind, path, type, size }, ready: false, reason: told, sensitive, ...hidden });
+    this.changes.push({ change: { kind, path, type, size }, ready: false, reason: told, sensitive, ...hidden });
   }
 
   #directory(candidate: Candidate, carryOut: () => number | undefined): number {
@@ -223,7 +223,7 @@ export class Collecting extends Rehearsal implements Destination {
     const path = pathText(candidate.names);
     const { now, old } = candidate;
     const target = entry.kind === "symlink" ? entry.target : undefined;
-    this.#push({
+    this.changes.push({
       change: { kind: old === undefined ? "added" : "modified", path, type: typeOf(now), size: entry.size ?? 0 },
       ready: true,
       reason: "",
@@ -231,10 +231,6 @@ export class Collecting extends Rehearsal implements Destination {
       entry: { ...NOTHING, ...entry, madeAtMs: madeAtMs(now) },
       stamp,
     });
-  }
-
-  #push(change: CollectedChange): void {
-    this.changes.push(change);
   }
 }
 

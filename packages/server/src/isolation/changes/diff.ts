@@ -6,7 +6,7 @@ import { literal, measure, NO_OBJECT, objectName, openSide, type PatchContent, r
 import { MODE_BITS, readTarget, sameContent } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import { isRefusedByGit, nameOnLine, quotedName } from "./git-name.ts";
-import { OpenLayers } from "./places.ts";
+import { type Layers, OpenLayers } from "./places.ts";
 import { Selection } from "./selection.ts";
 import { isSensitive } from "./sensitive.ts";
 import { unifiedDiff } from "./unified.ts";
@@ -89,7 +89,7 @@ export async function* diffChanges(spec: DiffSpec): AsyncGenerator<FileDiff> {
 }
 
 /** Throws unless every path of the selection has a change at or below it. */
-export async function requireChanges(layers: OpenLayers, selection: Selection, audience?: Audience): Promise<void> {
+export async function requireChanges(layers: Layers, selection: Selection, audience?: Audience): Promise<void> {
   if (selection.namedPaths().length === 0) return;
   for await (const change of walkChanges(layers, selection, audience)) selection.meet(change.names);
   const unmet = selection.unmet();

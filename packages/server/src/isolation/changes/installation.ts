@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "../filesystem/directory-reader.ts";
+import { copyData } from "../filesystem/transfer.ts";
 import { copyUserXattrs } from "../filesystem/xattrs.ts";
 import { MODE_BITS, openRegular, type Place, readTarget, statOf } from "./comparison.ts";
-import { copyData } from "./copy.ts";
 
 const { AT_REMOVEDIR, FileType, Open, Rename, Stat } = syscalls;
 

@@ -1,5 +1,6 @@
 import { Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse";
 import { Delta } from "../filesystem/delta.ts";
+import { bytesOf } from "../filesystem/names.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { ChangesError } from "./errors.ts";
 
@@ -12,7 +13,7 @@ export class LockedDelta implements Disposable {
   constructor(path: string) {
     requireDelta(path);
     try {
-      this.delta = Delta.open(nameBytes(path), undefined);
+      this.delta = Delta.open(bytesOf(path), undefined);
       atOnce(this.delta.recover());
     } catch (error) {
       if (error instanceof SystemError)
@@ -35,7 +36,7 @@ export class LockedCodebase implements Disposable {
   readonly root: number;
 
   constructor(path: string) {
-    const fd = syscalls.open(nameBytes(path), Open.RDONLY | Open.DIRECTORY | Open.NOFOLLOW);
+    const fd = syscalls.open(bytesOf(path), Open.RDONLY | Open.DIRECTORY | Open.NOFOLLOW);
     if (fd < 0) throw unusable(path, -fd);
     if (syscalls.tryLock(fd) < 0) {
       syscalls.close(fd);
@@ -49,6 +50,8 @@ export class LockedCodebase implements Disposable {
   }
 }
 
+export type Layers = Pick<OpenLayers, "tree" | "lowers">;
+
 /** The layers of a delta and its codebases for reading: the tree first. No lock; a live mount may go on. */
 export class OpenLayers implements Disposable {
   readonly tree: number;
@@ -59,7 +62,7 @@ export class OpenLayers implements Disposable {
     const opened: number[] = [];
     try {
       for (const path of [`${delta}/tree`, ...lowers]) {
-        const fd = syscalls.open(nameBytes(path), Open.PATH | Open.DIRECTORY | Open.NOFOLLOW);
+        const fd = syscalls.open(bytesOf(path), Open.PATH | Open.DIRECTORY | Open.NOFOLLOW);
         if (fd < 0) throw unusable(path, -fd);
         opened.push(fd);
       }
@@ -79,7 +82,7 @@ export class OpenLayers implements Disposable {
 
 // Opening a delta makes one where there is none, which a mistyped path should not do.
 function requireDelta(path: string): void {
-  const root = syscalls.open(nameBytes(path), Open.PATH | Open.DIRECTORY);
+  const root = syscalls.open(bytesOf(path), Open.PATH | Open.DIRECTORY);
   const found = root >= 0 && syscalls.statat(root, "tree", new Stat()) === 0;
   if (root >= 0) syscalls.close(root);
   if (!found) throw new ChangesError("NOT_A_DELTA", `there is no delta in ${path}`);
@@ -88,8 +91,4 @@ function requireDelta(path: string): void {
 function unusable(path: string, errno: number): ChangesError {
   const reason = errno === Errno.ENOTDIR || errno === Errno.ELOOP ? "not a directory, or a symlink" : errnoName(errno);
   return new ChangesError("CODEBASE_UNUSABLE", `${path} cannot be used: ${reason}`);
-}
-
-function nameBytes(path: string): string {
-  return Buffer.from(path, "utf8").toString("latin1");
 }

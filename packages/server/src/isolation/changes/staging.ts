@@ -1,9 +1,10 @@
 import { Errno, syscalls } from "@agentfense/fuse";
+import { bytesOf } from "../filesystem/names.ts";
 import type { DeltaStamp } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
+import { copyData } from "../filesystem/transfer.ts";
 import { copyUserXattrs } from "../filesystem/xattrs.ts";
 import { type Place, sha256Of } from "./comparison.ts";
-import { copyData } from "./copy.ts";
 import { ContentSettler } from "./durability.ts";
 import { hasChanged, openDeltaFile } from "./installation.ts";
 
@@ -31,8 +32,7 @@ export class StagingArea implements Disposable {
   #next = 0;
 
   constructor(path: string, options: { maxBytes: number; signal: AbortSignal | undefined }) {
-    const name = Buffer.from(path, "utf8").toString("latin1");
-    this.#directory = syscalls.open(name, Open.RDONLY | Open.DIRECTORY | Open.NOFOLLOW);
+    this.#directory = syscalls.open(bytesOf(path), Open.RDONLY | Open.DIRECTORY | Open.NOFOLLOW);
     if (this.#directory < 0) throw new Error("the staging directory cannot be opened");
     this.#bytesLeft = options.maxBytes;
     this.#signal = options.signal;

@@ -10,7 +10,7 @@ import { atOnce } from "../filesystem/walks.ts";
 import { isBornLater, isUnchanged, MODE_BITS, type Place, statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import { entering, IGNORE_FILE, type Ignoring, ignoringAt } from "./ignored.ts";
-import type { OpenLayers } from "./places.ts";
+import type { Layers } from "./places.ts";
 import type { Selection } from "./selection.ts";
 
 const { FileType, Open } = syscalls;
@@ -76,7 +76,7 @@ const EVERYBODY: Audience = { policy: undefined, tellsAll: false, ignores: false
  * audience may know. No symlink is followed on either side.
  */
 export async function* walkChanges(
-  layers: OpenLayers,
+  layers: Layers,
   selection: Selection,
   { policy, tellsAll, ignores }: Audience = EVERYBODY,
 ): AsyncGenerator<FoundChange> {

@@ -1,7 +1,8 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
-import { copyData } from "../changes/copy.ts";
 import { ContentSettler } from "../changes/durability.ts";
-import { bytesOf, type CodebasePlace, openFileBeneath, openOrMakePart, openPart, splitPath } from "./layout.ts";
+import { bytesOf } from "../filesystem/names.ts";
+import { copyData } from "../filesystem/transfer.ts";
+import { type CodebasePlace, openFileBeneath, openOrMakePart, openPart, splitPath } from "./layout.ts";
 
 const { Open, Stat } = syscalls;
 

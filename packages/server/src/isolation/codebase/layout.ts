@@ -1,4 +1,5 @@
-import { check, syscalls } from "@agentfense/fuse";
+import { check, Errno, syscalls } from "@agentfense/fuse";
+import { bytesOf } from "../filesystem/names.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -31,11 +32,6 @@ export function isCodebaseName(name: string): boolean {
   return CODEBASE_NAME.test(name);
 }
 
-/** The kernel's form of a text: one character per byte. */
-export function bytesOf(text: string): string {
-  return Buffer.from(text, "utf8").toString("latin1");
-}
-
 /** Opens a directory of a codebase: "tree", "kept/7" … Throws when it is not there. */
 export function openPart(place: CodebasePlace, part: string): number {
   return check(`open ${part}`, openPartOr(place, part));
@@ -65,11 +61,8 @@ export function openFileBeneath(directory: number, path: string): number {
   const code = syscalls.fstat(fd, stat);
   if (code === 0 && stat.type === FileType.REGULAR) return fd;
   syscalls.close(fd);
-  return code < 0 ? code : -WRONG_KIND;
+  return code < 0 ? code : -Errno.EISDIR; // for everything that is not a regular file
 }
-
-/** EISDIR stands for everything that is not a regular file. */
-const WRONG_KIND = 21;
 
 const IS_ROOT = process.geteuid?.() === 0;
 

@@ -1,7 +1,8 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
+import { bytesOf } from "../filesystem/names.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
 import { type ContentSource, copyInto, Sources } from "./copying.ts";
-import { bytesOf, type CodebasePlace, diskMode, openOrMakePart, openPart, splitPath } from "./layout.ts";
+import { type CodebasePlace, diskMode, openOrMakePart, openPart, splitPath } from "./layout.ts";
 
 const { Open } = syscalls;
 

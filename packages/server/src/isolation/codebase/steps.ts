@@ -1,6 +1,7 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
 import { settleDirectories, settleEverything } from "../changes/durability.ts";
-import { bytesOf, type CodebasePlace, diskMode, openOrMakePart, openPart, splitPath } from "./layout.ts";
+import { bytesOf } from "../filesystem/names.ts";
+import { type CodebasePlace, diskMode, openOrMakePart, openPart, splitPath } from "./layout.ts";
 
 const { AT_REMOVEDIR, Open, Stat } = syscalls;
 

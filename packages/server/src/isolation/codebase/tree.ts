@@ -1,8 +1,8 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { readTarget } from "../changes/comparison.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
-import { textOf } from "../filesystem/names.ts";
-import { bytesOf, openFileBeneath } from "./layout.ts";
+import { bytesOf, textOf, utf8Of } from "../filesystem/names.ts";
+import { openFileBeneath } from "./layout.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -86,10 +86,9 @@ function entriesOf(root: number, path: string): TreeEntry[] | number {
     const code = readDirectory(directory, (name) => names.push(name));
     if (code < 0) return code;
     return names.flatMap((name) => {
-      const text = textOf(name);
+      const text = utf8Of(name);
       const stat = new Stat();
-      if (!text.isWellFormed() || syscalls.statat(directory, name, stat) < 0) return [];
-      if (!isCarried(stat.type)) return [];
+      if (text === undefined || syscalls.statat(directory, name, stat) < 0 || !CARRIED.has(stat.type)) return [];
       const target = stat.type === FileType.SYMLINK ? (readTarget({ directory, name }) ?? "") : "";
       return [entryOf(path === "" ? text : `${path}/${text}`, stat, textOf(target).toWellFormed())];
     });
@@ -98,9 +97,7 @@ function entriesOf(root: number, path: string): TreeEntry[] | number {
   }
 }
 
-function isCarried(type: number): boolean {
-  return type === FileType.REGULAR || type === FileType.DIRECTORY || type === FileType.SYMLINK;
-}
+const CARRIED: ReadonlySet<number> = new Set([FileType.REGULAR, FileType.DIRECTORY, FileType.SYMLINK]);
 
 function entryOf(path: string, stat: syscalls.Stat, target: string): TreeEntry {
   const kind = stat.type === FileType.DIRECTORY ? "directory" : stat.type === FileType.SYMLINK ? "symlink" : "file";

@@ -5,12 +5,13 @@ import { DELTA, type Node } from "./node.ts";
 import { markCopy } from "./origin.ts";
 import type { Presentation } from "./presentation.ts";
 import { type Quota, wholeBlocks } from "./quota.ts";
+import { MORE, Transfer } from "./transfer.ts";
 import type { Tree } from "./tree.ts";
 import { turn, type Walk, type Walks } from "./walks.ts";
 import { isReserved } from "./whiteouts.ts";
 import { copyUserXattrs } from "./xattrs.ts";
 
-const { FileType, Open, Seek } = syscalls;
+const { FileType, Open } = syscalls;
 
 /** Up to here a file is copied within the request; larger ones in slices, so that other clients are served meanwhile. */
 const AT_ONCE = 4 << 20;
@@ -293,68 +294,4 @@ function* copying(transfer: Transfer, finish: (errno: number) => number): Walk<n
     result = finish(errno);
   }
   return result;
-}
-
-/** There is more to copy. */
-const MORE = -1;
-
-/** Copies a file's data, holes as holes, some of it at a time. */
-class Transfer {
-  readonly #from: number;
-  readonly #to: number;
-  readonly #size: number;
-  #offset = 0;
-  #dataEnd = 0;
-  #rangeCopyWorks = true;
-
-  constructor(from: number, to: number, size: number) {
-    this.#from = from;
-    this.#to = to;
-    this.#size = size;
-  }
-
-  /** Copies up to `budget` bytes: 0 when all is done, MORE when there is more, or an errno. */
-  step(budget: number): number {
-    let left = budget;
-    while (this.#offset < this.#size) {
-      if (left <= 0) return MORE;
-      if (this.#offset >= this.#dataEnd && !this.#findData()) break;
-      const length = Math.min(left, this.#dataEnd - this.#offset);
-      const copied = this.#copy(length);
-      if (copied < 0) return -copied;
-      if (copied === 0) break; // the file became shorter
-      this.#offset += copied;
-      left -= copied;
-    }
-    const code = syscalls.ftruncate(this.#to, this.#size);
-    return code < 0 ? -code : 0;
-  }
-
-  // Moves on to the next stretch of data; false when only a hole is left.
-  #findData(): boolean {
-    const start = syscalls.lseek(this.#from, this.#offset, Seek.DATA);
-    if (start === -Errno.ENXIO) return false;
-    if (start < 0) {
-      this.#dataEnd = this.#size;
-      return true;
-    }
-    const end = syscalls.lseek(this.#from, start, Seek.HOLE);
-    this.#offset = start;
-    this.#dataEnd = end < 0 ? this.#size : Math.min(end, this.#size);
-    return start < this.#size;
-  }
-
-  #copy(length: number): number {
-    if (this.#rangeCopyWorks) {
-      const copied = syscalls.copyFileRange(this.#from, this.#offset, this.#to, this.#offset, length);
-      if (copied > 0) return copied;
-      // Other file systems, or one that cannot: through memory.
-      if (copied < 0 && -copied !== Errno.EXDEV && -copied !== Errno.EINVAL && -copied !== Errno.EOPNOTSUPP)
-        return copied;
-      this.#rangeCopyWorks = false;
-    }
-    const buffer = Buffer.allocUnsafe(Math.min(length, 1 << 20));
-    const read = syscalls.pread(this.#from, buffer, buffer.length, this.#offset);
-    return read <= 0 ? read : syscalls.pwrite(this.#to, buffer, read, this.#offset);
-  }
 }

@@ -16,9 +16,15 @@ export function textOf(bytes: string): string {
   }
 }
 
-/** The inverse of `textOf`: a name as one character per byte. */
-function bytesOf(text: string): string {
-  return encodeText(text).toString("latin1");
+/** The inverse of `textOf`: a name or a path as one character per byte. */
+export function bytesOf(text: string): string {
+  return ASCII.test(text) ? text : encodeText(text).toString("latin1");
+}
+
+/** The name as text that everybody can say; undefined for bytes that are no UTF-8. */
+export function utf8Of(bytes: string): string | undefined {
+  const text = textOf(bytes);
+  return text.isWellFormed() ? text : undefined;
 }
 
 /** Text in which lone surrogates stand for single bytes, as those bytes. */

@@ -2,6 +2,7 @@ import { basename, dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "./directory-reader.ts";
+import { bytesOf } from "./names.ts";
 
 const { AT_REMOVEDIR, Open, Rename } = syscalls;
 
@@ -14,11 +15,11 @@ const ENTRIES_A_TURN = 200;
  * is first carried to the top, so that the depth costs neither descriptors nor long paths. Absent is fine.
  */
 export async function removeTree(path: string): Promise<void> {
-  const parent = syscalls.open(Buffer.from(dirname(path)).toString("latin1"), Open.PATH | Open.DIRECTORY);
+  const parent = syscalls.open(bytesOf(dirname(path)), Open.PATH | Open.DIRECTORY);
   if (parent === -Errno.ENOENT) return;
   check("open the directory above", parent);
   try {
-    await removeEntry(parent, Buffer.from(basename(path)).toString("latin1"));
+    await removeEntry(parent, bytesOf(basename(path)));
   } finally {
     syscalls.close(parent);
   }

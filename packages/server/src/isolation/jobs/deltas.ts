@@ -1,13 +1,22 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { deflatePiece as deflate, type PatchFile } from "../changes/binary-patch.ts";
-import { type Collection, type CollectSpec, collectChanges as collect } from "../changes/collect.ts";
+import {
+  type Collection,
+  type CollectSpec,
+  collectChanges as collect,
+  type WriteSpec,
+  type WrittenChanges,
+  writeChanges as write,
+} from "../changes/collect.ts";
 import { type DiffSpec, diffChanges as diff, type FileDiff } from "../changes/diff.ts";
 import { type Change, type ListSpec, listChanges as list } from "../changes/list.ts";
-import { type WriteSpec, type WrittenChanges, writeChanges as write } from "../changes/write.ts";
 import { homeIn } from "../filesystem/delta.ts";
+import { bytesOf } from "../filesystem/names.ts";
 import { Quota } from "../filesystem/quota.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
 import { atOnce } from "../filesystem/walks.ts";
+
+const { Open } = syscalls;
 
 /** As in jobs.ts, which this file cannot import. */
 interface Cancellable {
@@ -65,10 +74,7 @@ export async function deflatePiece(spec: {
 export function measureDelta({ delta }: { readonly delta: string }): number {
   const quota = new Quota({});
   for (const directory of [`${delta}/tree`, homeIn(delta)]) {
-    const tree = syscalls.open(
-      Buffer.from(directory).toString("latin1"),
-      syscalls.Open.PATH | syscalls.Open.DIRECTORY | syscalls.Open.NOFOLLOW,
-    );
+    const tree = syscalls.open(bytesOf(directory), Open.PATH | Open.DIRECTORY | Open.NOFOLLOW);
     if (tree === -Errno.ENOENT) continue;
     if (tree < 0) throw new Error("the delta cannot be measured");
     try {

@@ -1,7 +1,7 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { DirentType, readDirectory } from "../filesystem/directory-reader.ts";
+import { utf8Of } from "../filesystem/names.ts";
 import { atPath, type MountedView, type ViewPlace } from "./resolution.ts";
-import { nameText } from "./text.ts";
 
 const { FileType, Inotify, Open, Stat } = syscalls;
 
@@ -97,8 +97,8 @@ function markTop(place: ViewPlace, request: MarkRequest): Top | number {
   if (stat === undefined) return -Errno.ENOENT;
   const isDirectory = stat.type === FileType.DIRECTORY;
   if (!isDirectory && !request.resolve) return -Errno.ENOTDIR;
-  const top = (isDirectory && name !== "." ? [...way, name] : way).map(nameText);
-  const only = isDirectory ? undefined : nameText(name);
+  const top = (isDirectory && name !== "." ? [...way, name] : way).map(utf8Of);
+  const only = isDirectory ? undefined : utf8Of(name);
   // A path that cannot be said as text cannot be asked about either.
   if (top.includes(undefined) || (!isDirectory && only === undefined)) return -Errno.EILSEQ;
   const directory = isDirectory
@@ -128,7 +128,7 @@ function markDirectory(directory: number, { inotify, recursive, report }: MarkRe
     const below = isDirectory(directory, bytes, type);
     // One more than may be reported says that there are more.
     if (!below && others.length > report) return;
-    const name = nameText(bytes);
+    const name = utf8Of(bytes);
     if (name !== undefined) (below ? directories : others).push(name);
   });
   return { mark, directories, others };

@@ -1,10 +1,10 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "../filesystem/directory-reader.ts";
+import { utf8Of } from "../filesystem/names.ts";
 import type { ViewStat } from "./api.ts";
 import { markTree } from "./marking.ts";
 import { viewPath } from "./path.ts";
 import { atPath, type MountedView, type ViewPlace } from "./resolution.ts";
-import { nameText } from "./text.ts";
 
 const { AT_REMOVEDIR, FileType, Open, Stat } = syscalls;
 
@@ -174,7 +174,7 @@ function entriesOf(at: At, names: readonly string[], options: { followLast: bool
       if (code < 0) return code;
       const entries: Walked[] = [];
       for (const name of found) {
-        const text = nameText(name);
+        const text = utf8Of(name);
         if (text === undefined) continue;
         const stat = new Stat();
         if (syscalls.statat(directory, name, stat) < 0) continue;

@@ -1,5 +1,5 @@
 import { Errno, syscalls } from "@agentfense/fuse";
-import { nameBytes } from "./text.ts";
+import { bytesOf } from "../filesystem/names.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -45,7 +45,7 @@ export function atPath<T>(
 
 /** The mount's root. A mount point that nothing is mounted on is the host's directory, and is refused. */
 function openRoot(mountPoint: string): number {
-  const path = nameBytes(mountPoint);
+  const path = bytesOf(mountPoint);
   const root = syscalls.open(path, Open.PATH | Open.DIRECTORY);
   if (root < 0) return root;
   const [inside, outside] = [new Stat(), new Stat()];
@@ -71,7 +71,7 @@ class Walk {
   }
 
   to(names: readonly string[], followLast: boolean): ViewPlace | number {
-    const left = names.map(nameBytes);
+    const left = names.map(bytesOf);
     for (let links = 0; ; ) {
       const name = left.shift();
       if (name === undefined) return this.#here(".");
@@ -128,7 +128,7 @@ class Walk {
     if (length < 0) return length;
     let way = bytes.toString("latin1", 0, length);
     if (way.startsWith("/")) {
-      const target = nameBytes(this.#target);
+      const target = bytesOf(this.#target);
       if (way !== target && !way.startsWith(`${target}/`)) return -Errno.EXDEV;
       way = way.slice(target.length);
       while (this.#directories.length > 1) this.#leave();

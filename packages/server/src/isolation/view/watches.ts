@@ -3,12 +3,12 @@ import { compileRules, LEVEL, type Policy, type Rule } from "@agentfense/permiss
 import { SandboxError } from "../backend/errors.ts";
 import type { Cancellable } from "../exec/api.ts";
 import { throwIfCancelled } from "../exec/execute.ts";
+import { utf8Of } from "../filesystem/names.ts";
 import type { ViewChange } from "./api.ts";
 import type { KernelEvent, KernelWatch, MarkOwner } from "./kernel-watch.ts";
 import type { Marked } from "./marking.ts";
 import { fileFailed, viewPath } from "./path.ts";
 import type { MountedView } from "./resolution.ts";
-import { nameText } from "./text.ts";
 import { ViewFailure, type ViewThread } from "./thread.ts";
 import { MOST_QUEUED, Watch } from "./watch.ts";
 
@@ -131,7 +131,7 @@ export class ViewWatches implements MarkOwner {
   }
 
   #happenedToEntry(watch: Watch, directory: string, { mask, name }: Pick<KernelEvent, "mask" | "name">): void {
-    const text = nameText(name);
+    const text = utf8Of(name);
     if (text === undefined) return;
     if (watch.only !== undefined && text !== watch.only) return;
     const path = below(directory, text);
