@@ -5,15 +5,15 @@ import { DescriptorRoom } from "../../src/isolation/backend/descriptor-room.ts";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
 import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
 import { Container } from "../../src/isolation/docker/container.ts";
-import { Engine, type EngineRequest } from "../../src/isolation/docker/engine.ts";
+import { Engine } from "../../src/isolation/docker/engine.ts";
 import { describeDocker } from "./arena.ts";
 
 describeDocker("what the engine says", (arena) => {
   test("is in no message: neither its own words, nor paths of the host, nor names of containers", async () => {
     const engine = await Engine.connect(arena.engine.socketPath);
     const requests = [
-      () => engine.json({ method: "GET", path: "/containers/no-such-thing/json" }),
-      () => engine.hijack({ method: "POST", path: "/exec/no-such-thing/start", body: { Detach: false } }),
+      () => engine.get("/containers/no-such-thing/json"),
+      () => engine.hijack("/exec/no-such-thing/start", { body: { Detach: false } }),
       () => Engine.connect("/nonexistent/socket"),
     ];
     for (const request of requests) {
@@ -54,12 +54,15 @@ describeDocker("what the engine says", (arena) => {
 
 test("a runtime without subreapers, as old versions of gVisor are, is refused, and its container removed", async () => {
   const asked: string[] = [];
+  const answers = (method: string) => async (path: string) => {
+    asked.push(`${method} ${path}`);
+    if (path.endsWith("/wait")) await new Promise(() => {});
+    return { Id: "id", ExitCode: 1, Running: false };
+  };
   const engine = {
-    json: async ({ method, path }: EngineRequest) => {
-      asked.push(`${method} ${path}`);
-      if (path.endsWith("/wait")) await new Promise(() => {});
-      return { Id: "id", ExitCode: 1, Running: false };
-    },
+    get: answers("GET"),
+    post: answers("POST"),
+    delete: answers("DELETE"),
     hijack: async () => {
       const connection = new Socket();
       setImmediate(() => connection.destroy());

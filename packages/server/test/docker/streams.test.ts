@@ -3,9 +3,8 @@ import { connect, createServer, type Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ProcessHome } from "../../src/isolation/docker/container.ts";
-import { Demultiplexer } from "../../src/isolation/docker/demultiplexer.ts";
-import { FrameScanner } from "../../src/isolation/docker/frames.ts";
 import { ContainerProcess } from "../../src/isolation/docker/process.ts";
+import { Demultiplexer, FrameScanner } from "../../src/isolation/docker/streams.ts";
 
 const NONCE = "0123456789abcdef0123456789abcdef";
 

@@ -108,9 +108,7 @@ export class DockerBackend implements Backend {
   }
 
   async #removeContainersOf(instance: string): Promise<void> {
-    const containers = await this.#engine.json<readonly { Id: string }[]>({
-      method: "GET",
-      path: "/containers/json",
+    const containers = await this.#engine.get<readonly { Id: string }[]>("/containers/json", {
       query: { all: "true", filters: JSON.stringify({ label: [`${LABEL.instance}=${instance}`] }) },
     });
     for (const { Id } of containers) await removeContainer(this.#engine, Id);

@@ -11,42 +11,31 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
-import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
-import type { Launcher } from "../bwrap/launcher.ts";
 import type { Owner } from "../filesystem/presentation.ts";
-import type { LogLine } from "../log.ts";
-import { Container } from "./container.ts";
-import type { EgressGuard } from "./egress.ts";
-import { type Engine, EngineError } from "./engine.ts";
+import { Container, type ContainerOptions } from "./container.ts";
+import { EngineError } from "./engine.ts";
 import { notRunning } from "./exec.ts";
 import type { Image } from "./image.ts";
 import { containerPlan } from "./plan.ts";
 import { ContainerProcess } from "./process.ts";
 import { COMMAND_SCRIPT } from "./scripts.ts";
-import { ContainerShell } from "./shell.ts";
-import { ContainerTerminal } from "./terminal.ts";
+import { openContainerShell } from "./shell.ts";
+import { openContainerTerminal } from "./terminal.ts";
 
 interface Waiting {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface DockerBoxOptions {
-  readonly engine: Engine;
+export interface DockerBoxOptions extends Omit<ContainerOptions, "plan" | "unknownRuntime" | "awake"> {
   readonly instance: string;
   readonly spec: BoxSpec;
   readonly image: Image;
   readonly runtime: string;
-  /** For a box with a private network. */
-  readonly egress: EgressGuard | undefined;
-  readonly launcher: Launcher;
   /** Why ports of containers are out of reach; undefined when they are not. */
   readonly noPorts: string | undefined;
-  readonly leftoverRoom: DescriptorRoom;
-  readonly owner: Owner;
-  readonly log: (line: LogLine) => void;
   readonly onDestroyed: () => void;
 }
 
@@ -85,12 +74,12 @@ export class DockerBox implements Box {
 
   async openShell(command: ShellCommand, options: Waiting = {}): Promise<ShellProcess> {
     const request = { ...command, env: this.#environment(command.env) };
-    return await this.#pause.awake(() => ContainerShell.start(this.#running(), request, options.signal));
+    return await this.#pause.awake(() => openContainerShell(this.#running(), request, options.signal));
   }
 
   async openTerminal(command: TerminalCommand, options: Waiting = {}): Promise<TerminalProcess> {
     const request = { ...command, env: this.#environment(command.env) };
-    return await this.#pause.awake(() => ContainerTerminal.start(this.#running(), request, options.signal));
+    return await this.#pause.awake(() => openContainerTerminal(this.#running(), request, options.signal));
   }
 
   async connect(port: number, options: Waiting = {}): Promise<Socket> {
@@ -137,25 +126,14 @@ export class DockerBox implements Box {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     if (this.#destroyed !== undefined) throw notRunning();
-    const { engine, log, runtime, egress, launcher, leftoverRoom } = this.#options;
-    const plan = containerPlan({ ...this.#options, keeper: this.#keeper });
+    const options = {
+      ...this.#options,
+      plan: containerPlan({ ...this.#options, keeper: this.#keeper }),
+      unknownRuntime: this.#options.runtime !== "runc",
+      awake: <T>(work: () => Promise<T>) => this.#pause.awake(work),
+    };
     try {
-      const container = await Container.start(
-        {
-          ...{
-            engine,
-            owner: this.owner,
-            plan,
-            unknownRuntime: runtime !== "runc",
-            egress,
-            launcher,
-            leftoverRoom,
-            log,
-          },
-          awake: (work) => this.#pause.awake(work),
-        },
-        signal,
-      );
+      const container = await Container.start(options, signal);
       this.#container = container;
       // The warden must be in the box before any command is.
       this.#shells = await container.warden.shells();

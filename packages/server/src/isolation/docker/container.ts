@@ -57,14 +57,11 @@ interface ContainerStats {
 export class Container implements ProcessHome {
   readonly engine: Engine;
   readonly awake: ContainerOptions["awake"];
+  readonly log: ContainerOptions["log"];
   readonly #id: string;
-  readonly #owner: Owner;
-  readonly #log: (line: LogLine) => void;
-  readonly #egress: EgressGuard | undefined;
-  readonly #launcher: Launcher;
+  readonly #path: string;
+  readonly #options: ContainerOptions;
   #sockets: BoxSockets;
-  readonly #room: DescriptorRoom;
-  readonly #pidsLimit: number | undefined;
   #warden: Warden;
   /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
   #lost = false;
@@ -82,13 +79,10 @@ export class Container implements ProcessHome {
   private constructor(options: ContainerOptions, id: string) {
     this.engine = options.engine;
     this.awake = options.awake;
-    this.#owner = options.owner;
-    this.#log = options.log;
-    this.#egress = options.egress;
-    this.#launcher = options.launcher;
-    this.#room = options.leftoverRoom;
-    this.#pidsLimit = options.plan.pidsLimit;
+    this.log = options.log;
+    this.#options = options;
     this.#id = id;
+    this.#path = `/containers/${id}`;
     this.#sockets = this.#newSockets();
     this.#warden = this.#newWarden();
   }
@@ -96,16 +90,11 @@ export class Container implements ProcessHome {
   /** Creates and starts; leaves nothing when either fails. */
   static async start(options: ContainerOptions, signal?: AbortSignal): Promise<Container> {
     const { engine, plan } = options;
-    const { Id: id } = await engine.json<{ Id: string }>({
-      method: "POST",
-      path: "/containers/create",
-      query: { name: plan.name },
-      body: plan.config,
-      signal,
-    });
+    const request = { query: { name: plan.name }, body: plan.config, signal };
+    const { Id: id } = await engine.post<{ Id: string }>("/containers/create", request);
     const container = new Container(options, id);
     try {
-      await engine.json({ method: "POST", path: `/containers/${id}/start`, signal });
+      await engine.post(`${container.#path}/start`, { signal });
       void container.#watch();
       await container.#confine();
       if (options.unknownRuntime) await container.#examine();
@@ -118,10 +107,6 @@ export class Container implements ProcessHome {
 
   get warden(): Warden {
     return this.#warden;
-  }
-
-  log(line: LogLine): void {
-    this.#log(line);
   }
 
   /** By the time the command starts, nothing of ours is in its way of commands that have ended and left nothing. */
@@ -169,11 +154,8 @@ export class Container implements ProcessHome {
 
   async usage(): Promise<ResourceUsage> {
     if (this.#lost) throw notRunning();
-    const stats = await this.engine.json<ContainerStats>({
-      method: "GET",
-      path: `/containers/${this.#id}/stats`,
-      query: { stream: "false", "one-shot": "true" },
-    });
+    const query = { stream: "false", "one-shot": "true" };
+    const stats = await this.engine.get<ContainerStats>(`${this.#path}/stats`, { query });
     const memory = stats.memory_stats;
     // The kernel gives file pages back when it needs them: they are not what the box uses.
     const cache = memory?.stats?.inactive_file ?? memory?.stats?.total_inactive_file ?? 0;
@@ -211,7 +193,7 @@ export class Container implements ProcessHome {
   /** Returns why it could not be done; what is so already is no failure. */
   async #turnTo(state: "pause" | "unpause"): Promise<unknown> {
     try {
-      await this.engine.json({ method: "POST", path: `/containers/${this.#id}/${state}` });
+      await this.engine.post(`${this.#path}/${state}`);
     } catch (error) {
       const isPaused = (await this.#inspect())?.State.Paused;
       if (isPaused !== (state === "pause")) return error;
@@ -228,14 +210,14 @@ export class Container implements ProcessHome {
   async #restart(): Promise<void> {
     if (this.#removing !== undefined) return this.#removing;
     if (!(await this.isRunning())) return;
-    this.#log({ level: "error", message: "a sandbox could not end a command; its container was restarted" });
+    this.log({ level: "error", message: "a sandbox could not end a command; its container was restarted" });
     this.#warden.close();
     this.#warden = this.#newWarden();
     this.#sockets.close();
     this.#sockets = this.#newSockets();
     this.#ended.clear();
     try {
-      await this.engine.json({ method: "POST", path: `/containers/${this.#id}/restart`, query: { t: "0" } });
+      await this.engine.post(`${this.#path}/restart`, { query: { t: "0" } });
       await this.#confine();
     } catch (error) {
       this.#lost = true;
@@ -250,7 +232,7 @@ export class Container implements ProcessHome {
     await this.#restarting?.catch(() => {});
     if (this.#lost) throw notRunning();
     const warden = this.#warden;
-    const exec = await startExec(this.engine, { container: this.#id, owner: this.#owner, ...request }, signal);
+    const exec = await startExec(this.engine, { container: this.#id, owner: this.#options.owner, ...request }, signal);
     if (warden !== this.#warden) {
       // It may be in the new container before its network is closed; it waits for its first line, and gets none.
       exec.connection.destroy();
@@ -262,7 +244,7 @@ export class Container implements ProcessHome {
   }
 
   get #isFull(): boolean {
-    return this.#ended.size >= MOST_LEFT || (this.#left.size > 0 && this.#room.isFull);
+    return this.#ended.size >= MOST_LEFT || (this.#left.size > 0 && this.#options.leftoverRoom.isFull);
   }
 
   /** Has the warden end what is ours of commands that have ended, and have left nothing. */
@@ -287,8 +269,8 @@ export class Container implements ProcessHome {
     const left = asked.filter(([connection, root]) => this.#ended.has(connection) && isLeft(root));
     this.#left = new Set(left.map(([connection]) => connection));
     for (const connection of this.#left.difference(before)) {
-      this.#room.hold();
-      connection.once("close", () => this.#room.giveBack());
+      this.#options.leftoverRoom.hold();
+      connection.once("close", () => this.#options.leftoverRoom.giveBack());
       // Most of what a command leaves ends a moment after it.
       setTimeout(() => void this.#settle(), LEFT_AFTER_MS).unref();
     }
@@ -301,37 +283,42 @@ export class Container implements ProcessHome {
 
   /** Keeps the limit on processes exact: what is ours of commands that left something comes on top of it. */
   async #allowFor(left: number): Promise<void> {
-    if (this.#pidsLimit === undefined || left === this.#allowedFor) return;
+    const { pidsLimit } = this.#options.plan;
+    if (pidsLimit === undefined || left === this.#allowedFor) return;
     this.#allowedFor = left;
-    const body = { PidsLimit: this.#pidsLimit + left * PIDS_PER_COMMAND };
+    const body = { PidsLimit: pidsLimit + left * PIDS_PER_COMMAND };
     try {
-      await this.engine.json({ method: "POST", path: `/containers/${this.#id}/update`, body });
+      await this.engine.post(`${this.#path}/update`, { body });
     } catch (error) {
-      this.#log({ level: "error", message: `a limit on processes could not be changed: ${whatFailed(error)}` });
+      this.log({ level: "error", message: `a limit on processes could not be changed: ${whatFailed(error)}` });
     }
   }
 
   /** Every start has a network namespace of its own, which is open at first. */
   async #confine(): Promise<void> {
-    if (this.#egress === undefined) return;
-    const state = await this.#inspect();
-    if (!state?.State.Running) throw notRunning();
-    await this.#egress.confine(state);
+    if (this.#options.egress === undefined) return;
+    await this.#options.egress.confine(await this.#inspectRunning());
   }
 
   async #inspect(): Promise<ContainerState | undefined> {
     try {
-      return await this.engine.json<ContainerState>({ method: "GET", path: `/containers/${this.#id}/json` });
+      return await this.engine.get<ContainerState>(`${this.#path}/json`);
     } catch (error) {
       if (isStatus(error, 404)) return undefined;
       throw error;
     }
   }
 
+  async #inspectRunning(): Promise<ContainerState> {
+    const state = await this.#inspect();
+    if (!state?.State.Running) throw notRunning();
+    return state;
+  }
+
   /** Not every runtime tells the engine that the processes in a container died with it: then nobody closes their connections. */
   async #watch(): Promise<void> {
     try {
-      await this.engine.json({ method: "POST", path: `/containers/${this.#id}/wait` });
+      await this.engine.post(`${this.#path}/wait`);
     } catch {
       // The container or the engine is gone: as good as an answer.
     }
@@ -357,11 +344,9 @@ export class Container implements ProcessHome {
 
   #newSockets(): BoxSockets {
     return new BoxSockets({
-      launcher: this.#launcher,
+      launcher: this.#options.launcher,
       openNetwork: async () => {
-        const state = await this.#inspect();
-        if (!state?.State.Running) throw notRunning();
-        const network = await openNetwork(state);
+        const network = await openNetwork(await this.#inspectRunning());
         return { namespaces: [network.fd], [Symbol.asyncDispose]: () => network.close() };
       },
     });
@@ -401,7 +386,7 @@ const REMOVAL_ATTEMPTS = 5;
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await engine.json({ method: "DELETE", path: `/containers/${id}`, query: { force: "true", v: "true" } });
+      await engine.delete(`/containers/${id}`, { query: { force: "true", v: "true" } });
       return;
     } catch (error) {
       if (isStatus(error, 404)) return;

@@ -7,9 +7,9 @@ import { SandboxError } from "../backend/errors.ts";
 const NEWEST_API = "1.43";
 const CONNECT_TIMEOUT_MS = 10_000;
 
-export interface EngineRequest {
-  readonly method: "GET" | "POST" | "DELETE";
-  readonly path: string;
+type DialMode = Pick<DockerModem.DialOptions, "method" | "path"> & Partial<DockerModem.DialOptions>;
+
+interface RequestOptions {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: object;
   readonly signal?: AbortSignal | undefined;
@@ -56,12 +56,12 @@ export class Engine {
   /** Finds out which version of the API both sides speak. */
   static async connect(socketPath: string): Promise<Engine> {
     const first = new Engine(openModem(socketPath), socketPath);
-    const version = await first.json<{ ApiVersion: string; MinAPIVersion?: string }>({
-      method: "GET",
-      path: "/version",
-      signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS),
-    });
-    const spoken = later(version.MinAPIVersion ?? "0.0", earlier(version.ApiVersion, NEWEST_API));
+    const { ApiVersion, MinAPIVersion = "0.0" } = await first.get<{ ApiVersion: string; MinAPIVersion?: string }>(
+      "/version",
+      { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) },
+    );
+    const [newest = NEWEST_API] = [ApiVersion, NEWEST_API].sort(compareVersions);
+    const spoken = [MinAPIVersion, newest].sort(compareVersions)[1];
     return new Engine(openModem(socketPath, `v${spoken}`), socketPath);
   }
 
@@ -70,39 +70,45 @@ export class Engine {
   }
 
   info(): Promise<EngineInfo> {
-    return this.json<EngineInfo>({ method: "GET", path: "/info" });
+    return this.get("/info");
   }
 
-  /** One question, one answer. */
-  async json<Answer>(request: EngineRequest): Promise<Answer> {
-    return (await this.#dial(request, {})) as Answer;
+  async get<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
+    return (await this.#dial({ method: "GET", path }, options)) as Answer;
+  }
+
+  async post<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
+    return (await this.#dial({ method: "POST", path }, options)) as Answer;
+  }
+
+  async delete(path: string, options: RequestOptions): Promise<void> {
+    await this.#dial({ method: "DELETE", path }, options);
   }
 
   /** An answer that comes in pieces: lines of JSON. */
-  async stream(request: EngineRequest): Promise<Readable> {
-    return (await this.#dial(request, { isStream: true })) as Readable;
+  async stream(path: string, options: RequestOptions): Promise<Readable> {
+    return (await this.#dial({ method: "POST", path, isStream: true }, options)) as Readable;
   }
 
   /** Turns the request's connection into a raw one, both ways, with half-close. */
-  async hijack(request: EngineRequest): Promise<Socket> {
+  async hijack(path: string, options: RequestOptions): Promise<Socket> {
     // `isStream` makes the client read the text of a refusal; a success is an upgraded socket in any case.
-    const socket = (await this.#dial(request, { hijack: true, openStdin: true, isStream: true })) as Socket;
-    return socket.unref(); // see IsolationOptions.holdsProcess
+    const mode = { method: "POST", path, hijack: true, openStdin: true, isStream: true };
+    return ((await this.#dial(mode, options)) as Socket).unref(); // see IsolationOptions.holdsProcess
   }
 
-  #dial(request: EngineRequest, mode: Partial<DockerModem.DialOptions>): Promise<unknown> {
+  #dial(mode: DialMode, { query = {}, body = {}, signal }: RequestOptions): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const options: DockerModem.DialOptions = {
-      path: `${request.path}?`,
-      method: request.method,
-      options: { _query: request.query ?? {}, _body: request.body ?? {} },
-      statusCodes: SUCCESSES,
       ...mode,
-      ...(request.signal === undefined ? {} : { abortSignal: request.signal }),
+      path: `${mode.path}?`,
+      options: { _query: query, _body: body },
+      statusCodes: SUCCESSES,
+      ...(signal === undefined ? {} : { abortSignal: signal }),
     };
     this.#modem.dial(options, (error, answer) => {
       if (error === null || error === undefined) resolve(answer);
-      else reject(describe(error, request.signal));
+      else reject(describe(error, signal));
     });
     return promise;
   }
@@ -136,14 +142,6 @@ export function whatFailed(error: unknown): string {
 
 export function isStatus(error: unknown, ...statuses: readonly number[]): error is EngineError {
   return error instanceof EngineError && statuses.includes(error.status);
-}
-
-function later(a: string, b: string): string {
-  return compareVersions(a, b) >= 0 ? a : b;
-}
-
-function earlier(a: string, b: string): string {
-  return compareVersions(a, b) <= 0 ? a : b;
 }
 
 function compareVersions(a: string, b: string): number {

@@ -20,9 +20,7 @@ export interface ExecRequest {
 
 export async function startExec(engine: Engine, request: ExecRequest, signal?: AbortSignal): Promise<Exec> {
   try {
-    const { Id: id } = await engine.json<{ Id: string }>({
-      method: "POST",
-      path: `/containers/${request.container}/exec`,
+    const { Id: id } = await engine.post<{ Id: string }>(`/containers/${request.container}/exec`, {
       body: {
         Cmd: request.commandLine,
         Env: Object.entries(request.env).map(([name, value]) => `${name}=${value}`),
@@ -36,11 +34,7 @@ export async function startExec(engine: Engine, request: ExecRequest, signal?: A
       signal,
     });
     // Not with the caller's signal: once the process runs, letting go of its connection would not end it.
-    const connection = await engine.hijack({
-      method: "POST",
-      path: `/exec/${id}/start`,
-      body: { Detach: false, Tty: request.terminal },
-    });
+    const connection = await engine.hijack(`/exec/${id}/start`, { body: { Detach: false, Tty: request.terminal } });
     connection.setTimeout(0);
     connection.setNoDelay(true);
     return { id, connection };
@@ -52,10 +46,7 @@ export async function startExec(engine: Engine, request: ExecRequest, signal?: A
 /** The exit code the engine saw; undefined when it no longer knows the process. */
 export async function exitCodeOf(engine: Engine, execId: string): Promise<number | undefined> {
   try {
-    const state = await engine.json<{ ExitCode: number | null; Running: boolean }>({
-      method: "GET",
-      path: `/exec/${execId}/json`,
-    });
+    const state = await engine.get<{ ExitCode: number | null; Running: boolean }>(`/exec/${execId}/json`);
     return state.Running ? undefined : (state.ExitCode ?? undefined);
   } catch (error) {
     if (isStatus(error, 404)) return undefined;

@@ -46,10 +46,10 @@ export async function findImage(engine: Engine, name: string, policy: ImagePolic
 
 async function inspectImage(engine: Engine, name: string, signal: AbortSignal | undefined): Promise<Image | undefined> {
   try {
-    const { Id, Config } = await engine.json<{
+    const { Id, Config } = await engine.get<{
       Id: string;
       Config: { Volumes?: Record<string, unknown> | null; Env?: readonly string[] | null } | null;
-    }>({ method: "GET", path: `/images/${encodeURIComponent(name)}/json`, signal });
+    }>(`/images/${encodeURIComponent(name)}/json`, { signal });
     return {
       id: Id,
       volumes: Object.keys(Config?.Volumes ?? {}),
@@ -61,21 +61,15 @@ async function inspectImage(engine: Engine, name: string, signal: AbortSignal | 
   }
 }
 
-interface PullLine {
-  readonly status?: string;
-  readonly id?: string;
-  readonly error?: string;
-}
-
 async function pullImage(engine: Engine, name: string, progress: Progress): Promise<void> {
   progress.onProgress(`pulling ${name}`);
   // Without a tag the engine would fetch every tag there is.
   const query = /[:@][^/]*$/.test(name) ? { fromImage: name } : { fromImage: name, tag: "latest" };
   try {
-    const answer = await engine.stream({ method: "POST", path: "/images/create", query, signal: progress.signal });
+    const answer = await engine.stream("/images/create", { query, signal: progress.signal });
     let last = "";
     for await (const line of createInterface({ input: answer })) {
-      const { status, id, error } = JSON.parse(line) as PullLine;
+      const { status, id, error } = JSON.parse(line) as Readonly<Record<string, string | undefined>>;
       if (error !== undefined) throw new Error(error);
       const text = id === undefined ? (status ?? "") : `${id}: ${status ?? ""}`;
       if (text !== "" && text !== last) progress.onProgress(text);

@@ -3,12 +3,19 @@ import type { BoxProcess, ChannelState, ProcessExit } from "../backend/backend.t
 import { SandboxError } from "../backend/errors.ts";
 import { CommandTree, KILLED, startFailure } from "./command-tree.ts";
 import type { ProcessHome } from "./container.ts";
-import { Demultiplexer, type OutputName } from "./demultiplexer.ts";
 import { whatFailed } from "./engine.ts";
 import { describeExecFailure, type Exec, exitCodeOf, settledWithin } from "./exec.ts";
-import { FrameScanner, firstLine, newSecrets, type Piece, type Secrets } from "./frames.ts";
-import { Outputs } from "./outputs.ts";
 import { commandLine } from "./scripts.ts";
+import {
+  Demultiplexer,
+  FrameScanner,
+  firstLine,
+  newSecrets,
+  type OutputName,
+  Outputs,
+  type Piece,
+  type Secrets,
+} from "./streams.ts";
 import type { Warden } from "./warden.ts";
 
 /** More in one stream than in the other can only be forged. */

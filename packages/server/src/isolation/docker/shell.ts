@@ -1,11 +1,10 @@
-import type { Readable, Writable } from "node:stream";
-import type { ChannelState, InterruptSignal, ProcessExit, ShellCommand, ShellProcess } from "../backend/backend.ts";
+import type { Readable } from "node:stream";
+import type { ShellCommand, ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ProcessHome } from "./container.ts";
-import type { Outputs } from "./outputs.ts";
 import { ContainerProcess, type ShellListener } from "./process.ts";
 import { SHELL_SCRIPT } from "./scripts.ts";
-import type { Warden } from "./warden.ts";
+import type { Outputs } from "./streams.ts";
 
 /**
  * The status that says how an interrupted command ended comes behind its output, which nobody may be reading: more than
@@ -18,74 +17,40 @@ const LAST_OUTPUT_BYTES = 16 * 1024 ** 2;
  * travels line by line as frames in both outputs (see scripts.ts) and is taken out of them here. A status is text without
  * the characters NUL and 0x1e.
  */
-export class ContainerShell implements ShellProcess {
-  readonly commands: Writable;
-  readonly status: Readable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
-  readonly exit: Promise<ProcessExit>;
-  /** That of the container as it was when the shell started. */
-  readonly #warden: Warden;
-  readonly #process: ContainerProcess;
-  readonly #pid: number;
-
-  private constructor(
-    home: ProcessHome,
-    process: ContainerProcess,
-    { status, pid }: { status: Readable; pid: number },
-  ) {
-    this.#warden = home.warden;
-    this.#process = process;
-    this.#pid = pid;
-    this.commands = process.stdin!;
-    this.stdout = process.stdout;
-    this.stderr = process.stderr;
-    this.status = status;
-    this.exit = process.exit;
-  }
-
-  static async start(
-    home: ProcessHome,
-    command: ShellCommand,
-    signal: AbortSignal | undefined,
-  ): Promise<ContainerShell> {
-    const lines = new StatusLines();
-    const process = await ContainerProcess.start(
-      home,
-      { script: SHELL_SCRIPT, argv: command.argv, env: command.env, workdir: command.workdir, stdin: true },
-      { signal, listener: lines },
-    );
-    const status = lines.attach(process.outputs);
-    void process.exit.then(
-      () => lines.end(),
-      () => lines.end(),
-    );
-    return new ContainerShell(home, process, { status, pid: await lines.pid });
-  }
-
-  /** A status is handed over only when everything that was written before it is here: what is owed is in our buffers. */
-  pendingOutput(): Promise<{ readonly stdout: number; readonly stderr: number }> {
-    return Promise.resolve({ stdout: this.stdout.readableLength, stderr: this.stderr.readableLength });
-  }
-
-  async signalForeground(signal: InterruptSignal, sinceMs: number): Promise<number> {
-    const count = await this.#warden.signalChildren(signal, this.#pid, sinceMs);
-    this.#process.outputs.grant(LAST_OUTPUT_BYTES);
-    return count;
-  }
-
-  channels(): Promise<ChannelState> {
-    return this.#process.channels(this.#pid);
-  }
-
-  async signalShell(signalNumber: number): Promise<void> {
-    await this.#warden.signal(signalNumber, this.#pid);
-    this.#process.outputs.grant(LAST_OUTPUT_BYTES);
-  }
-
-  kill(): void {
-    this.#process.kill();
-  }
+export async function openContainerShell(
+  home: ProcessHome,
+  { argv, env, workdir }: ShellCommand,
+  signal: AbortSignal | undefined,
+): Promise<ShellProcess> {
+  const lines = new StatusLines();
+  const command = { script: SHELL_SCRIPT, argv, env, workdir, stdin: true };
+  const process = await ContainerProcess.start(home, command, { signal, listener: lines });
+  const status = lines.attach(process.outputs);
+  const end = (): void => lines.end();
+  process.exit.then(end, end);
+  const pid = await lines.pid;
+  const { warden } = home; // that of the container as it is now
+  const { stdout, stderr } = process;
+  return {
+    commands: process.stdin!,
+    status,
+    stdout,
+    stderr,
+    exit: process.exit,
+    // A status is handed over only when everything that was written before it is here: what is owed is in our buffers.
+    pendingOutput: async () => ({ stdout: stdout.readableLength, stderr: stderr.readableLength }),
+    signalForeground: async (interrupt, sinceMs) => {
+      const count = await warden.signalChildren(interrupt, pid, sinceMs);
+      process.outputs.grant(LAST_OUTPUT_BYTES);
+      return count;
+    },
+    channels: () => process.channels(pid),
+    signalShell: async (signalNumber) => {
+      await warden.signal(signalNumber, pid);
+      process.outputs.grant(LAST_OUTPUT_BYTES);
+    },
+    kill: () => process.kill(),
+  };
 }
 
 /** Keeps what the script says until somebody can take it. */

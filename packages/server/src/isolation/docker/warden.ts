@@ -2,8 +2,8 @@ import type { Socket } from "node:net";
 import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ProcessHome } from "./container.ts";
-import { Demultiplexer } from "./demultiplexer.ts";
 import { compact, WARDEN_SCRIPT } from "./scripts.ts";
+import { Demultiplexer } from "./streams.ts";
 
 /** Longer than any answer takes in a box that is in order; the last resort is to restart the whole box. */
 const ANSWER_TIMEOUT_MS = 2_500;
