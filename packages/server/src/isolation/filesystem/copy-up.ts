@@ -3,6 +3,7 @@ import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import { DELTA, type Node } from "./node.ts";
 import { markCopy } from "./origin.ts";
+import { keepTimes } from "./own-rights.ts";
 import type { Presentation } from "./presentation.ts";
 import { type Quota, wholeBlocks } from "./quota.ts";
 import { MORE, Transfer } from "./transfer.ts";
@@ -113,7 +114,8 @@ export class CopyUp {
     syscalls.close(fd);
     if (code < 0) return code;
     const mode = stat.mode & 0o1777;
-    code = this.#unnoticed(parent, () => this.#delta.installDirectory(temporary, parent, node.name, mode));
+    using _times = keepTimes(parent);
+    code = this.#delta.installDirectory(temporary, parent, node.name, mode);
     if (code < 0) return code;
     node.layers = [DELTA, ...node.layers];
     node.deltaInode = copy.ino;
@@ -123,16 +125,8 @@ export class CopyUp {
 
   // Moves what is complete in `work` to its place.
   #install(temporary: string, directory: number, name: string): number {
-    return this.#unnoticed(directory, () => syscalls.renameat2(this.#delta.work, temporary, directory, name));
-  }
-
-  // The directory's own times stay as they were.
-  #unnoticed(directory: number, change: () => number): number {
-    const before = new syscalls.Stat();
-    syscalls.fstat(directory, before);
-    const code = change();
-    if (code === 0) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
-    return code;
+    using _times = keepTimes(directory);
+    return syscalls.renameat2(this.#delta.work, temporary, directory, name);
   }
 
   #special(node: Node, directory: number): number {

@@ -1,5 +1,6 @@
 import { syscalls } from "@agentfense/fuse";
 import { walkDirectory } from "./directory-reader.ts";
+import { PATH_LIMIT } from "./path-bounds.ts";
 import { turn, type Walk } from "./walks.ts";
 import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
 
@@ -30,11 +31,13 @@ export function* readDeltaDirectory(directory: number): Walk<DeltaDirectory | nu
   if (code < 0) return code;
   const whiteouts = new Map<string, string>();
   const meaningless: string[] = [];
+  const stat = new syscalls.Stat();
   for (const file of reserved) {
     turn.entries += 1;
     yield;
     if (file === OPAQUE_MARKER || file.startsWith(KEPT_PREFIX)) continue;
-    const name = deletedName(directory, file);
+    const isFile = syscalls.statat(directory, file, stat) === 0 && stat.type === FileType.REGULAR;
+    const name = isFile ? deletedName(directory, file) : undefined;
     if (name === undefined) meaningless.push(file);
     else whiteouts.set(name, file);
   }
@@ -42,27 +45,24 @@ export function* readDeltaDirectory(directory: number): Walk<DeltaDirectory | nu
 }
 
 /** The name a whiteout deletes. Only the one way to write it counts, and only what can be a name. */
-function deletedName(directory: number, file: string): string | undefined {
-  const stat = new syscalls.Stat();
-  if (syscalls.statat(directory, file, stat) < 0 || stat.type !== FileType.REGULAR) return undefined;
+export function deletedName(directory: number, file: string): string | undefined {
   const marker = readMarker(file);
-  const name = marker?.kind === "long-whiteout" ? readName(directory, file) : markedName(marker);
-  if (name === undefined || name === "" || name === "." || name === "..") return undefined;
+  if (marker === undefined || marker.kind === "opaque") return undefined;
+  const name = marker.kind === "whiteout" ? marker.name : readSmallFile(directory, file);
+  if (name === undefined || name === "" || name === "." || name === ".." || name.length > LONGEST_NAME)
+    return undefined;
   if (name.includes("/") || name.includes("\0") || whiteoutFor(name).name !== file) return undefined;
   return name;
 }
 
-function markedName(marker: ReturnType<typeof readMarker>): string | undefined {
-  return marker?.kind === "whiteout" ? marker.name : undefined;
-}
-
 const LONGEST_NAME = 255;
 
-function readName(directory: number, file: string): string | undefined {
-  const fd = syscalls.openat(directory, file, Open.RDONLY | Open.NONBLOCK);
+/** What the delta writes down in a file is an inode number and a path at most. */
+export function readSmallFile(directory: number, name: string): string | undefined {
+  const fd = syscalls.openat(directory, name, Open.RDONLY | Open.NONBLOCK);
   if (fd < 0) return undefined;
-  const content = Buffer.alloc(LONGEST_NAME + 1);
+  const content = Buffer.allocUnsafe(2 * PATH_LIMIT);
   const length = syscalls.pread(fd, content, content.length, 0);
   syscalls.close(fd);
-  return length < 0 || length > LONGEST_NAME ? undefined : content.toString("latin1", 0, length);
+  return length < 0 ? undefined : content.toString("latin1", 0, length);
 }

@@ -1,9 +1,9 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
+import { readSmallFile } from "./delta-directory.ts";
 import { readDirectory, walkDirectory } from "./directory-reader.ts";
-import { withOwnRights } from "./own-rights.ts";
-import { PATH_LIMIT } from "./path-bounds.ts";
+import { keepTimes, withOwnRights } from "./own-rights.ts";
 import { turn, type Walk } from "./walks.ts";
-import { isReserved, OPAQUE_MARKER, readMarker, whiteoutFor } from "./whiteouts.ts";
+import { isReserved, OPAQUE_MARKER, whiteoutFor } from "./whiteouts.ts";
 
 const { Open, AT_REMOVEDIR } = syscalls;
 
@@ -104,13 +104,18 @@ export class Delta {
       return 0;
     }
     const temporary = this.temporaryName();
-    const fd = syscalls.openat(this.work, temporary, Open.WRONLY | Open.CREAT | Open.EXCL, 0o600);
+    const written = this.#write(temporary, file.content);
+    return written < 0 ? written : syscalls.renameat2(this.work, temporary, directory, file.name);
+  }
+
+  /** A new file in `work`. A negated errno when it cannot be made. */
+  #write(name: string, text: string): number {
+    const fd = syscalls.openat(this.work, name, Open.WRONLY | Open.CREAT | Open.EXCL, 0o600);
     if (fd < 0) return fd;
-    const content = Buffer.from(file.content, "latin1");
+    const content = Buffer.from(text, "latin1");
     const written = syscalls.pwrite(fd, content, content.length, 0);
     syscalls.close(fd);
-    if (written < 0) return written;
-    return syscalls.renameat2(this.work, temporary, directory, file.name);
+    return written;
   }
 
   liftWhiteout(directory: number, name: string): void {
@@ -120,14 +125,12 @@ export class Delta {
 
   /** Shuts a directory of the delta against the layers below; for the agent nothing in it has changed, so its time stays. */
   markOpaque(directory: number): number {
-    const before = new syscalls.Stat();
-    const known = syscalls.fstat(directory, before) === 0;
+    using _times = keepTimes(directory);
     const create = (): number => syscalls.openat(directory, OPAQUE_MARKER, Open.WRONLY | Open.CREAT, 0o600);
     let fd = create();
     if (-fd === Errno.EACCES) fd = withOwnRights(directory, create);
     if (fd < 0) return fd;
     syscalls.close(fd);
-    if (known) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
     return 0;
   }
 
@@ -136,15 +139,6 @@ export class Delta {
     const file = whiteoutFor(name);
     if (syscalls.statat(directory, file.name, this.#stat) < 0) return false;
     return file.content === "" || readSmallFile(directory, file.name) === name;
-  }
-
-  collectWhiteout(directory: number, fileName: string, into: Set<string>): void {
-    const marker = readMarker(fileName);
-    if (marker?.kind === "whiteout") into.add(marker.name);
-    if (marker?.kind === "long-whiteout") {
-      const name = readSmallFile(directory, fileName);
-      if (name !== undefined && whiteoutFor(name).name === fileName) into.add(name);
-    }
   }
 
   /**
@@ -175,11 +169,7 @@ export class Delta {
    */
   recordRemoval(path: string, inode: number): string | number {
     const record = `undo-${this.temporaryName()}`;
-    const fd = syscalls.openat(this.work, record, Open.WRONLY | Open.CREAT | Open.EXCL, 0o600);
-    if (fd < 0) return fd;
-    const content = Buffer.from(`${inode}\n${path}`, "latin1");
-    const written = syscalls.pwrite(fd, content, content.length, 0);
-    syscalls.close(fd);
+    const written = this.#write(record, `${inode}\n${path}`);
     return written < 0 ? written : record;
   }
 
@@ -292,13 +282,4 @@ function openOrCreate(root: number, name: string, mode: number): number {
   const created = syscalls.mkdirat(root, name, mode);
   if (created < 0 && -created !== Errno.EEXIST) check(`mkdir ${name} in the delta`, created);
   return check(`open ${name} in the delta`, syscalls.openat(root, name, Open.PATH | Open.DIRECTORY));
-}
-
-function readSmallFile(directory: number, name: string): string | undefined {
-  const fd = syscalls.openat(directory, name, Open.RDONLY | Open.NONBLOCK);
-  if (fd < 0) return undefined;
-  const content = Buffer.alloc(2 * PATH_LIMIT); // an inode number and a path at most
-  const length = syscalls.pread(fd, content, content.length, 0);
-  syscalls.close(fd);
-  return length < 0 ? undefined : content.toString("latin1", 0, length);
 }

@@ -1,6 +1,6 @@
 import { type Caller, Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
-import { type Context, overQuota, type Writing } from "./context.ts";
+import { type Context, overQuota, refuse, type Writing } from "./context.ts";
 import { Access } from "./credentials.ts";
 import { KEPT_PREFIX } from "./delta-directory.ts";
 import type { Directories } from "./directories.ts";
@@ -22,7 +22,7 @@ export interface Place {
 /** What a directory holds, as far as it matters to whoever wants it gone. */
 export const Content = { NOTHING: 0, HIDDEN_IN_DELTA: 1, VISIBLE: 2, UNKNOWN: 3 } as const;
 
-/** What making, removing and renaming entries have in common. */
+/** Removing entries, with errnos for results, and what making and renaming them have in common with that. */
 export class EntryChanges {
   readonly #context: Context;
   readonly #directories: Directories;
@@ -30,6 +30,72 @@ export class EntryChanges {
   constructor(context: Context, directories: Directories) {
     this.#context = context;
     this.#directories = directories;
+  }
+
+  unlink(parent: Node, name: string, caller: Caller): number {
+    const { writing } = this.#context;
+    const node = this.#removable(parent, name, "unlink", caller);
+    if (typeof node === "number") return node;
+    if (node.isDirectory) return Errno.EISDIR;
+    if (writing === undefined) return Errno.EROFS;
+    const directory = writing.copyUp.directory(parent);
+    if (directory < 0) return this.failed(directory, parent, name, "unlink", caller);
+    const covered = this.cover(writing, parent, name, directory);
+    if (covered !== 0) return covered;
+    this.keepReachable(node);
+    if (node.inDelta) {
+      const isLast = this.isLastName(directory, name);
+      const code = syscalls.unlinkat(directory, name);
+      if (code < 0) return -code;
+      this.settleUnlink(writing, node, isLast);
+    }
+    this.disappeared(node, parent, name);
+    return 0;
+  }
+
+  rmdir(parent: Node, name: string, caller: Caller): number {
+    const { writing } = this.#context;
+    const node = this.#removable(parent, name, "rmdir", caller);
+    if (typeof node === "number") return node;
+    if (!node.isDirectory) return Errno.ENOTDIR;
+    if (writing === undefined) return Errno.EROFS;
+    const content = this.contentOf(node);
+    if (content < 0) return -content;
+    if (content === Content.VISIBLE) return Errno.ENOTEMPTY;
+    this.keepReachable(node);
+    const directory = writing.copyUp.directory(parent);
+    if (directory < 0) return this.failed(directory, parent, name, "rmdir", caller);
+    const covered = this.cover(writing, parent, name, directory);
+    if (covered !== 0) return covered;
+    if (node.inDelta) {
+      const code = this.removeDirectory(writing, directory, name, content);
+      if (code < 0) return -code;
+      writing.quota?.takeFiles(-1);
+    }
+    this.disappeared(node, parent, name);
+    return 0;
+  }
+
+  /** The visible entry of a name, provided that it may be taken away; else a positive errno. */
+  #removable(parent: Node, name: string, operation: string, caller: Caller): Node | number {
+    const { credentials, tree } = this.#context;
+    if (parent.removed || !tree.shows(parent)) return Errno.ENOENT;
+    const node = tree.visible(parent, name);
+    if (typeof node === "number") return -node;
+    const scope = tree.childScope(parent, name);
+    if (scope.level < LEVEL.write) return refuse(this.#context, parent, name, operation, scope, caller);
+    if (!this.mayChange(parent, caller)) return Errno.EACCES;
+    if (!credentials.mayRemove(caller, parent, node)) return Errno.EPERM;
+    return node;
+  }
+
+  /** Deletes a name of the layers below, if they have it; it takes effect in the instant the name leaves the delta. Or an errno. */
+  cover(writing: Writing, parent: Node, name: string, directory: number): number {
+    if (!this.#context.tree.lowerHolds(parent, name)) return 0;
+    const code = writing.delta.layWhiteout(directory, name);
+    if (code < 0) return -code;
+    parent.whiteouts?.add(name);
+    return 0;
   }
 
   mayChange(directory: Node, caller: Caller): boolean {

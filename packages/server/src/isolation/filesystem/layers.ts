@@ -1,5 +1,6 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
+import { deletedName } from "./delta-directory.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { walkDirectory } from "./directory-reader.ts";
 import { DELTA, type Node } from "./node.ts";
@@ -75,7 +76,8 @@ export class Layers {
       const code = yield* walkDirectory(fd, (name, type, inode) => {
         if (layer === DELTA && isReserved(name)) {
           const own = this.descriptors.get(directory, DELTA);
-          if (own >= 0) this.delta?.collectWhiteout(own, name, whiteouts);
+          const deleted = own < 0 ? undefined : deletedName(own, name);
+          if (deleted !== undefined) whiteouts.add(deleted);
           return false;
         }
         if (seen?.has(name)) return false;

@@ -1,15 +1,18 @@
 import { type Caller, Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL, type Scope } from "@agentfense/permission";
-import { type Context, refuse, type Writing } from "./context.ts";
+import { type Context, refuse } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
-import { Content, type EntryChanges } from "./entry-changes.ts";
+import { Content, type EntryChanges, type Place } from "./entry-changes.ts";
 import type { Move } from "./moves.ts";
 import { DELTA, type Node } from "./node.ts";
 import { exceedsBounds, type PathExtent } from "./path-bounds.ts";
 import { isReserved } from "./whiteouts.ts";
 
 const { Rename } = syscalls;
+
+/** A name that something leaves, or comes to. */
+type Side = Omit<Place, "coversLower">;
 
 /** Renaming entries. Results are errnos. */
 export class Renaming {
@@ -56,19 +59,20 @@ export class Renaming {
       if (refused !== 0) return refused;
     }
     this.#context.moves.wait(newParent);
-    const from = writing.copyUp.directory(parent);
-    if (from < 0) return this.#entries.failed(from, parent, name, "rename", caller);
-    const to = writing.copyUp.directory(newParent);
-    if (to < 0) return this.#entries.failed(to, newParent, newName, "rename", caller);
-    const directories = moves.filter(({ node }) => node.isDirectory);
+    const directory = writing.copyUp.directory(parent);
+    if (directory < 0) return this.#entries.failed(directory, parent, name, "rename", caller);
+    const newDirectory = writing.copyUp.directory(newParent);
+    if (newDirectory < 0) return this.#entries.failed(newDirectory, newParent, newName, "rename", caller);
     const refused = this.#context.moves.prepare(
-      directories.map(({ node, from, to }): Move => ({ directory: node, from, to })),
-      (directory, hidden) => this.#entries.putAside(writing, directory, hidden),
+      moves.flatMap(({ node, ...move }): Move[] => (node.isDirectory ? [{ directory: node, ...move }] : [])),
+      (inside, hidden) => this.#entries.putAside(writing, inside, hidden),
     );
     if (refused !== 0) return refused;
     tree.noteExtent(there.extent);
-    if (exchange && replaced) return this.#exchange(source, parent, name, from, replaced, newParent, newName, to);
-    return this.#move(writing, source, parent, name, from, replaced, content, newParent, newName, to);
+    const from = { writing, parent, name, directory };
+    const to = { writing, parent: newParent, name: newName, directory: newDirectory };
+    if (exchange && replaced) return this.#exchange(source, from, replaced, to);
+    return this.#move(source, from, replaced, content, to);
   }
 
   #at(parent: Node, name: string, scope: Scope): { scope: Scope; extent: PathExtent } {
@@ -107,117 +111,82 @@ export class Renaming {
     return content === Content.VISIBLE ? -Errno.ENOTEMPTY : content;
   }
 
-  #move(
-    writing: Writing,
-    source: Node,
-    parent: Node,
-    name: string,
-    from: number,
-    replaced: Node | undefined,
-    content: number,
-    newParent: Node,
-    newName: string,
-    to: number,
-  ): number {
+  #move(source: Node, from: Side, replaced: Node | undefined, content: number, to: Side): number {
     const { tree } = this.#context;
+    const { writing } = from;
     // Laid first: it takes effect in the instant the name leaves the delta.
-    if (tree.lowerHolds(parent, name)) {
-      const code = writing.delta.layWhiteout(from, name);
-      if (code < 0) return -code;
-      parent.whiteouts?.add(name);
-    }
-    const covers = tree.lowerHolds(newParent, newName);
+    const covered = this.#entries.cover(writing, from.parent, from.name, from.directory);
+    if (covered !== 0) return covered;
+    const covers = tree.lowerHolds(to.parent, to.name);
     if (source.isDirectory && covers) {
       const code = writing.delta.markOpaque(tree.descriptors.get(source, DELTA));
       if (code < 0) return -code;
     }
     if (replaced) this.#entries.keepReachable(replaced);
-    const isLast = replaced?.inDelta && !replaced.isDirectory && this.#entries.isLastName(to, newName);
+    const isLast = replaced?.inDelta && !replaced.isDirectory && this.#entries.isLastName(to.directory, to.name);
     const code =
       replaced?.isDirectory && replaced.inDelta
-        ? this.#replaceDirectory(writing, replaced, content, parent, name, from, newName, to)
-        : syscalls.renameat2(from, name, to, newName);
+        ? this.#replaceDirectory(from, replaced, content, to)
+        : renameOnDisk(from, to);
     if (code < 0) return -code;
     if (replaced?.inDelta) {
       if (replaced.isDirectory) writing.quota?.takeFiles(-1);
       else this.#entries.settleUnlink(writing, replaced, isLast === true);
     }
-    if (covers) this.#entries.lift({ writing, parent: newParent, name: newName, directory: to, coversLower: true });
-    if (replaced) this.#entries.disappeared(replaced, newParent, newName);
-    this.#moved(source, parent, name, newParent, newName);
+    this.#entries.lift({ ...to, coversLower: covers });
+    if (replaced) this.#entries.disappeared(replaced, to.parent, to.name);
+    tree.unbind(source, from.parent, from.name);
+    this.#gets(source, to);
+    this.#directories.removed(from.parent, from.name);
+    this.#directories.added(to.parent, to.name, source);
+    if (source.isDirectory) tree.directoryMoved();
+    this.#entries.afterRemoval(from.parent);
     return 0;
   }
 
   // A directory that shows as empty may still hold whiteouts, which keep rename(2) from replacing it: the two change
   // places, and the loser goes.
-  #replaceDirectory(
-    writing: Writing,
-    replaced: Node,
-    content: number,
-    parent: Node,
-    name: string,
-    from: number,
-    newName: string,
-    to: number,
-  ): number {
-    const { tree } = this.#context;
-    if (syscalls.renameat2(from, name, to, newName) === 0) return 0;
-    const record = writing.delta.recordRemoval(tree.deltaPath(parent, name), replaced.deltaInode);
+  #replaceDirectory(from: Side, replaced: Node, content: number, to: Side): number {
+    const { writing, parent, name, directory } = from;
+    if (renameOnDisk(from, to) === 0) return 0;
+    const record = writing.delta.recordRemoval(this.#context.tree.deltaPath(parent, name), replaced.deltaInode);
     if (typeof record === "number") return record;
-    const code = syscalls.renameat2(from, name, to, newName, Rename.EXCHANGE);
-    if (code === 0) this.#entries.removeDirectory(writing, from, name, content);
+    const code = renameOnDisk(from, to, Rename.EXCHANGE);
+    if (code === 0) this.#entries.removeDirectory(writing, directory, name, content);
     writing.delta.forgetRecord(record);
     return code;
   }
 
-  #exchange(
-    source: Node,
-    parent: Node,
-    name: string,
-    from: number,
-    target: Node,
-    newParent: Node,
-    newName: string,
-    to: number,
-  ): number {
-    const { tree, writing } = this.#context;
-    for (const [node, place, placeName] of [
-      [source, newParent, newName],
-      [target, parent, name],
-    ] as const) {
-      if (!node.isDirectory || !tree.lowerHolds(place, placeName)) continue;
-      const code = writing?.delta.markOpaque(tree.descriptors.get(node, DELTA)) ?? -Errno.EROFS;
+  #exchange(source: Node, from: Side, target: Node, to: Side): number {
+    const { tree } = this.#context;
+    const arrivals: [Node, Side][] = [
+      [source, to],
+      [target, from],
+    ];
+    for (const [node, { writing, parent, name }] of arrivals) {
+      if (!node.isDirectory || !tree.lowerHolds(parent, name)) continue;
+      const code = writing.delta.markOpaque(tree.descriptors.get(node, DELTA));
       if (code < 0) return -code;
     }
-    const code = syscalls.renameat2(from, name, to, newName, Rename.EXCHANGE);
+    const code = renameOnDisk(from, to, Rename.EXCHANGE);
     if (code < 0) return -code;
-    source.dropName(parent, name);
-    target.dropName(newParent, newName);
-    source.addName(newParent, newName);
-    target.addName(parent, name);
-    source.removed = false;
-    target.removed = false;
-    newParent.children?.set(newName, source);
-    parent.children?.set(name, target);
+    source.dropName(from.parent, from.name);
+    target.dropName(to.parent, to.name);
+    for (const [node, side] of arrivals) this.#gets(node, side);
     if (source.isDirectory || target.isDirectory) tree.directoryMoved();
-    this.#directories.removed(parent, name);
-    this.#directories.removed(newParent, newName);
-    this.#directories.added(newParent, newName, source);
-    this.#directories.added(parent, name, target);
-    this.#entries.afterRemoval(parent);
-    this.#entries.afterRemoval(newParent);
+    for (const [, { parent, name }] of arrivals) this.#directories.removed(parent, name);
+    for (const [node, { parent, name }] of arrivals) this.#directories.added(parent, name, node);
+    for (const [, { parent }] of arrivals) this.#entries.afterRemoval(parent);
     return 0;
   }
 
-  #moved(node: Node, parent: Node, name: string, newParent: Node, newName: string): void {
-    const { tree } = this.#context;
-    tree.unbind(node, parent, name);
-    node.addName(newParent, newName);
+  #gets(node: Node, { parent, name }: Side): void {
+    node.addName(parent, name);
     node.removed = false;
-    newParent.children?.set(newName, node);
-    this.#directories.removed(parent, name);
-    this.#directories.added(newParent, newName, node);
-    if (node.isDirectory) tree.directoryMoved();
-    this.#entries.afterRemoval(parent);
+    parent.children?.set(name, node);
   }
+}
+
+function renameOnDisk(from: Side, to: Side, flags = 0): number {
+  return syscalls.renameat2(from.directory, from.name, to.directory, to.name, flags);
 }

@@ -2,6 +2,7 @@ import { syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import { readDeltaDirectory } from "./delta-directory.ts";
 import { dissolveOpaque, removeName } from "./opaque.ts";
+import { keepTimes } from "./own-rights.ts";
 import type { Walk } from "./walks.ts";
 import { OPAQUE_MARKER, whiteoutFor } from "./whiteouts.ts";
 
@@ -67,9 +68,7 @@ export function* letGo(place: SettlingPlace, stamp: DeltaStamp | undefined): Wal
   const now = stampOf(entry);
   const isSame = now.inode === stamp?.inode && now.size === stamp.size && now.changedAtNs === stamp.changedAtNs;
   if (!isSame || entry.nlink > 1) return STAYS;
-  // A whiteout beside it would delete the name the moment the entry goes.
-  const code = unnoticed(directory, () => removeName(directory, whiteoutFor(name).name) || removeName(directory, name));
-  return code < 0 ? STAYS : { outcome: "left", entry, lower };
+  return removeBoth(directory, name) < 0 ? STAYS : { outcome: "left", entry, lower };
 }
 
 /** A directory that holds nothing and says nothing that the codebase's does not. */
@@ -80,11 +79,7 @@ export function* letGoDirectory(place: SettlingPlace): Walk<Settled> {
   if (entry?.type !== FileType.DIRECTORY || lower?.type !== FileType.DIRECTORY) return STAYS;
   if (!isSameMode(entry.mode, lower.mode)) return STAYS;
   if (!(yield* isBare(place))) return { outcome: "nothing" }; // of its own it has nothing to say
-  const code = unnoticed(
-    directory,
-    () => removeName(directory, whiteoutFor(name).name) || removeName(directory, name, AT_REMOVEDIR),
-  );
-  return code < 0 ? STAYS : { outcome: "left", entry, lower };
+  return removeBoth(directory, name, AT_REMOVEDIR) < 0 ? STAYS : { outcome: "left", entry, lower };
 }
 
 /** Names can leave a directory one by one only when it is not shut against the codebase as a whole. 0 or a negated errno. */
@@ -92,11 +87,8 @@ export function* openToCodebase(delta: Delta, directory: number, lowers: readonl
   if (statIn([directory], OPAQUE_MARKER) === undefined) return 0;
   const read = yield* readDeltaDirectory(directory);
   if (typeof read === "number") return read;
-  const before = new Stat();
-  const known = syscalls.fstat(directory, before) === 0;
-  const code = yield* dissolveOpaque(delta, directory, lowers, read.names);
-  if (known) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
-  return code;
+  using _times = keepTimes(directory);
+  return yield* dissolveOpaque(delta, directory, lowers, read.names);
 }
 
 /** Opens a directory of this name in each of some directories that has one, until something else has the name. */
@@ -120,8 +112,8 @@ function liftWhiteout(
   lower: syscalls.Stat | undefined,
 ): Settled {
   if (lower !== undefined && whiteout !== undefined && !isLater(bornAt(lower), bornAt(whiteout))) return STAYS;
-  const code = unnoticed(directory, () => removeName(directory, whiteoutFor(name).name));
-  return code < 0 ? STAYS : { outcome: "left", lower };
+  using _times = keepTimes(directory);
+  return removeName(directory, whiteoutFor(name).name) < 0 ? STAYS : { outcome: "left", lower };
 }
 
 type Moment = readonly [seconds: number, nanoseconds: number];
@@ -157,12 +149,10 @@ function* isBare({ delta, directory, lowers, name }: SettlingPlace): Walk<boolea
   }
 }
 
-function unnoticed(directory: number, change: () => number): number {
-  const before = new Stat();
-  const known = syscalls.fstat(directory, before) === 0;
-  const code = change();
-  if (known) syscalls.utimensat(directory, "", before.atime, before.atimeNs, before.mtime, before.mtimeNs);
-  return code;
+/** The whiteout first: beside nothing it would delete the name. */
+function removeBoth(directory: number, name: string, flags = 0): number {
+  using _times = keepTimes(directory);
+  return removeName(directory, whiteoutFor(name).name) || removeName(directory, name, flags);
 }
 
 function statIn(directories: readonly number[], name: string): syscalls.Stat | undefined {

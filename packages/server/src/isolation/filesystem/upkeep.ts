@@ -1,18 +1,22 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Context } from "./context.ts";
 import { type Delta, openDirectoryAt } from "./delta.ts";
-import { LookAgain } from "./look-again.ts";
-import type { Node } from "./node.ts";
+import { walkDirectory } from "./directory-reader.ts";
+import { DELTA, type Node } from "./node.ts";
 import { Refresh } from "./refresh.ts";
 import { Settling } from "./settling.ts";
-import { turn } from "./walks.ts";
+import { turn, type Walk } from "./walks.ts";
 import { whiteoutFor } from "./whiteouts.ts";
 
 const { FileType, Stat } = syscalls;
 
+/** How far the clock of the codebase's file system may be behind ours. */
+const SLACK_MS = 1_000;
+
 /** Changes of a live workspace that do not come through its mount: the codebase's, and those of the delta by its owner. */
 export class Upkeep {
   readonly #context: Context;
+  readonly #stat = new Stat();
   #lookedAtMs = Date.now();
   #leading: { readonly turn: number; readonly nodes: ReadonlySet<Node> } = { turn: -1, nodes: new Set() };
 
@@ -20,11 +24,49 @@ export class Upkeep {
     this.#context = context;
   }
 
-  /** For codebases that change without a word: finds what may have since the last time, or since the mount. */
-  lookAgain(): LookAgain {
-    const sinceMs = this.#lookedAtMs;
+  /**
+   * For codebases that change without a word: refreshes what may have changed since the last time, or since the mount. Nobody
+   * can set the time of the last change of an inode (its ctime), and a name that comes or goes changes that of its directory.
+   * Only what the kernel knows is looked at, at the price of a stat each.
+   */
+  *lookAgain(refresh: Refresh): Walk<void> {
+    const { tree } = this.#context;
+    const sinceMs = this.#lookedAtMs - SLACK_MS;
     this.#lookedAtMs = Date.now();
-    return new LookAgain(this.#context.tree, sinceMs);
+    for (const node of tree.presentNodes()) {
+      turn.entries += 1;
+      yield;
+      const layer = node.layers.find((each) => each !== DELTA);
+      if (node.removed || layer === undefined) continue;
+      tree.descriptors.trim();
+      node.pins += 1;
+      try {
+        yield* this.#lookAt(node, layer, sinceMs, refresh);
+      } finally {
+        node.pins -= 1;
+        tree.release(node);
+      }
+    }
+  }
+
+  *#lookAt(node: Node, layer: number, sinceMs: number, refresh: Refresh): Walk<void> {
+    const { descriptors } = this.#context.tree;
+    const stat = this.#stat;
+    const held = node.isDirectory ? node : node.parent;
+    const fd = held === undefined ? -1 : descriptors.get(held, layer);
+    const isThere =
+      fd >= 0 && (node.isDirectory ? syscalls.fstat(fd, stat) : syscalls.statat(fd, node.name, stat)) === 0;
+    if (isThere && stat.ctime * 1000 + stat.ctimeNs / 1_000_000 < sinceMs) return;
+    const path: string[] = [];
+    for (let each: Node | undefined = node; each?.parent !== undefined; each = each.parent) path.unshift(each.name);
+    // Names that are new may have been asked for before they were there, those that are gone may have been listed.
+    const listsAnew = node.isDirectory && isThere;
+    const names = new Set(listsAnew ? [...(node.children?.keys() ?? []), ...(node.listing?.names ?? [])] : []);
+    names.delete(""); // a hole in the listing
+    if (listsAnew) yield* walkDirectory(fd, (name) => void names.add(name));
+    if (path.length > 0) yield* refresh.path(path, "replaced");
+    for (const name of names) yield* refresh.path([...path, name], "replaced");
+    if (node.isDirectory) refresh.listing(node);
   }
 
   /** Undefined when the workspace is read-only. */

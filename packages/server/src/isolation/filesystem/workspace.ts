@@ -36,7 +36,6 @@ import { type DescriptorBudget, Openings } from "./openings.ts";
 import { type Owner, Presentation } from "./presentation.ts";
 import { BLOCK_SIZE, type Quota } from "./quota.ts";
 import type { StaleReport } from "./refresh.ts";
-import { Removal } from "./removal.ts";
 import { Renaming } from "./renaming.ts";
 import { Tree } from "./tree.ts";
 import { Upkeep } from "./upkeep.ts";
@@ -84,7 +83,7 @@ export class Workspace implements FileSystem {
   readonly #directories: Directories;
   readonly #attributeChanges: AttributeChanges;
   readonly #creation: Creation;
-  readonly #removal: Removal;
+  readonly #entries: EntryChanges;
   readonly #renaming: Renaming;
   readonly #presentation: Presentation;
   readonly #delta: Delta | undefined;
@@ -132,23 +131,14 @@ export class Workspace implements FileSystem {
     const writing = delta && {
       delta,
       quota,
-      copyUp: new CopyUp({
-        tree,
-        delta,
-        presentation: this.#presentation,
-        quota,
-        walks,
-      }),
+      copyUp: new CopyUp({ tree, delta, presentation: this.#presentation, quota, walks }),
     };
     this.#context = {
       tree,
       walks,
       moves: new Moves(tree, walks),
       presentation: this.#presentation,
-      credentials: new Credentials({
-        ownerOfAll: options.owner?.uid,
-        oneUser: !options.privileged,
-      }),
+      credentials: new Credentials({ ownerOfAll: options.owner?.uid, oneUser: !options.privileged }),
       events: new EventGate(options.onEvent, { onDenied: options.onDenied }),
       writing,
       mapsOwner: options.owner !== undefined,
@@ -169,10 +159,9 @@ export class Workspace implements FileSystem {
       attributesMs: REMEMBER_MS,
     });
     this.#attributeChanges = new AttributeChanges(this.#context, this.#files, { revocable: options.revocable });
-    const entries = new EntryChanges(this.#context, this.#directories);
-    this.#creation = new Creation(this.#context, entries, this.#directories);
-    this.#removal = new Removal(this.#context, entries);
-    this.#renaming = new Renaming(this.#context, entries, this.#directories);
+    this.#entries = new EntryChanges(this.#context, this.#directories);
+    this.#creation = new Creation(this.#context, this.#entries, this.#directories);
+    this.#renaming = new Renaming(this.#context, this.#entries, this.#directories);
     if (options.xattrs) {
       const attributes = new ExtendedAttributes(this.#context);
       this.getxattr = (id, name, size, caller, reply) =>
@@ -431,12 +420,12 @@ export class Workspace implements FileSystem {
 
   unlink(parentId: number, name: string, caller: Caller): number {
     const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#removal.unlink(parent, name, caller);
+    return typeof parent === "number" ? parent : this.#entries.unlink(parent, name, caller);
   }
 
   rmdir(parentId: number, name: string, caller: Caller): number {
     const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#removal.rmdir(parent, name, caller);
+    return typeof parent === "number" ? parent : this.#entries.rmdir(parent, name, caller);
   }
 
   rename(parentId: number, name: string, newParentId: number, newName: string, flags: number, caller: Caller): number {

@@ -90,7 +90,7 @@ function* codebaseChanged({ upkeep }: Workspace, paths: readonly string[]): Walk
 
 function* lookAgain({ upkeep }: Workspace): Walk<EngineAnswer> {
   const refresh = upkeep.refresh();
-  yield* upkeep.lookAgain().walk(refresh);
+  yield* upkeep.lookAgain(refresh);
   return { stale: yield* refresh.finish() };
 }
 
