@@ -319,7 +319,7 @@ const POLICY_FILE = ".agentfense.yaml";
  * The rules by which changes leave a delta: those of the sandbox, but no policy is ever written, replaced or removed, at any
  * depth. What the rules hide stays hidden. Inside, an agent may do with its own copy what its rules let it.
  */
-export function leavingRules(rules: readonly Rule[]): Scope {
+function leavingRules(rules: readonly Rule[]): Scope {
   return withoutPolicies(compileRules(rules).root);
 }
 

@@ -138,7 +138,7 @@ export interface Departure {
 }
 
 /** Takes names out of a directory of the delta: the codebase shows there again. 0, or the last errno. */
-export function leaveDelta(directory: number, departures: readonly Departure[]): number {
+function leaveDelta(directory: number, departures: readonly Departure[]): number {
   let errno = 0;
   for (const { name, isDirectory } of departures) {
     // First the whiteout, which has no effect while the entry is there; the other way round the name would be gone.

@@ -53,7 +53,7 @@ export function judgeFuseDevice({ fuseDevice }: Pick<HostFacts, "fuseDevice">): 
   return broken("fuse-device", `/dev/fuse cannot be opened (${fuseDevice.error})`, { fix });
 }
 
-export function judgeFusermount({ isRoot, fusermount }: Pick<HostFacts, "isRoot" | "fusermount">): Finding {
+function judgeFusermount({ isRoot, fusermount }: Pick<HostFacts, "isRoot" | "fusermount">): Finding {
   if (isRoot) return fine("fusermount3", "fusermount3 is not needed: root mounts by itself");
   if (fusermount === undefined) {
     return broken("fusermount3", "there is no fusermount3, which mounts for an ordinary user", {
@@ -246,7 +246,7 @@ const DOCKER_FIXES: Readonly<Record<string, string>> = {
  * below 0.12.0 follows symlinks in the directories it creates mount points in, and can so create files and directories of
  * the host as the user who started it. What it takes is content under the attacker's control above such a mount point.
  */
-export const SETUP_ESCAPE = { id: "GHSA-pxhw-h44j-8pfx", fixedUpstream: "0.12.0" } as const;
+const SETUP_ESCAPE = { id: "GHSA-pxhw-h44j-8pfx", fixedUpstream: "0.12.0" } as const;
 
 /**
  * Packages of older versions that carry the fix. Exact versions, no floors: Ubuntu published the fix with USN-8779-1 and took
