@@ -1,6 +1,7 @@
 import type { ServiceError } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { serveApi, testsCover, UNKNOWN } from "../support/api.ts";
+import { eventually } from "../support/eventually.ts";
 import type { Message } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -58,6 +59,20 @@ describe("a port", () => {
     expect(received.at(-1)).toMatchObject({ end: true });
     const bytes = Buffer.concat(received.flatMap(({ data }) => (data === undefined ? [] : [data as Buffer])));
     expect(bytes.toString()).toMatch(/200 OK[\s\S]*\r\n\r\nhello from the sandbox\n$/);
+  });
+});
+
+test("links to a port, and its first connection, are in the audit log", async () => {
+  const own = await api.sandbox(await api.codebase({ "a.txt": "" }));
+  await api.exec(own, "setsid python3 -m http.server 4713 --bind 127.0.0.1 > /tmp/log 2>&1 &");
+  await api.call("SandboxService.WaitForPort", { sandbox_id: own, port: 4713, timeout: { seconds: 60 } });
+  const { url } = await api.call("SandboxService.GetPort", { sandbox_id: own, port: 4713 });
+  for (const path of ["a.txt", "b.txt", "a.txt"]) await (await fetch(`${url}${path}`)).text();
+  const types = ["port_link_made", "port_opened"];
+  await eventually(async () => {
+    const { events } = await api.call("EventService.ListEvents", { sandbox_id: own, types });
+    const seen = (events as Message[]).map(({ type, data }) => [type, JSON.stringify(data)]).sort();
+    expect(seen).toEqual(types.map((type) => [type, expect.stringContaining("4713")]));
   });
 });
 

@@ -113,7 +113,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   const limits = { readMaxBytes: MESSAGE_BYTES, writeMaxBytes: MESSAGE_BYTES };
   const tokens = new PortTokens();
   const ports = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys: undefined, tokens, log }));
-  const links = new HttpPortLinks({ ...runtime, tokens, origin: () => ports.origin() });
+  const links = new HttpPortLinks({ ...runtime, ...runtime.service, tokens, origin: () => ports.origin() });
   const service = { ...runtime.service, links };
   const transport = createRouterTransport(
     (router) => registerServices(router, service, { log, maxMessageBytes: MESSAGE_BYTES }),

@@ -92,7 +92,7 @@ export async function openServer(
   const ownPorts = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys, tokens, log }));
   let httpOrigin: string | undefined;
   const origin = async (): Promise<string> => httpOrigin ?? (await ownPorts.origin());
-  const links = new HttpPortLinks({ ...runtime, tokens, origin });
+  const links = new HttpPortLinks({ ...runtime, ...runtime.service, tokens, origin });
   const service = await startService({
     ...serviceOptions(config),
     ...(tls === undefined ? {} : { tls }),

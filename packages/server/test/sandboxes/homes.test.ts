@@ -127,6 +127,10 @@ describe("a named home", () => {
     await place.sandboxes.deleteHome(ALICE, "", "one");
     expect(await place.sandboxes.listHomes(ALICE, "")).toEqual([{ name: "two", ownerId: "alice", sandboxId: "" }]);
     await place.sandboxes.deleteHome(ADMIN, "alice", "two");
+    expect(await place.events("home_deleted")).toMatchObject([
+      { ownerId: "alice", data: { home: "one" } },
+      { ownerId: "alice", data: { home: "two" } },
+    ]);
     const missing = { code: "HOME_NOT_FOUND", message: "home not found" };
     for (const name of ["two", "..", "../delta", ".owner", "a/b"]) {
       expect(await refusal(place.sandboxes.deleteHome(ADMIN, "alice", name)), name).toEqual(missing);

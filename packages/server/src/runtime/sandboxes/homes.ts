@@ -27,7 +27,8 @@ export interface TakenHome {
   release(): void;
 }
 
-interface HomesOptions extends Pick<SandboxesOptions, "homeDirectory" | "deltaDirectory" | "deltas" | "codebases"> {
+interface HomesOptions
+  extends Pick<SandboxesOptions, "homeDirectory" | "deltaDirectory" | "deltas" | "codebases" | "audit"> {
   /** 0: no limit. */
   readonly maxPerOwner: number;
 }
@@ -108,6 +109,9 @@ export class Homes {
     const directory = this.#placeOf(owner, name);
     using _taken = this.#claim(directory, "", name);
     await this.#options.deltas.remove(directory);
+    const { keyId } = caller;
+    const who = { ownerId: owner, ...(keyId === undefined ? {} : { keyId }) };
+    this.#options.audit.record({ type: "home_deleted", ...who, data: { home: name } });
   }
 
   #placeOf(ownerId: string, home: string): string {

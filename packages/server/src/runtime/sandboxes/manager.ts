@@ -34,7 +34,7 @@ import type { Homes } from "./homes.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
-import { connectPort, waitForPort } from "./ports.ts";
+import { connectPort, isFirstConnection, waitForPort } from "./ports.ts";
 import { ResidentProcesses } from "./processes.ts";
 import { Resident } from "./resident.ts";
 import type { Residents } from "./residents.ts";
@@ -206,7 +206,12 @@ export class SandboxManager implements Sandboxes {
 
   async connect(caller: Caller, id: string, port: number, signal?: AbortSignal): Promise<Socket> {
     const resident = await this.#findReturned(caller, id);
-    return await connectPort(await this.#parts.pausing.enter(caller, resident), port, signal);
+    const entered = await this.#parts.pausing.enter(caller, resident);
+    const socket = await connectPort(entered, port, signal);
+    if (isFirstConnection(entered, port, caller)) {
+      this.#parts.witness.tell("port_opened", resident, caller, { data: { port } });
+    }
+    return socket;
   }
 
   async waitForPort(

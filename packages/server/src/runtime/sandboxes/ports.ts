@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
+import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import { toRuntimeError, translating } from "./errors.ts";
 import type { Entered } from "./pausing.ts";
@@ -18,6 +19,17 @@ export async function connectPort(entered: Entered, port: number, signal?: Abort
   const held = stack.move();
   socket.once("close", () => held.dispose());
   return socket;
+}
+
+/** Of each sandbox that runs, which ports were reached with which keys. */
+const reached = new WeakMap<Entered["sandbox"], Set<string>>();
+
+/** Whether this key reaches this port for the first time since the sandbox started: a page makes hundreds of connections. */
+export function isFirstConnection({ sandbox }: Entered, port: number, { keyId = "" }: Caller): boolean {
+  const known = reached.get(sandbox) ?? new Set();
+  const isFirst = !known.has(`${port} ${keyId}`);
+  reached.set(sandbox, known.add(`${port} ${keyId}`));
+  return isFirst;
 }
 
 /** Resolves when something accepts there; PORT_CLOSED when nothing has in time. */

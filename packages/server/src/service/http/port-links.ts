@@ -1,3 +1,4 @@
+import type { AuditLog } from "../../runtime/audit/api.ts";
 import type { Caller } from "../../runtime/caller.ts";
 import type { PortTokens } from "../../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
@@ -6,6 +7,7 @@ import { TOKEN_PARAMETER } from "./port-target.ts";
 
 export interface PortLinksOptions {
   readonly sandboxes: Pick<Sandboxes, "get">;
+  readonly audit: Pick<AuditLog, "record">;
   readonly tokens: PortTokens;
   /** Where HTTP is served: "http://127.0.0.1:8080". */
   readonly origin: () => Promise<string>;
@@ -20,9 +22,13 @@ export class HttpPortLinks implements PortLinks {
   }
 
   async linkTo(caller: Caller, sandboxId: string, port: number, expiresInMs: number): Promise<PortLink> {
-    await this.#options.sandboxes.get(caller, sandboxId);
+    const { ownerId, codebaseId } = await this.#options.sandboxes.get(caller, sandboxId);
     const expiresAtMs = Date.now() + expiresInMs;
-    const token = this.#options.tokens.make({ sandboxId, port, expiresAtMs, keyId: caller.keyId });
+    const { keyId } = caller;
+    const token = this.#options.tokens.make({ sandboxId, port, expiresAtMs, keyId });
+    const about = { ownerId, sandboxId, codebaseId, ...(keyId === undefined ? {} : { keyId }) };
+    const expires_at = new Date(expiresAtMs).toISOString();
+    this.#options.audit.record({ type: "port_link_made", ...about, data: { port, expires_at } });
     const origin = await this.#options.origin();
     const { protocol, port: own } = new URL(origin);
     const host = `${port}-${sandboxId}.localhost${own === "" ? "" : `:${own}`}`;
