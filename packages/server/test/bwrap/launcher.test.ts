@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
 import { basename, dirname } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
@@ -16,10 +18,32 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
     try {
       const said = await outputOf(launcher, group.entrances, ["/bin/cat", "/proc/self/io", "/proc/self/cgroup"]);
       expect(said.match(/^.*\/box$/gm)).toHaveLength(group.entrances.length);
-      // In a group of version 2 it was born; into the others it wrote itself, as the one thread it is.
+      // In a group of version 2 it was born, and said that it lives; into the others it wrote itself, as the one thread it is.
       const written = group.entrances.filter((entrance) => basename(entrance) !== "cgroup.procs");
       expect(written.map((entrance) => basename(entrance))).toEqual(written.map(() => "tasks"));
-      expect(said).toContain(`syscw: ${written.length}\n`);
+      expect(said).toContain(
+        `wchar: ${(written.length < group.entrances.length ? "born" : "").length + written.length}\n`,
+      );
+    } finally {
+      await launcher.close();
+      await group.remove();
+      await host.close();
+    }
+  });
+
+  test("starts a program in groups whose members were killed before", async () => {
+    const host = await openLimitHost({ instance: freshInstance() });
+    const group = await host.createGroup("box", { pids: 10 });
+    const launcher = new Launcher({ perl: "/usr/bin/perl", log: () => {} });
+    try {
+      for (let round = 0; round < 3; round += 1) {
+        const said = await outputOf(launcher, group.entrances, ["/bin/cat", "/proc/self/cgroup"]);
+        expect(said.match(/^.*\/box$/gm)).toHaveLength(group.entrances.length);
+        const output = launch(launcher, group.entrances, ["/bin/sh", "-c", "echo alive; exec sleep 60"]);
+        const ended = once(output, "close");
+        output.once("data", () => void group.kill());
+        await ended;
+      }
     } finally {
       await launcher.close();
       await group.remove();
@@ -47,9 +71,13 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
 });
 
 async function outputOf(launcher: Launcher, entrances: readonly string[], argv: readonly string[]): Promise<string> {
+  return await text(launch(launcher, entrances, argv));
+}
+
+function launch(launcher: Launcher, entrances: readonly string[], argv: readonly string[]): Socket {
   using lent = new DescriptorSet();
   const [input, output] = [lent.pipe(), lent.pipe()];
   launcher.launch({ entrances, argv, descriptors: [input.readEnd, output.writeEnd] });
   lent.close(output.writeEnd);
-  return await text(readFrom(lent.release(output.readEnd)));
+  return readFrom(lent.release(output.readEnd));
 }
