@@ -63,6 +63,13 @@ export function bytesWaiting(fd: number): number {
   return code < 0 ? code : count[0]!;
 }
 
+const FIONBIO = 0x5421;
+
+/** Reads and writes of this descriptor, and of whoever else has the same opened file, no longer wait. */
+export function setNonBlocking(fd: number): number {
+  return call(() => c.ioctl(fd, FIONBIO, new Int32Array([1])));
+}
+
 const O_NOCTTY = 0o400;
 const TIOCSPTLCK = 0x40045431;
 const TIOCGPTPEER = 0x5441;

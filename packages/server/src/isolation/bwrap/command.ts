@@ -1,6 +1,6 @@
 import { readlinkSync } from "node:fs";
 import type { Socket } from "node:net";
-import { Errno, errnoName, processes } from "@agentfense/fuse";
+import { Errno, errnoName, processes, syscalls } from "@agentfense/fuse";
 import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { channelState } from "./channels.ts";
@@ -74,6 +74,7 @@ export class Command {
   /** What the order hands over. */
   readonly #lent = new DescriptorSet();
   readonly #descriptors: number[] = [];
+  readonly #status: number = -1;
   readonly #channels = { stdin: -1, channel: -1 };
   readonly #begin = Promise.withResolvers<void>();
   readonly #start = Promise.withResolvers<void>();
@@ -100,6 +101,7 @@ export class Command {
     const lent = this.#lent;
     try {
       const status = lent.pipe();
+      this.#status = lent.release(status.readEnd);
       this.#descriptors.push(status.writeEnd);
       let input = "none";
       if (request.streams.kind === "terminal") {
@@ -132,9 +134,9 @@ export class Command {
         const limits = rlimits.flatMap(({ resource, value }) => [resource, value]);
         return [request.workdir, input, rlimits.length, ...limits, env.length, ...env, ...request.argv];
       };
-      this.#listen(readFrom(lent.release(status.readEnd)));
     } catch (error) {
       lent[Symbol.dispose]();
+      if (this.#status >= 0) syscalls.close(this.#status);
       this.#destroyStreams();
       throw error;
     }
@@ -185,6 +187,19 @@ export class Command {
     return sending;
   }
 
+  /** To be called once, after the order: the keeper is at work meanwhile. */
+  listen(): void {
+    const status = readFrom(this.#status);
+    let rest = "";
+    status.setEncoding("latin1");
+    status.on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = (lines.pop() ?? "").slice(0, LONGEST_LINE);
+      for (const line of lines) this.#hear(line.split(" "));
+    });
+    status.once("close", () => void this.#waiterGone());
+  }
+
   /** It will not be ordered any more: its status ends now, as does whatever else it had. */
   lost(): void {
     this.#lent[Symbol.dispose]();
@@ -221,17 +236,6 @@ export class Command {
     return { ...state, bytesUnread: Math.max(0, processes.bytesWaiting(stdin)) + (this.stdin?.writableLength ?? 0) };
   }
 
-  #listen(status: Socket): void {
-    let rest = "";
-    status.setEncoding("latin1");
-    status.on("data", (text: string) => {
-      const lines = (rest + text).split("\n");
-      rest = (lines.pop() ?? "").slice(0, LONGEST_LINE);
-      for (const line of lines) this.#hear(line.split(" "));
-    });
-    status.once("close", () => void this.#waiterGone());
-  }
-
   #hear([word, first = "", second = ""]: readonly string[]): void {
     this.#begin.resolve();
     const number = Number.parseInt(first, 10);
@@ -243,14 +247,15 @@ export class Command {
         break;
       case "s":
         this.#mainPid ??= number;
-        this.#hasStarted();
+        if (this.#failure === undefined) this.#hasStarted();
         break;
       case "f":
         this.#failure ??= explain(number, second);
         break;
       case "x":
       case "k":
-        if (!this.#isKilled) this.#finish({ exitCode: (word === "x" ? 0 : 128) + (number & 0xff) });
+        if (!this.#isKilled && this.#failure === undefined)
+          this.#finish({ exitCode: (word === "x" ? 0 : 128) + (number & 0xff) });
         break;
     }
   }

@@ -165,6 +165,7 @@ export class Keeper {
     void command.ended.then(() => setTimeout(() => this.#countIfLeft(command), LEFT_AFTER_MS).unref());
     this.#queue.push(() => this.#give(command));
     this.#work();
+    command.listen();
     return command;
   }
 

@@ -51,7 +51,8 @@ export function boxPlan(options: {
   const sizes = temporarySizes(spec.tmpBytes, memoryForFiles);
   return {
     options: [
-      ...["--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"],
+      ...["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"],
+      ...["--clearenv", "--setenv", "LD_BIND_NOW", "1"], // of the keeper alone: it forks for every command
       ...NETWORK_OPTIONS[spec.network],
       ...["--uid", String(INSIDE.uid), "--gid", String(INSIDE.gid), "--hostname", spec.hostname],
       ...["--seccomp", String(BoxDescriptor.seccomp)],

@@ -3,13 +3,18 @@ import { type Architecture, SYSCALL_NUMBERS } from "../seccomp/numbers.ts";
 import { memoryFile } from "./descriptors.ts";
 
 const CALLS = [
+  "clone",
   "clone3",
   "close",
   "close_range",
   "dup3",
+  "execve",
+  "exit_group",
   "fcntl",
   "ioctl",
+  "openat",
   "prctl",
+  "pread64",
   "prlimit64",
   "recvmsg",
   "sendmsg",

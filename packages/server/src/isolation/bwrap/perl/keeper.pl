@@ -12,7 +12,7 @@
 #
 #   w WAITER        the waiter's process number
 #   s MAIN          the program runs
-#   f ERRNO STAGE   it does not and will not: fork, descriptors, terminal, directory, limits, program
+#   f ERRNO STAGE   it does not and will not, whatever is said of it after this: fork, descriptors, terminal, directory, limits, program
 #   x CODE          it ended;  k SIGNAL: by a signal
 #
 #   d               what was asked for is sent
@@ -20,6 +20,7 @@
 # and ends with the waiter. All that is said here is the word of the box: the server believes it about this box alone.
 
 my ($PR_SET_DUMPABLE, $PR_SET_CHILD_SUBREAPER, $TIOCSCTTY) = (4, 36, 0x540e);
+my ($CLONE_VFORK, $SIGCHLD) = (0x4000, 17);
 
 $0 = "keeper";
 close_from(4);
@@ -27,6 +28,8 @@ my ($cloexec, $set_flags) = (1, 2);
 syscall($NR{fcntl}, $ORDERS, $set_flags, $cloexec);
 control($PR_SET_DUMPABLE, 0); # the box's programs are of the same user: none of them shall look at us or hold our descriptors
 $SIG{CHLD} = "IGNORE"; # what dies here needs no burial
+$SIG{PIPE} = "IGNORE"; # a server that no longer listens is no reason to leave children alone
+$SIG{FPE} = "DEFAULT"; # perl ignores it, and so would the programs
 syswrite(STDOUT, "ready\n");
 open(STDIN, "<", "/dev/null");
 open(STDOUT, ">", "/dev/null");
@@ -41,8 +44,8 @@ exit 0;
 
 sub run {
   my ($payload, $status, @streams) = @_;
-  my $child = fork;
-  if (!defined $child) { report($status, "f", $! + 0, "fork") }
+  my $child = split_off($SIGCHLD);
+  if ($child < 0) { report($status, "f", $! + 0, "fork") }
   elsif ($child == 0) { stand_by($payload, $status, @streams) }
 }
 
@@ -58,58 +61,72 @@ sub stand_by {
   my ($payload, $status, @streams) = @_;
   $0 = "waiter";
   $SIG{CHLD} = "DEFAULT";
-  $SIG{PIPE} = "IGNORE"; # a server that no longer listens is no reason to leave children alone
   control($PR_SET_CHILD_SUBREAPER, 1);
   report($status, "w", $$);
-  my @fields = fields($payload);
-  my ($reads, $writes);
-  my $main = pipe($reads, $writes) ? fork : undef;
-  if (!defined $main) {
+  # The kernel lets us go on when the program has taken over, or has ended without that.
+  my $main = split_off($CLONE_VFORK | $SIGCHLD);
+  if ($main < 0) {
     report($status, "f", $! + 0, "fork");
-    exit 0;
+    leave(0);
   }
   if ($main == 0) {
-    become($writes, \@fields, @streams);
-    exit 127;
+    report($status, "f", become($payload, @streams));
+    leave(127);
   }
-  close($writes);
-  forget($ORDERS, @streams);
-  my $failure = "";
-  1 while sysread($reads, $failure, 64, length $failure); # ends when the program has taken over
-  close($reads);
-  report($status, $failure eq "" ? ("s", $main) : ("f", $failure));
+  forget($ORDERS, $payload, @streams);
+  report($status, "s", $main);
   while ((my $ended = waitpid(-1, 0)) > 0) {
-    next if $ended != $main || $failure ne "";
-    report($status, $? & 127 ? ("k", $? & 127) : ("x", $? >> 8));
+    report($status, $? & 127 ? ("k", $? & 127) : ("x", $? >> 8)) if $ended == $main;
   }
-  exit 0;
+  leave(0);
 }
 
-# The program. What fails is said on the pipe that closes when all went well.
+# The program. What it returns is why it is none: an error and the step that failed.
 sub become {
-  my ($writes, $fields, @streams) = @_;
-  my ($workdir, $input) = splice(@$fields, 0, 2);
+  my ($payload, @streams) = @_;
+  my ($workdir, $input, @fields) = fields($payload);
   $SIG{PIPE} = "DEFAULT";
   syscall($NR{setsid});
-  my $nothing;
   if ($input eq "none") {
-    open($nothing, "<", "/dev/null") or return syswrite($writes, ($! + 0) . " descriptors");
-    unshift @streams, fileno($nothing);
+    my ($here, $path, $read_only) = (-100, "/dev/null", 02000000); # AT_FDCWD, O_CLOEXEC
+    my $nothing = syscall($NR{openat}, $here, $path, $read_only);
+    return ($! + 0, "descriptors") if $nothing < 0;
+    unshift @streams, $nothing;
   }
-  place(@streams) or return syswrite($writes, ($! + 0) . " descriptors");
+  place(@streams) or return ($! + 0, "descriptors");
   if ($input eq "terminal") {
     my ($descriptor, $request, $none) = (0, $TIOCSCTTY, 0);
-    syscall($NR{ioctl}, $descriptor, $request, $none) < 0 and return syswrite($writes, ($! + 0) . " terminal");
+    return ($! + 0, "terminal") if syscall($NR{ioctl}, $descriptor, $request, $none) < 0;
   }
-  chdir($workdir) or return syswrite($writes, ($! + 0) . " directory");
-  for (1 .. shift @$fields) {
-    my ($resource, $value) = splice(@$fields, 0, 2);
+  chdir($workdir) or return ($! + 0, "directory");
+  for (1 .. shift @fields) {
+    my ($resource, $value) = splice(@fields, 0, 2);
     my ($self, $number, $none, $limit) = (0, $resource + 0, 0, pack("Q Q", $value, $value));
-    syscall($NR{prlimit64}, $self, $number, $limit, $none) < 0 and return syswrite($writes, ($! + 0) . " limits");
+    return ($! + 0, "limits") if syscall($NR{prlimit64}, $self, $number, $limit, $none) < 0;
   }
-  my $count = shift @$fields;
-  %ENV = map { split(/=/, $_, 2) } splice(@$fields, 0, $count);
-  exec { $fields->[0] } @$fields or syswrite($writes, ($! + 0) . " program");
+  my $count = shift @fields;
+  my @environment = splice(@fields, 0, $count);
+  # Without perl's exec and its %ENV, which would set each variable by itself.
+  my ($program, $arguments, $variables) = ($fields[0], addresses(\@fields), addresses(\@environment));
+  syscall($NR{execve}, $program, $arguments, $variables);
+  return ($! + 0, "program");
+}
+
+# A fork, without what perl's does besides.
+sub split_off {
+  my ($flags, $none) = ($_[0] + 0, 0);
+  return syscall($NR{clone}, $flags, $none, $none, $none, $none);
+}
+
+# Of strings, as the kernel takes them; ended by none.
+sub addresses {
+  return pack("(P)*", @{$_[0]}) . pack("J", 0);
+}
+
+# At once: perl would take itself apart first, and the memory that it touches is not this process's own yet.
+sub leave {
+  my $code = $_[0] + 0;
+  syscall($NR{exit_group}, $code);
 }
 
 sub control {

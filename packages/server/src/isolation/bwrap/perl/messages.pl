@@ -44,11 +44,11 @@ sub report {
 }
 
 sub fields {
-  my ($descriptor) = @_;
-  open(my $file, "<&=", $descriptor) or return;
-  my $text = "";
-  sysseek($file, 0, 0);
-  1 while sysread($file, $text, 65536, length $text);
+  my $descriptor = $_[0] + 0;
+  my ($text, $piece, $size) = ("", "\0" x 16384, 16384);
+  while ((my $count = syscall($NR{pread64}, $descriptor, $piece, $size, length $text)) > 0) {
+    $text .= substr($piece, 0, $count);
+  }
   my @fields = split(/\0/, $text, -1);
   pop @fields;
   return @fields;
@@ -60,8 +60,11 @@ sub forget {
 
 # Makes each of the descriptors 0, 1, 2 … in their order; these stay open in the program that comes next, all others do not.
 sub place {
-  my ($lowest, $command) = (200, 1030); # F_DUPFD_CLOEXEC: out of the way of the places
-  my @away = map { my $descriptor = $_ + 0; syscall($NR{fcntl}, $descriptor, $command, $lowest) } @_;
+  my ($places, $lowest, $command) = (scalar @_, 200, 1030); # F_DUPFD_CLOEXEC: out of the way of the places
+  my @away = map {
+    my $descriptor = $_ + 0;
+    $descriptor < $places ? syscall($NR{fcntl}, $descriptor, $command, $lowest) : $descriptor;
+  } @_;
   my $none = 0;
   for my $place (0 .. $#away) {
     my ($from, $to) = ($away[$place] + 0, $place + 0);
