@@ -1,5 +1,5 @@
 import { parseRules, type Rule, RuleError } from "@agentfense/permission";
-import { parseYaml, readTextFile, TextFileError, YamlError } from "@agentfense/sdk/project";
+import { parseYaml, readTextFile, TextFileError, YamlError, type YamlText } from "@agentfense/sdk/project";
 import { UsageError } from "./command.ts";
 import { printable } from "./terminal.ts";
 
@@ -10,7 +10,7 @@ export async function readRulesFile(path: string): Promise<Rule[]> {
     throw new UsageError(`cannot read the rules: ${printable(reason)}`);
   });
   try {
-    const yaml = parseYaml(text);
+    const yaml = await parseYaml(text);
     return placingErrors(path, yaml, () => parseRules(yaml.value));
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
@@ -19,7 +19,7 @@ export async function readRulesFile(path: string): Promise<Rule[]> {
 }
 
 /** A malformed rule is named with its place in the file. */
-function placingErrors<T>(path: string, yaml: ReturnType<typeof parseYaml>, parse: () => T): T {
+function placingErrors<T>(path: string, yaml: YamlText, parse: () => T): T {
   try {
     return parse();
   } catch (error) {

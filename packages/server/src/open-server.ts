@@ -50,7 +50,7 @@ export async function openServer(
   const deltaDirectory = join(mountDirectory, "delta");
   undo.use(await claimStorage({ database, codebases: codebaseDirectory, deltas: deltaDirectory }));
   const store = undo.use(await openStore(database));
-  const jobs = undo.use(await JobThread.start());
+  const jobs = undo.use(new JobThread());
   const metrics: Metrics = undo.use(
     new Metrics({
       sandboxCounts: () => runtime.sandboxes.counts(),

@@ -49,7 +49,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
   const found = { outputs: await findOutputs(directory, entries), secrets: findSecrets(entries) };
   const path = join(directory, POLICY_FILE);
   const text = policyText(preset, found);
-  const rules = takenRules({}, parseProjectPolicy(text, path));
+  const rules = takenRules({}, await parseProjectPolicy(text, path));
   const reader = new ContentReader();
   const findings = lint(rules, entries, reader.textOf);
   for (const reason of reader.failures) warn(`not checked: ${reason}`);

@@ -5,4 +5,4 @@ export { bytesOf, cpuQuotaOf } from "./quantities.ts";
 export { POLICY_FILE, type ProjectPolicy, parseProjectPolicy, readProjectPolicy } from "./read.ts";
 export { DEFAULT_PRESET, protectPolicyFile, takenNetwork, takenRules, withProjectPolicy } from "./taking.ts";
 export { readFoundTextFile, readTextFile, TextFileError } from "./text-file.ts";
-export { parseYaml } from "./yaml.ts";
+export { parseYaml, type YamlText } from "./yaml.ts";

@@ -29,16 +29,16 @@ export async function readProjectPolicy(directory: string): Promise<ProjectPolic
     const problem = error instanceof TextFileError ? error.message : `cannot be read (${error.code ?? error.message})`;
     throw new ProjectPolicyError(path, problem, { cause: error });
   });
-  if (text !== undefined) return parseProjectPolicy(text, path);
+  if (text !== undefined) return await parseProjectPolicy(text, path);
   await refuseMisspelt(directory);
   return undefined;
 }
 
 /** The same for a text that is, or will be, in the file `path`. */
-export function parseProjectPolicy(text: string, path: string): ProjectPolicy {
+export async function parseProjectPolicy(text: string, path: string): Promise<ProjectPolicy> {
   let yaml: YamlText | undefined;
   try {
-    yaml = parseYaml(text);
+    yaml = await parseYaml(text);
     return { ...readPolicyContent(yaml.value), path };
   } catch (error) {
     if (error instanceof YamlError) {

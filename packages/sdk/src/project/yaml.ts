@@ -1,15 +1,4 @@
-import {
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  type Pair,
-  parseDocument,
-  visit,
-  type YAMLMap,
-} from "yaml";
+import type { Node, Pair, YAMLMap } from "yaml";
 import { YamlError } from "./errors.ts";
 
 interface Place {
@@ -28,7 +17,9 @@ export interface YamlText {
  * Reads YAML (and so JSON) of unknown origin: one document, no unknown tags, no key twice, and aliases that stand for no
  * more than a bounded multiple of the text.
  */
-export function parseYaml(text: string): YamlText {
+export async function parseYaml(text: string): Promise<YamlText> {
+  // Loaded when there is a text: most projects have none, and this is more to load than all the rest of the package.
+  const { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } = await import("yaml");
   const lines = new LineCounter();
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
@@ -41,7 +32,7 @@ export function parseYaml(text: string): YamlText {
 
   visit(document, {
     Map: (_key, map) => {
-      const twice = repeatedKey(map);
+      const twice = keysOf(map).filter(isScalar).find(isRepeated());
       if (twice !== undefined) throw new YamlError(`the key ${twice.value} is there twice`, placeAt(offsetOf(twice)));
     },
     Alias: (_key, alias) => {
@@ -88,12 +79,14 @@ function offsetOf(node: Node): number {
   return node.range?.[0] ?? 0;
 }
 
-function repeatedKey(map: YAMLMap) {
+function keysOf(map: YAMLMap): unknown[] {
+  return map.items.map(({ key }) => key);
+}
+
+/** Whether a key is like one that was asked about before. */
+function isRepeated(): (key: { readonly value: unknown }) => boolean {
   const seen = new Set<unknown>();
-  return map.items
-    .map(({ key }) => key)
-    .filter(isScalar)
-    .find((key) => seen.size === seen.add(key.value).size);
+  return ({ value }) => seen.size === seen.add(value).size;
 }
 
 /** What the parser says, without the place that we tell ourselves and the excerpt below it. */

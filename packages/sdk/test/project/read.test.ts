@@ -179,3 +179,19 @@ describe("what is not a plain file is refused", () => {
     await expect(readProjectPolicy(directory)).rejects.toThrow("is not read; the file is called .agentfense.yaml");
   });
 });
+
+test("a program loads the parser when there is something to parse, and not before", () => {
+  const program = `
+    import { registerHooks } from "node:module";
+    let loads = 0;
+    const isParser = (url) => url.includes("/node_modules/yaml/");
+    registerHooks({ load: (url, context, next) => ((loads += isParser(url) ? 1 : 0), next(url, context)) });
+    const { parseProjectPolicy } = await import("@agentfense/sdk/project");
+    const before = loads;
+    await parseProjectPolicy("version: 1", ".agentfense.yaml");
+    console.log(before, loads > 0);
+  `;
+  const args = ["--input-type=module", "--eval", program];
+  const printed = execFileSync(process.execPath, args, { cwd: import.meta.dirname, encoding: "utf8" });
+  expect(printed).toBe("0 true\n");
+});

@@ -17,7 +17,7 @@ export interface OpenedPlace extends AsyncDisposable {
 export async function openPlace(root: string, options: Partial<CodebasesOptions> = {}): Promise<OpenedPlace> {
   await using undo = new AsyncDisposableStack();
   const metadata = undo.use(await openSqliteStore({ path: join(root, "metadata.db") }));
-  const jobs = options.jobs ?? undo.use(await JobThread.start({ threads: 2 }));
+  const jobs = options.jobs ?? undo.use(new JobThread({ threads: 2 }));
   const directory = join(root, "codebases");
   const codebases = undo.use(await openCodebases({ store: metadata, directory, ...options, jobs }));
   const parts = undo.move();

@@ -22,17 +22,9 @@ export interface Place {
   tree(id?: string): Record<string, string>;
 }
 
-let threads: Promise<JobThread> | undefined;
-
 /** The same threads for all tests of a file. */
-function sharedJobs(): Promise<JobThread> {
-  threads ??= JobThread.start({ threads: 2 });
-  return threads;
-}
-
-afterAll(async () => {
-  await (await threads)?.[Symbol.asyncDispose]();
-});
+const sharedJobs = new JobThread({ threads: 2 });
+afterAll(() => sharedJobs[Symbol.asyncDispose]());
 
 /** One codebase in a place of its own, for as long as the test lasts. */
 export async function arrange(options: Partial<CodebasesOptions> = {}): Promise<Place> {
@@ -42,7 +34,7 @@ export async function arrange(options: Partial<CodebasesOptions> = {}): Promise<
   const opened = await openPlace(root, {
     audit: { record: (entry) => void audited.push(entry) },
     log: (line) => void logged.push(line),
-    jobs: await sharedJobs(),
+    jobs: sharedJobs,
     ...options,
   });
   onTestFinished(() => opened[Symbol.asyncDispose]());

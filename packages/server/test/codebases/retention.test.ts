@@ -174,7 +174,7 @@ describe("a server that dies", () => {
   test("between the metadata and the disk leaves nothing for good", async () => {
     const root = temporary();
     const retention = { versions: 2, bytes: 0 };
-    await using threads = await JobThread.start({ threads: 1 });
+    await using threads = new JobThread({ threads: 1 });
     const logged: string[] = [];
     let id = "";
     {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
@@ -24,7 +24,7 @@ function storage(): { readonly path: string; readonly root: number } {
 test("a job runs on another thread, with descriptors of this one", async () => {
   const { path, root } = storage();
   writeFileSync(join(path, CODEBASE, "staging/up/a"), "12345");
-  await using jobs = await JobThread.start({ threads: 2 });
+  await using jobs = new JobThread({ threads: 2 });
   const files = [
     { name: "a", size: 5 },
     { name: "b", size: 1 },
@@ -35,9 +35,25 @@ test("a job runs on another thread, with descriptors of this one", async () => {
   expect(await Promise.all(many)).toEqual(many.map(() => ["b"]));
 });
 
+test("a thread starts with its first job, and one more when that has something to do", async () => {
+  const { root } = storage();
+  const threads = () => {
+    const names = readdirSync("/proc/self/task").map((id) => readFileSync(`/proc/self/task/${id}/comm`, "utf8").trim());
+    return names.filter((name) => name === "agentfense-jobs").length;
+  };
+  await using jobs = new JobThread({ threads: 2 });
+  const job = () => jobs.run("inspectStaged", { root, codebase: CODEBASE, upload: "up", files: [] });
+  expect(threads()).toBe(0);
+  await job();
+  await job();
+  expect(threads()).toBe(1);
+  await Promise.all([job(), job(), job()]);
+  expect(threads()).toBe(2);
+});
+
 test("what a job throws arrives with its errno, and the thread goes on", async () => {
   const { root } = storage();
-  await using jobs = await JobThread.start({ threads: 1 });
+  await using jobs = new JobThread({ threads: 1 });
   const failing = jobs.run("inspectStaged", { root, codebase: CODEBASE, upload: "missing", files: [] });
   const error = await failing.catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(ThreadError);
@@ -48,7 +64,7 @@ test("what a job throws arrives with its errno, and the thread goes on", async (
 test("an aborted signal reaches the job", async () => {
   const { path, root } = storage();
   writeFileSync(join(path, CODEBASE, "tree/big"), Buffer.alloc(200 << 20, 1));
-  await using jobs = await JobThread.start({ threads: 1 });
+  await using jobs = new JobThread({ threads: 1 });
   const before = AbortSignal.abort();
   const input = {
     root,
@@ -65,7 +81,7 @@ test("an aborted signal reaches the job", async () => {
 
 test("closing waits for what runs, and nothing runs after it", async () => {
   const { root } = storage();
-  const jobs = await JobThread.start({ threads: 1 });
+  const jobs = new JobThread({ threads: 1 });
   const running = jobs.run("inspectStaged", { root, codebase: CODEBASE, upload: "up", files: [] });
   await jobs[Symbol.asyncDispose]();
   expect(await running).toEqual([]);

@@ -38,17 +38,9 @@ const NO_ALERTS = {
   resourceLimitExceededPerMinute: 1e9,
 };
 
-let thread: Promise<JobThread> | undefined;
-
 /** The same thread for all tests of a file. */
-function threadOfFile(): Promise<JobThread> {
-  thread ??= JobThread.start({ threads: 1 });
-  return thread;
-}
-
-afterAll(async () => {
-  await (await thread)?.[Symbol.asyncDispose]();
-});
+const threadOfFile = new JobThread({ threads: 1 });
+afterAll(() => threadOfFile[Symbol.asyncDispose]());
 
 /** What a place may do with the thread: nothing after it was closed, and what it began before is over by then. */
 class JobsOfPlace implements Jobs, AsyncDisposable {
@@ -188,7 +180,7 @@ export class Place implements AsyncDisposable {
       openAudit({ store: this.store, log: () => {}, retention: { maxAgeMs: 1e12, maxEvents: 1e9 }, alerts: NO_ALERTS }),
     );
     this.#flush = () => audit.flush();
-    const jobs = parts.use(new JobsOfPlace(await threadOfFile()));
+    const jobs = parts.use(new JobsOfPlace(threadOfFile));
     const directory = join(this.directory, "codebases");
     this.codebases = parts.use(await openCodebases({ store: this.store, directory, jobs, log }));
     const isolation = parts.use(

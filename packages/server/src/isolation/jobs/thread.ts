@@ -14,27 +14,18 @@ export interface JobThreadOptions {
   readonly holdsProcess?: boolean;
 }
 
-/** One or two threads for work that would hold up the API. Each job goes to the thread that has the fewest. */
+/**
+ * One or two threads for work that would hold up the API. Each job goes to the thread that has the fewest; a thread starts with
+ * its first job, since many a server and most programs never have two at a time.
+ */
 export class JobThread implements Jobs, AsyncDisposable {
   readonly #members: (AnsweringThread | undefined)[];
   readonly #holdsProcess: boolean | undefined;
   #closed = false;
 
-  /** They start with the first job, for who may never have one. */
   constructor({ threads = USUAL_THREADS, holdsProcess }: JobThreadOptions = {}) {
     this.#members = new Array(Math.max(1, threads)).fill(undefined);
     this.#holdsProcess = holdsProcess;
-  }
-
-  static async start(options: JobThreadOptions = {}): Promise<JobThread> {
-    const jobs = new JobThread(options);
-    try {
-      await Promise.all(jobs.#members.map((_none, place) => jobs.#member(place).started));
-      return jobs;
-    } catch (error) {
-      await jobs[Symbol.asyncDispose]();
-      throw error;
-    }
   }
 
   async run<Name extends JobName>(
