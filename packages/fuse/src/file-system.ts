@@ -45,6 +45,8 @@ export interface FileSystem {
   init?(connection: ConnectionInfo, control: RequestControl): void;
   /** The mount is gone: no further call will come. */
   destroy?(): void;
+  /** Where several file systems are one mount: who answers for this node. Nobody named: this one does. */
+  ownerOf?(node: number): FileSystem | undefined;
 
   lookup(parent: number, name: string, caller: Caller, reply: Reply): Result;
   forget(node: number, count: number): void;

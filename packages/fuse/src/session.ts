@@ -201,7 +201,7 @@ export class Session implements RequestControl {
     if (request.bodyEnd < IN_HEADER_SIZE + operation.fixedSize) return Errno.EINVAL;
     this.#current = request;
     try {
-      return operation.run(this.#fs, request, reply);
+      return operation.run(this.#ownerOf(request.nodeId), request, reply);
     } catch (error) {
       if (error instanceof RequestSuspended) return PENDING;
       // One request fails; the mount lives on.
@@ -238,15 +238,20 @@ export class Session implements RequestControl {
     const { granted, openedHandle, openedNode } = this.#reply;
     if (openedNode !== 0) {
       this.#guarded("undoing an open", () => {
-        if (opcode === Opcode.Opendir) this.#fs.releasedir?.(openedNode, openedHandle);
-        else this.#fs.release?.(openedNode, openedHandle, 0);
+        const fs = this.#ownerOf(openedNode);
+        if (opcode === Opcode.Opendir) fs.releasedir?.(openedNode, openedHandle);
+        else fs.release?.(openedNode, openedHandle, 0);
       });
     }
     for (const node of granted) this.#forget(node, 1);
   }
 
   #forget(node: number, count: number): void {
-    this.#guarded("FORGET", () => this.#fs.forget(node, count));
+    this.#guarded("FORGET", () => this.#ownerOf(node).forget(node, count));
+  }
+
+  #ownerOf(node: number): FileSystem {
+    return this.#fs.ownerOf?.(node) ?? this.#fs;
   }
 
   // What the file system throws where no reply can carry it.

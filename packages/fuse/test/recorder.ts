@@ -32,6 +32,7 @@ export function recorder(): { readonly fileSystem: Required<FileSystem>; readonl
   const enter = (reply: Reply) => reply.entry(77, ODD_ATTRIBUTES, 1500, 2250);
 
   const fileSystem: Required<FileSystem> = {
+    ownerOf: () => undefined,
     init: () => {},
     destroy: () => {
       note("destroy");

@@ -1,8 +1,21 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import {
+  access,
+  chmod,
+  link,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { syscalls } from "@agentfense/fuse";
+import { errnoName, syscalls } from "@agentfense/fuse";
 import { afterEach, describe, expect, test } from "vitest";
 import { eventually } from "../../../test/support/eventually.ts";
 import { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "../src/isolation/index.ts";
@@ -40,13 +53,15 @@ function isMounted(mountPoint: string): boolean {
 
 /** The epoll descriptors of this process that watch a connection to FUSE: one per engine with a mount. */
 function engineEpolls(): number[] {
-  const fds = readdirSync("/proc/self/fd").filter((fd) => link(fd).includes("[eventpoll]"));
-  return fds.filter((fd) => watched(fd).some((target) => link(target) === "/dev/fuse")).map(Number);
+  const fds = readdirSync("/proc/self/fd").filter((fd) => target(fd).includes("[eventpoll]"));
+  return fds.filter((fd) => watched(fd).some((each) => target(each) === "/dev/fuse")).map(Number);
 }
 
 /** How many mounts each engine serves, fewest first. */
 function mountsPerEngine(): number[] {
-  const counts = engineEpolls().map((epoll) => watched(String(epoll)).filter((fd) => link(fd) === "/dev/fuse").length);
+  const counts = engineEpolls().map(
+    (epoll) => watched(String(epoll)).filter((fd) => target(fd) === "/dev/fuse").length,
+  );
   return counts.sort((a, b) => a - b);
 }
 
@@ -60,7 +75,7 @@ function watched(epoll: string): string[] {
   return [...info.matchAll(/^tfd:\s*(\d+)/gm)].map((match) => match[1] ?? "");
 }
 
-function link(fd: string): string {
+function target(fd: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`);
   } catch {
@@ -107,7 +122,7 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     await host.mount(quiet!);
     for (let i = 0; i < 2000; i++) await access(join(busy!.mountPoint, `absent-${i}`)).catch(() => {});
     await host.mount(next!);
-    expect(watched(String(busyEngine)).filter((fd) => link(fd) === "/dev/fuse")).toHaveLength(1);
+    expect(watched(String(busyEngine)).filter((fd) => target(fd) === "/dev/fuse")).toHaveLength(1);
     expect(mountsPerEngine()).toEqual([1, 2]);
   });
 
@@ -162,6 +177,64 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     await mount.unmount();
     const again = await host.mount({ ...second, delta: first.delta! });
     await again.unmount();
+  });
+
+  test("serves several workspaces as directories of one mount, above which there is nothing to be had", async () => {
+    await using host = await MountHost.start();
+    const [first, second] = [await workspace("first"), await workspace("second")];
+    const { mountPoint } = first;
+    const home = { lowers: [], delta: join(mountPoint, "../home"), rules: first.rules };
+    const readOnly = { ...second, rules: [{ pattern: "**/*", permission: "read" } as const] };
+    const mounts = await host.mountTogether({ mountPoint, trees: [first, readOnly, home] });
+    expect(mounts.map((mount) => mount.mountPoint)).toEqual(["0", "1", "2"].map((name) => join(mountPoint, name)));
+    expect(mountsPerEngine()).toEqual([1]);
+    // What the directory above is asked first must not teach the kernel that the workspaces cannot do it either.
+    const errnos = [
+      syscalls.getxattr(mountPoint, "user.x", Buffer.alloc(10), 10),
+      syscalls.setxattr(mountPoint, "user.x", Buffer.from("1"), 0),
+    ];
+    expect(errnos.map((code) => errnoName(-code))).toEqual(["EACCES", "EACCES"]);
+    const attempts: (() => Promise<unknown>)[] = [
+      () => readdir(mountPoint),
+      () => writeFile(join(mountPoint, "new"), ""),
+      () => mkdir(join(mountPoint, "new")),
+      () => rename(join(mountPoint, "0"), join(mountPoint, "3")),
+      () => rmdir(join(mountPoint, "0")),
+      () => chmod(mountPoint, 0o777),
+    ];
+    for (const attempt of attempts) await expect(attempt()).rejects.toThrow("EACCES");
+    for (const name of ["3", "new", "00x"]) await expect(access(join(mountPoint, name))).rejects.toThrow("ENOENT");
+
+    const at = (tree: number, name: string): string => join(mounts[tree]!.mountPoint, name);
+    expect(await Promise.all([0, 1].map((tree) => readFile(at(tree, "file"), "utf8")))).toEqual(["first", "second"]);
+    await writeFile(at(2, "file"), "home");
+    await expect(writeFile(at(1, "file"), "x")).rejects.toThrow("EACCES");
+    expect(syscalls.setxattr(at(0, "file"), "user.x", Buffer.from("1"), 0)).toBe(0);
+    await expect(rename(at(0, "file"), at(2, "moved"))).rejects.toThrow("EXDEV");
+    await expect(link(at(2, "file"), at(0, "linked"))).rejects.toThrow("EXDEV");
+    const numbers = await Promise.all(
+      [0, 1, 2].flatMap((tree) => [at(tree, ""), at(tree, "file")]).map((path) => stat(path)),
+    );
+    expect(new Set(numbers.map(({ ino }) => ino)).size).toBe(6);
+
+    await mounts[1]!.updateRules([{ pattern: "**/*", permission: "none" }]);
+    await expect(readFile(at(1, "file"))).rejects.toThrow("ENOENT");
+    expect(await readFile(at(0, "file"), "utf8")).toBe("first");
+    await mounts[2]!.unmount();
+    expect(isMounted(mountPoint)).toBe(false);
+    await expect(mounts[0]!.updateRules(first.rules)).rejects.toThrow("not mounted");
+  });
+
+  test("mounts all of several workspaces or none", async () => {
+    await using host = await MountHost.start();
+    const [first, second] = [await workspace("first"), await workspace("second")];
+    const { mountPoint } = first;
+    const missing = { ...second, lowers: [`${second.lowers[0]}/missing`] };
+    await expect(host.mountTogether({ mountPoint, trees: [first, missing] })).rejects.toThrow("ENOENT");
+    expect([isMounted(mountPoint), mountsPerEngine()]).toEqual([false, []]);
+    // What was opened before the failure is free again.
+    const mounts = await host.mountTogether({ mountPoint, trees: [first, second] });
+    await mounts[0]!.unmount();
   });
 
   test("cuts off who still uses a workspace that is unmounted", async () => {

@@ -23,7 +23,7 @@ async function deadInstance(runtimes: readonly string[]): Promise<void> {
     import { Instance } from ${JSON.stringify(MODULE)};
     const instance = await Instance.open(${JSON.stringify({ stateDirectory })});
     for (const runtime of ${JSON.stringify(runtimes)}) await instance.willUse(runtime);
-    await instance.makeMountPoints("box", 2);
+    await instance.makeMountPoint("box");
     process.kill(process.pid, "SIGKILL");`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: "inherit" });
   await once(child, "exit");
@@ -42,7 +42,7 @@ test("a dead instance is handed to its heir once, and its directory goes", async
   await deadInstance(["bwrap"]);
   const heir = await Instance.open({ stateDirectory });
   const { names, points } = await adopted(heir, ["bwrap"]);
-  expect([names, points.map((point) => point.slice(-6))]).toEqual([1, ["/box/0", "/box/1"]]);
+  expect([names, points.map((point) => point.slice(-6))]).toEqual([1, ["/mount"]]);
   expect(await adopted(heir, ["bwrap"])).toEqual({ names: 0, points: [] });
   expect(await readdir(stateDirectory)).toEqual([heir.name]);
   await heir.close();
@@ -95,7 +95,7 @@ test.skipIf(reasonAgainst("user") !== undefined)(
     const code = `
       import { Instance } from ${JSON.stringify(MODULE)};
       const first = await Instance.open();
-      await first.makeMountPoints("box", 1);
+      await first.makeMountPoint("box");
       const second = await Instance.open();
       console.log(JSON.stringify([first.directory, second.directory]));
       await second.close();
@@ -119,6 +119,6 @@ test.skipIf(reasonAgainst("user") !== undefined)(
     expect(dirname(second)).toBe(dirname(first));
     expect(dirname(first)).toMatch(new RegExp(`^${stateDirectory}/agentfense-${user.uid}-\\w{6}$`));
     const [directory = "", ...points] = run(heir);
-    expect([dirname(directory), points]).toEqual([dirname(first), [join(first, "box/0")]]);
+    expect([dirname(directory), points]).toEqual([dirname(first), [join(first, "box/mount")]]);
   },
 );

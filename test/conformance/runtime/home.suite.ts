@@ -121,6 +121,47 @@ export function describeHome({ reality, running, make, again, directory, project
     expect(Number(await sh(sandbox, `${most("/workspace")}`))).toBeGreaterThan(0);
   });
 
+  reality("has rules of its own: none of the workspace's hold in it, and none of its in the workspace", async () => {
+    const delta = await mkdtemp(join(directory(), "delta-"));
+    const rules = [
+      { pattern: "**/*", permission: "read" },
+      { pattern: "**/hidden*", permission: "none", priority: 1 },
+      { pattern: "/output/**", permission: "write" },
+    ] as const;
+    const sandbox = await running({ workspaces: [{ lowers: [project()], delta, rules }] });
+    expect(await sh(sandbox, "echo mine > ~/hidden; echo mine > ~/plain; cat ~/hidden ~/plain")).toBe("mine\nmine\n");
+    const refused = await sh(sandbox, "echo x > output/hidden; echo x > plain; ls output");
+    expect(refused.match(/denied/g)).toHaveLength(2);
+    await sandbox.updateRules([{ pattern: "**/*", permission: "none" }]);
+    expect(await sh(sandbox, "cat ~/hidden; cd; pwd; ls -A /workspace")).toBe("mine\n/home/agent\n");
+  });
+
+  reality(
+    "is another file system than the workspace to link and rename, and copies go from one to the other",
+    async () => {
+      const sandbox = await running();
+      const tried = `
+import errno, os
+home, work = os.path.expanduser("~"), "/workspace/output"
+for place in home, work:
+    for number in range(50):
+        with open(f"{place}/f{number}", "w") as file: file.write(place)
+def errno_of(act, *paths):
+    try: act(*paths)
+    except OSError as error: return errno.errorcode[error.errno]
+for act in os.link, os.rename:
+    print(errno_of(act, home + "/f0", work + "/new"), errno_of(act, work + "/f0", home + "/new"))
+source, target = os.open(home + "/f0", os.O_RDONLY), os.open(work + "/copy", os.O_RDWR | os.O_CREAT)
+print(os.copy_file_range(source, target, 100), os.pread(target, 100, 0).decode())
+places = [f"{place}/f{number}" for place in (home, work) for number in range(50)] + [home, "/workspace"]
+print(len({(os.stat(path).st_dev, os.stat(path).st_ino) for path in places}))
+for place in home, "/workspace":
+    print(os.path.samefile(place + "/..", os.path.dirname(place)), end=" ")`;
+      const { stdout, stderr } = await sandbox.exec({ command: ["python3", "-c", tried] });
+      expect(`${stdout}${stderr}`).toBe("EXDEV EXDEV\nEXDEV EXDEV\n11 /home/agent\n102\nTrue True ");
+    },
+  );
+
   reality("takes no devices, no set-id bits, and no names of its own bookkeeping", async () => {
     const sandbox = await running();
     expect(await sh(sandbox, "mknod ~/null c 1 3")).toMatch(/not permitted|denied/);

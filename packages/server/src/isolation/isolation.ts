@@ -14,7 +14,7 @@ import { MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
-import { boxSpec, checkSpecification, mountsOf } from "./sandbox/specification.ts";
+import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
 import { KernelWatch } from "./view/kernel-watch.ts";
 import { ViewThread } from "./view/thread.ts";
 
@@ -231,16 +231,16 @@ class HostIsolation implements Isolation {
   async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
     const { instance, mounts, view, kernelWatch, timeLimits } = this.#host;
     const real = backend.name !== "mock";
-    const mountPoints = await instance.makeMountPoints(id, mountsOf(spec).length);
+    const mountPoint = await instance.makeMountPoint(id);
     try {
-      const box = await backend.createBox(boxSpec(id, spec, mountPoints), options);
-      await instance.giveMountPoints(id, box.owner);
+      const box = await backend.createBox(boxSpec(id, spec, mountPoint), options);
+      await instance.giveMountPoint(id, box.owner);
       return new GuardedSandbox({
         id,
         spec,
         backend,
         box,
-        mountPoints,
+        mountPoint,
         mounts: real ? mounts : undefined,
         view,
         kernelWatch,
@@ -254,7 +254,7 @@ class HostIsolation implements Isolation {
         },
       });
     } catch (error) {
-      await instance.removeMountPoints(id);
+      await instance.removeMountPoint(id);
       throw error;
     }
   }

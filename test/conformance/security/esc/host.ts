@@ -70,11 +70,16 @@ export class HostSide implements Disposable {
     return join(this.home, `delta-${this.#deltas}`);
   }
 
-  /** Where the host has the first workspace of a sandbox mounted. */
+  /** Where the host has the workspaces and the home of a sandbox mounted. */
   mountPointOf(sandbox: string): string {
     const [found] = globSync(`*/${sandbox}`, { cwd: this.state });
     if (found === undefined) throw new Error(`no mount point of ${sandbox} in the state directory`);
-    return join(this.state, found, "0");
+    return join(this.state, found, "mount");
+  }
+
+  /** Where the host has the first workspace of a sandbox. */
+  workspaceOf(sandbox: string): string {
+    return join(this.mountPointOf(sandbox), "0");
   }
 
   /** The directory outside as it was, and as it is now. */

@@ -40,7 +40,7 @@ describeBoxes(
       const { "/": root, ...others } = mounts;
       const all = Object.entries(box.kind.runtime === "docker" ? others : { "/": root!, ...others });
       expect.soft(all.filter(([, { propagation }]) => propagation.length > 0)).toEqual([]);
-      const place = join(box.host.mountPointOf(box.sandbox.id), "work/sub");
+      const place = join(box.host.workspaceOf(box.sandbox.id), "work/sub");
       const waiting = await box.sandbox.begin<string[]>("ESC-53", { path: "/workspace/work/sub" });
       execFileSync("mount", ["-t", "tmpfs", "none", place]);
       try {
@@ -54,15 +54,15 @@ describeBoxes(
     test("ESC-54 another sandbox's mount, delta and processes are out of reach", async () => {
       const other = await box.another();
       const running = await other.begin("ESC-15");
-      const mountPoint = box.host.mountPointOf(other.id);
-      const paths = [box.host.state, mountPoint, join(mountPoint, "README.md"), other.delta, box.host.codebase];
+      const [mountPoint, workspace] = [box.host.mountPointOf(other.id), box.host.workspaceOf(other.id)];
+      const paths = [box.host.state, mountPoint, join(workspace, "README.md"), other.delta, box.host.codebase];
       const facts = await box.attempt<Record<string, unknown>>("ESC-54", { paths, texts: [other.id, box.host.home] });
       expectOnly(flat(facts.paths), "ENOENT");
       expectOnly(flat(facts["through process 1"]), "ENOENT", "EACCES");
       expect(facts.listed).toEqual([]);
       // Beside the sandboxes, on the host, a stranger gets no further, also when the kernel has the listing cached.
       await other.exec({ command: "ls -lR /workspace" });
-      for (const path of [mountPoint, join(mountPoint, "work"), other.delta]) {
+      for (const path of [mountPoint, workspace, join(workspace, "work"), other.delta]) {
         const { stdout } = spawnSync("ls", ["-A", path], { ...NOBODY, encoding: "utf8" });
         expect(stdout, path).toBe("");
       }

@@ -15,8 +15,11 @@ import type { Walk, Walks } from "./walks.ts";
 
 const { FileType } = syscalls;
 
-/** Ids stay within what V8 keeps as a plain integer. */
-const LARGEST_ID = 0x3fff_ffff;
+/**
+ * So many ids there are for each tree of a mount, and the first of them stands before its root. Those of the first trees stay within
+ * what V8 keeps as a plain integer.
+ */
+const IDS_OF_A_TREE = 2 ** 29;
 const RANDOM_AT_ONCE = 256;
 
 /** A descriptor of a directory and a name in it; with an empty name, the descriptor of the thing itself. */
@@ -25,7 +28,14 @@ export interface Location {
   readonly name: string;
 }
 
+/** The place of the tree that a node belongs to. */
+export function placeOf(id: number): number {
+  return Math.floor(id / IDS_OF_A_TREE);
+}
+
 export interface TreeOptions {
+  /** Among the trees of one mount (see Trees); 0 for one that is a mount by itself. */
+  readonly place: number;
   /** Descriptors of the codebase layers' roots, top first. */
   readonly lowers: readonly number[];
   readonly delta: Delta | undefined;
@@ -56,6 +66,7 @@ export class Tree extends Layers {
   isOwnWork: boolean;
   hiddenLinks: HiddenLinks;
 
+  readonly #firstId: number;
   readonly #walks: Walks;
   readonly #nodes = new Map<number, Node>();
   /** Nodes of delta files with several names, by their inode there. */
@@ -74,10 +85,13 @@ export class Tree extends Layers {
     this.#walks = options.walks;
     this.isOwnWork = options.delta?.isEmpty() ?? true;
     const layers = [...(options.delta ? [DELTA] : []), ...options.lowers.map((_, index) => index + 1)];
-    this.root = new Node(ROOT_ID, ROOT_ID, FileType.DIRECTORY, undefined, "", layers);
+    this.#firstId = options.place * IDS_OF_A_TREE;
+    // The numbers of what is below are made of the root's: two trees of one mount have none in common.
+    const rootId = this.#firstId + ROOT_ID;
+    this.root = new Node(rootId, rootId, FileType.DIRECTORY, undefined, "", layers);
     this.root.lookups = 1;
     this.root.children = new Map();
-    this.#nodes.set(ROOT_ID, this.root);
+    this.#nodes.set(rootId, this.root);
     if (options.delta) options.descriptors.put(this.root, DELTA, syscalls.dup(options.delta.tree));
     options.lowers.forEach((fd, index) => {
       options.descriptors.put(this.root, index + 1, syscalls.dup(fd));
@@ -369,8 +383,8 @@ export class Tree extends Layers {
     for (;;) {
       if (this.#randomLeft === 0) this.#randomLeft = randomFillSync(this.#random).length;
       this.#randomLeft -= 1;
-      const id = this.#random[this.#randomLeft]! & LARGEST_ID;
-      if (id > ROOT_ID && !this.#nodes.has(id)) return id;
+      const id = this.#firstId + (this.#random[this.#randomLeft]! % IDS_OF_A_TREE);
+      if (id > this.root.id && !this.#nodes.has(id)) return id;
     }
   }
 

@@ -37,7 +37,7 @@ import { type Owner, Presentation } from "./presentation.ts";
 import { BLOCK_SIZE, type Quota } from "./quota.ts";
 import type { StaleReport } from "./refresh.ts";
 import { Renaming } from "./renaming.ts";
-import { Tree } from "./tree.ts";
+import { placeOf, Tree } from "./tree.ts";
 import { Upkeep } from "./upkeep.ts";
 import { turn, type Walk, Walks } from "./walks.ts";
 
@@ -51,6 +51,8 @@ const UNLIMITED_BYTES = 2 ** 40;
 const UNLIMITED_FILES = 2 ** 30;
 
 export interface WorkspaceOptions {
+  /** See TreeOptions. */
+  readonly place: number;
   /** Descriptors of the codebase layers' roots, top first; the workspace takes them over. None: it is a home. */
   readonly lowers: readonly number[];
   /** Directory of the delta; absent: nothing can be written. */
@@ -119,13 +121,13 @@ export class Workspace implements FileSystem {
   }
 
   private constructor(options: WorkspaceOptions, delta: Delta | undefined, hiddenLinks: HiddenLinks) {
-    const { policy, descriptors, quota } = options;
+    const { place, policy, descriptors, quota } = options;
     this.#descriptors = descriptors;
     this.#revocable = options.revocable;
     this.#delta = delta;
     const walks = new Walks({ background: options.background, control: () => this.#context.control! });
     const openings = new Openings(options.budget, quota);
-    this.#tree = new Tree({ lowers: options.lowers, delta, descriptors, openings, policy, hiddenLinks, walks });
+    this.#tree = new Tree({ place, lowers: options.lowers, delta, descriptors, openings, policy, hiddenLinks, walks });
     const tree = this.#tree;
     this.#presentation = new Presentation({ tree, owner: options.owner, mountedAtMs: Date.now() });
     const writing = delta && {
@@ -213,6 +215,15 @@ export class Workspace implements FileSystem {
       yield;
     }
     return { inodes, entries };
+  }
+
+  /** The entry of the root in the directory above it (see Trees). */
+  grantRoot(reply: Reply): number {
+    const { root } = this.#tree;
+    const code = this.#tree.statNode(root);
+    if (code < 0) return -code;
+    this.#grantEntry(root, reply);
+    return 0;
   }
 
   // --- looking -------------------------------------------------------------------------------------------------------
@@ -360,6 +371,7 @@ export class Workspace implements FileSystem {
   }
 
   copyFileRange(range: CopyRange, caller: Caller): CopyResult {
+    if (this.#isElsewhere(range.targetNode)) return { errno: Errno.EXDEV };
     const from = this.#tree.node(range.node);
     const to = this.#tree.node(range.targetNode);
     if (from === undefined || to === undefined) return { errno: Errno.ESTALE };
@@ -407,6 +419,8 @@ export class Workspace implements FileSystem {
   }
 
   link(nodeId: number, parentId: number, name: string, caller: Caller, reply: Reply): number {
+    // The request goes to the directory; the file may be of another tree of the mount.
+    if (this.#isElsewhere(nodeId)) return Errno.EXDEV;
     const parent = this.#parent(parentId);
     const node = this.#known(nodeId);
     if (typeof parent === "number" || typeof node === "number") return typeof node === "number" ? node : Errno.ENOENT;
@@ -430,6 +444,7 @@ export class Workspace implements FileSystem {
 
   rename(parentId: number, name: string, newParentId: number, newName: string, flags: number, caller: Caller): number {
     const parent = this.#parent(parentId);
+    if (this.#isElsewhere(newParentId)) return Errno.EXDEV;
     const newParent = this.#parent(newParentId);
     if (typeof parent === "number") return parent;
     if (typeof newParent === "number") return newParent;
@@ -464,6 +479,11 @@ export class Workspace implements FileSystem {
     const node = this.#tree.node(nodeId);
     if (node === undefined) return Errno.ESTALE;
     return node.removed || this.#tree.shows(node) ? node : Errno.ENOENT;
+  }
+
+  /** In another tree of the mount. */
+  #isElsewhere(nodeId: number): boolean {
+    return placeOf(nodeId) !== placeOf(this.#tree.root.id);
   }
 
   #with(nodeId: number, use: (node: Node) => number): number {

@@ -66,23 +66,23 @@ export class Instance {
     await writeFile(join(this.directory, "runtimes"), [...this.#runtimes].join(" "), { mode: 0o600 });
   }
 
-  /** Makes the mount points of one sandbox; nobody else can reach them yet. */
-  async makeMountPoints(sandbox: string, count: number): Promise<readonly string[]> {
+  /** Makes the mount point of one sandbox; nobody else can reach it yet. */
+  async makeMountPoint(sandbox: string): Promise<string> {
     const home = join(this.directory, sandbox);
+    const point = join(home, "mount");
     await mkdir(home, { mode: 0o700 });
-    const points = Array.from({ length: count }, (_, index) => join(home, String(index)));
-    for (const point of points) await mkdir(point, { mode: 0o711 });
-    return points;
+    await mkdir(point, { mode: 0o711 });
+    return point;
   }
 
-  /** Keeps everybody but the box's user (and root) away from a sandbox's mount points. */
-  async giveMountPoints(sandbox: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
+  /** Keeps everybody but the box's user (and root) away from a sandbox's mount point. */
+  async giveMountPoint(sandbox: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
     const home = join(this.directory, sandbox);
     await chmod(home, 0o700);
     if (process.geteuid?.() === 0) await chown(home, owner.uid, owner.gid);
   }
 
-  async removeMountPoints(sandbox: string): Promise<void> {
+  async removeMountPoint(sandbox: string): Promise<void> {
     await removeSandboxDirectory(join(this.directory, sandbox));
   }
 

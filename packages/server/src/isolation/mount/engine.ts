@@ -5,20 +5,26 @@ import { ChangesError } from "../changes/errors.ts";
 import { DescriptorCache } from "../filesystem/descriptor-cache.ts";
 import { DescriptorBudget } from "../filesystem/openings.ts";
 import { Quota } from "../filesystem/quota.ts";
+import { Trees } from "../filesystem/trees.ts";
 import { turn, type Walk, walkInBackground } from "../filesystem/walks.ts";
 import { Workspace } from "../filesystem/workspace.ts";
 import { EngineCalls } from "./calls.ts";
 import { EngineCounters } from "./counters.ts";
-import type { EngineData, EngineMountSpec, EngineRequest, FromEngine, ToEngine } from "./messages.ts";
+import type { EngineData, EngineMountSpec, FromEngine, ToEngine } from "./messages.ts";
 
 // The body of an engine thread. It serves all its mounts from one loop and never returns to Node's own event loop while it
 // lives: messages are fetched when the doorbell rings. It must never touch a path inside one of its mounts.
 
-interface EngineMount {
-  readonly id: number;
+interface EngineTree {
   readonly workspace: Workspace;
   readonly passthrough: boolean;
   readonly calls: EngineCalls;
+}
+
+interface EngineMount {
+  readonly id: number;
+  readonly trees: readonly EngineTree[];
+  readonly fileSystem: Workspace | Trees;
   session: Session | undefined;
 }
 
@@ -30,10 +36,8 @@ class Engine {
   readonly #budget: DescriptorBudget;
   readonly #loop: ServeLoop;
   readonly #counters: EngineCounters;
-  /** Of the mounts that have one, those that are being opened included. */
-  readonly #quotas = new Map<number, Quota>();
-  /** Workspaces that are being opened. */
-  readonly #opening = new Map<number, Walk<Workspace>>();
+  /** Mounts whose trees are being opened. */
+  readonly #opening = new Map<number, Walk<readonly EngineTree[]>>();
 
   constructor({ port, counters, openDirectories, budget }: EngineData) {
     this.#port = port;
@@ -77,7 +81,7 @@ class Engine {
         this.#serve(message.mount, message.fd);
         break;
       case "call":
-        this.#call(message.mount, message.call, message.request);
+        this.#call(message);
         break;
       case "drop": {
         const mount = this.#mounts.get(message.mount);
@@ -94,89 +98,99 @@ class Engine {
   }
 
   #prepare(id: number, spec: EngineMountSpec): void {
+    const opening = this.#openTrees(id, spec);
+    this.#opening.set(id, opening);
+    const opened = (trees: readonly EngineTree[]): void => {
+      this.#opening.delete(id);
+      const [first] = trees;
+      const fileSystem = spec.joined ? new Trees(trees.map(({ workspace }) => workspace)) : first!.workspace;
+      this.#mounts.set(id, { id, trees, fileSystem, session: undefined });
+      const locks = trees.map(({ workspace }) => workspace.deltaLock).filter((lock) => lock >= 0);
+      this.#send({ kind: "prepared", mount: id, locks });
+    };
     const failed = (error: unknown): void => {
       this.#forget(id);
       this.#send({ kind: "failed", mount: id, error: toError(error) });
     };
-    try {
-      const lowers = spec.lowers.map((path) => openLower(path, spec.privileged));
-      // Passthrough reopens the backing file with the client's flags: a layer that could be written through it must not
-      // take part.
-      const passthrough = spec.passthrough && lowers.every((lower) => lower.readOnly);
-      const opening = Workspace.open({
-        lowers: lowers.map((lower) => lower.fd),
-        deltaPath: spec.delta === undefined ? undefined : pathBytes(spec.delta),
-        policy: compileRules(spec.rules),
-        quota: this.#quotaOf(id, spec),
-        owner: spec.owner,
-        passthrough,
-        xattrs: spec.xattrs,
-        revocable: spec.revocable,
-        privileged: spec.privileged,
-        descriptors: this.#descriptors,
-        budget: this.#budget,
-        background: (job) => this.#loop.background(job),
-        onEvent: (event) => this.#send({ kind: "event", mount: id, event }),
-        onDenied: () => this.#counters.denied(),
-        stalePages: (node) => this.#send({ kind: "stale", mount: id, stale: { inodes: [node], entries: [] } }),
-      });
-      this.#opening.set(id, opening);
-      const opened = (workspace: Workspace): void => {
-        const calls = new EngineCalls((job) => this.#loop.background(job));
-        this.#opening.delete(id);
-        this.#mounts.set(id, { id, workspace, passthrough, calls, session: undefined });
-        this.#send({ kind: "prepared", mount: id, lock: workspace.deltaLock });
-      };
-      const job = walkInBackground(opening, opened, failed);
-      if (!job()) this.#loop.background(() => !this.#opening.has(id) || job());
-    } catch (error) {
-      failed(error);
-    }
+    const job = walkInBackground(opening, opened, failed);
+    if (!job()) this.#loop.background(() => !this.#opening.has(id) || job());
   }
 
-  #quotaOf(id: number, { quota: limits, sharesQuotaOf }: EngineMountSpec): Quota | undefined {
-    if (limits?.bytes === undefined && limits?.files === undefined) return undefined;
-    const quota = new Quota(limits, sharesQuotaOf === undefined ? undefined : this.#quotas.get(sharesQuotaOf));
-    this.#quotas.set(id, quota);
-    return quota;
+  /** All of them, one after the other, or none. */
+  *#openTrees(id: number, spec: EngineMountSpec): Walk<readonly EngineTree[]> {
+    const { owner, xattrs, privileged } = spec;
+    const trees: EngineTree[] = [];
+    let quota: Quota | undefined;
+    try {
+      for (const [tree, { lowers, delta, rules, revocable }] of spec.trees.entries()) {
+        if (spec.quota?.bytes !== undefined || spec.quota?.files !== undefined) quota = new Quota(spec.quota, quota);
+        const policy = compileRules(rules);
+        const layers = lowers.map((path) => openLower(path, privileged));
+        // Passthrough reopens the backing file with the client's flags: a layer that could be written through it must not
+        // take part.
+        const passthrough = spec.passthrough && !revocable && layers.every((layer) => layer.readOnly);
+        const workspace = yield* Workspace.open({
+          place: spec.joined ? tree + 1 : 0,
+          lowers: layers.map((layer) => layer.fd),
+          deltaPath: delta === undefined ? undefined : pathBytes(delta),
+          ...{ policy, quota, owner, passthrough, xattrs, revocable, privileged },
+          descriptors: this.#descriptors,
+          budget: this.#budget,
+          background: (job) => this.#loop.background(job),
+          onEvent: (event) => this.#send({ kind: "event", mount: id, tree, event }),
+          onDenied: () => this.#counters.denied(),
+          stalePages: (node) => this.#send({ kind: "stale", mount: id, stale: { inodes: [node], entries: [] } }),
+        });
+        trees.push({ workspace, passthrough, calls: new EngineCalls((job) => this.#loop.background(job)) });
+      }
+      return trees;
+    } finally {
+      if (trees.length < spec.trees.length) for (const { workspace } of trees) workspace.destroy();
+    }
   }
 
   #forget(id: number): void {
     this.#opening.delete(id);
     this.#mounts.delete(id);
-    this.#quotas.delete(id);
   }
 
   #serve(id: number, fd: number): void {
     const mount = this.#mounts.get(id);
     if (mount === undefined) return;
+    const { fileSystem, trees } = mount;
     const session = new Session({
       fd,
-      fileSystem: mount.workspace,
+      fileSystem,
       buffers: this.#buffers,
-      passthrough: mount.passthrough,
+      passthrough: trees.some(({ passthrough }) => passthrough),
       requestCounts: this.#counters.requests,
       background: (job) => this.#loop.background(job),
       log: (message) => this.#send({ kind: "log", mount: id, message }),
-      onReady: (connection) => this.#send({ kind: "ready", mount: id, passthrough: connection.passthrough }),
+      onReady: (connection) =>
+        this.#send({
+          kind: "ready",
+          mount: id,
+          passthrough: trees.map(({ passthrough }) => passthrough && connection.passthrough),
+        }),
     });
     mount.session = session;
     this.#loop.add(session);
   }
 
-  #call(id: number, call: number, request: EngineRequest): void {
+  #call({ mount: id, tree, call, request }: Extract<ToEngine, { kind: "call" }>): void {
     const mount = this.#mounts.get(id);
+    const asked = mount?.trees[tree];
     const refuse = (error: unknown): void => {
       const code = error instanceof ChangesError ? { code: error.code } : {};
       this.#send({ kind: "refusal", mount: id, call, error: toError(error), ...code });
     };
-    if (mount === undefined) {
+    if (asked === undefined) {
       refuse(new Error("the workspace is not mounted"));
       return;
     }
     // A file that was closed before the call is closed: the kernel tells later, and does not wait for an answer.
-    if (mount.session !== undefined) this.#loop.catchUp(mount.session);
-    mount.calls.run(request, mount.workspace, {
+    if (mount?.session !== undefined) this.#loop.catchUp(mount.session);
+    asked.calls.run(request, asked.workspace, {
       answer: (answer) => this.#send({ kind: "answer", mount: id, call, answer }),
       refuse,
     });
@@ -187,7 +201,7 @@ class Engine {
     for (const mount of this.#mounts.values()) {
       if (mount.session !== session) continue;
       this.#forget(mount.id);
-      mount.calls.close();
+      for (const { calls } of mount.trees) calls.close();
       this.#send({ kind: "closed", mount: mount.id });
     }
   }
@@ -195,8 +209,8 @@ class Engine {
   #drop(mount: EngineMount): void {
     this.#forget(mount.id);
     if (mount.session) this.#loop.remove(mount.session);
-    mount.calls.close();
-    mount.workspace.destroy();
+    for (const { calls } of mount.trees) calls.close();
+    mount.fileSystem.destroy();
   }
 }
 

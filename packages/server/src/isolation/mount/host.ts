@@ -1,6 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import {
+  type FuseDevice,
   invalidateEntryMessage,
   invalidateInodeMessage,
   mountFuse,
@@ -30,13 +32,21 @@ import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
 /** Refusals and losses, for the audit log. */
 export type WorkspaceEvent = FileSystemEvent | { readonly kind: "engine_lost"; readonly reason: string };
 
-export interface WorkspaceSpec {
-  readonly mountPoint: string;
+/** One workspace. */
+export interface TreeSpec {
   /** Codebase directories, top first; usually one. They are never written. None: the delta is a home (see Delta). */
   readonly lowers: readonly string[];
   /** Where writes go; made if absent. Without one the workspace is read-only (EROFS). */
   readonly delta?: string;
   readonly rules: readonly Rule[];
+  /** Check open handles at each read and write, so that a change of rules reaches them; excludes passthrough. */
+  readonly revocable?: boolean;
+  readonly onEvent?: (event: WorkspaceEvent) => void;
+}
+
+interface MountPlan {
+  readonly mountPoint: string;
+  /** Of all workspaces of the mount together. */
   readonly quota?: QuotaLimits;
   /** Show every entry as this user's; the rules alone then decide, not the modes of the host. */
   readonly owner?: Owner;
@@ -44,11 +54,21 @@ export interface WorkspaceSpec {
   readonly passthrough?: boolean;
   /** Default true. Without them every new file costs the kernel one request less. */
   readonly xattrs?: boolean;
-  /** Check open handles at each read and write, so that a change of rules reaches them; excludes passthrough. */
-  readonly revocable?: boolean;
   /** Let other users in. Default: when the server is root. */
   readonly allowOther?: boolean;
-  readonly onEvent?: (event: WorkspaceEvent) => void;
+}
+
+/** A workspace that is a mount by itself. */
+export interface WorkspaceSpec extends TreeSpec, MountPlan {}
+
+/** Workspaces that are directories of one mount, named by their numbers from 0 on. */
+export interface JoinedSpec extends MountPlan {
+  readonly trees: readonly TreeSpec[];
+}
+
+/** Where a workspace of a joint mount is. */
+export function treePath(mountPoint: string, tree: number): string {
+  return join(mountPoint, String(tree));
 }
 
 export interface WorkspaceMount extends AsyncDisposable {
@@ -118,44 +138,46 @@ export class MountHost implements AsyncDisposable {
   }
 
   async mount(spec: WorkspaceSpec): Promise<WorkspaceMount> {
-    const [mount] = await this.mountTogether([spec]);
-    return mount!;
+    const [tree] = await this.#mount({ ...spec, trees: [spec] }, false);
+    return tree!;
   }
 
-  /** Mounts all of them on one engine thread, or none. What they use counts in one quota, which each of them names. */
-  async mountTogether(specs: readonly WorkspaceSpec[]): Promise<readonly WorkspaceMount[]> {
-    for (const { rules } of specs) compileRules(rules); // refuses bad ones here, with the error the caller can use
+  /** One connection to the kernel serves them all, and what they use counts in one quota. Unmounting one unmounts all. */
+  async mountTogether(spec: JoinedSpec): Promise<readonly WorkspaceMount[]> {
+    return await this.#mount(spec, true);
+  }
+
+  async #mount(spec: JoinedSpec, joined: boolean): Promise<readonly WorkspaceMount[]> {
+    for (const { rules } of spec.trees) compileRules(rules); // refuses bad ones here, with the error the caller can use
     if (this.#closing) throw new Error("the mount host is closed");
     const place = await this.#pool.take();
-    const mounts = await this.#place(specs, place).catch((error: unknown) => {
+    const mount = await this.#place(spec, joined, place).catch((error: unknown) => {
       place.leave();
       throw error;
     });
-    const started = await Promise.allSettled(mounts.map((mount) => mount.start()));
-    const failed = started.find((one) => one.status === "rejected");
-    if (failed === undefined) return mounts;
-    await Promise.allSettled(mounts.map((mount) => mount.unmount()));
-    throw failed.reason;
+    try {
+      await mount.start();
+      return mount.trees;
+    } catch (error) {
+      await mount.unmount().catch(() => {});
+      throw error;
+    }
   }
 
-  async #place(specs: readonly WorkspaceSpec[], place: EnginePlace): Promise<readonly ServedMount[]> {
-    const points = await Promise.all(specs.map(({ mountPoint }) => mountPointPath(mountPoint)));
-    for (const { delta } of specs) if (delta !== undefined) await mkdir(delta, { recursive: true, mode: 0o700 });
-    const first = this.#nextMount;
-    this.#nextMount += specs.length;
-    let left = specs.length;
-    return specs.map((spec, index) => {
-      const id = first + index;
-      const onGone = (): void => {
-        if (this.#mounts.delete(id) && --left === 0) place.leave();
-      };
-      const sharesQuotaOf = index === 0 ? undefined : first;
-      const mountPoint = points[index]!;
-      const { engine } = place;
-      const mount = new ServedMount({ id, engine, mountPoint, spec, sharesQuotaOf, log: this.#log, onGone });
-      this.#mounts.set(id, mount);
-      return mount;
-    });
+  async #place(spec: JoinedSpec, joined: boolean, place: EnginePlace): Promise<ServedMount> {
+    const mountPoint = await mountPointPath(spec.mountPoint);
+    for (const { delta } of spec.trees) {
+      if (delta !== undefined) await mkdir(delta, { recursive: true, mode: 0o700 });
+    }
+    const id = this.#nextMount;
+    this.#nextMount += 1;
+    const onGone = (): void => {
+      if (this.#mounts.delete(id)) place.leave();
+    };
+    const { engine } = place;
+    const mount = new ServedMount({ id, engine, mountPoint, spec, joined, log: this.#log, onGone });
+    this.#mounts.set(id, mount);
+    return mount;
   }
 
   /** Of all engines, those that died included. */
@@ -203,25 +225,28 @@ interface ServedMountOptions {
   readonly id: number;
   readonly engine: EngineThread;
   readonly mountPoint: string;
-  readonly spec: WorkspaceSpec;
-  readonly sharesQuotaOf: number | undefined;
+  readonly spec: JoinedSpec;
+  readonly joined: boolean;
   readonly log: (line: LogLine) => void;
   readonly onGone: () => void;
 }
 
-class ServedMount implements WorkspaceMount {
+/** One connection to the kernel. */
+class ServedMount {
   readonly mountPoint: string;
   readonly engine: EngineThread;
+  readonly trees: readonly ServedTree[];
+  readonly privileged = process.geteuid?.() === 0;
+  /** By tree, as the kernel granted it. */
+  passthrough: readonly boolean[] = [];
   readonly #id: number;
-  readonly #spec: WorkspaceSpec;
-  readonly #sharesQuotaOf: number | undefined;
+  readonly #spec: JoinedSpec;
+  readonly #joined: boolean;
   readonly #log: (line: LogLine) => void;
   readonly #onGone: () => void;
-  readonly #privileged = process.geteuid?.() === 0;
   readonly #steps = new Map<string, PromiseWithResolvers<FromEngine>>();
-  #passthrough = false;
   #fd = -1;
-  #deltaLock = -1;
+  #deltaLocks: readonly number[] = [];
   #closed = false;
   #unmounting: Promise<void> | undefined;
   #calls = 0;
@@ -231,87 +256,69 @@ class ServedMount implements WorkspaceMount {
     this.engine = options.engine;
     this.#id = options.id;
     this.#spec = options.spec;
-    this.#sharesQuotaOf = options.sharesQuotaOf;
+    this.#joined = options.joined;
     this.#log = options.log;
     this.#onGone = options.onGone;
-  }
-
-  get features(): { passthrough: boolean; privileged: boolean } {
-    return { passthrough: this.#passthrough, privileged: this.#privileged };
+    this.trees = options.spec.trees.map((_, tree) => new ServedTree(this, tree, options.joined));
   }
 
   async start(): Promise<void> {
-    const spec = this.#spec;
+    const prepared = this.#prepare();
+    // Who asks a mount that is not served yet waits. An ordinary user's nobody else can ask.
+    if (this.privileged) await prepared;
+    const mounted = this.#mount();
+    await Promise.allSettled([prepared, mounted]); // whichever fails, the other is over when it is told
+    await prepared;
+    const { fd } = await mounted;
+    const ready = this.#expect("ready");
+    this.engine.send({ kind: "serve", mount: this.#id, fd });
+    const greeting = await withTimeout(ready, READY_TIMEOUT_MS, "the kernel did not greet the mount");
+    if (greeting.kind === "ready") this.passthrough = greeting.passthrough;
+    if (this.privileged) void raiseReadahead(this.mountPoint);
+  }
+
+  async #prepare(): Promise<void> {
+    const { trees, quota, owner, passthrough = true, xattrs = true } = this.#spec;
+    const { privileged } = this;
     const prepared = this.#expect("prepared");
     this.engine.send({
       kind: "prepare",
       mount: this.#id,
       spec: {
-        lowers: spec.lowers,
-        delta: spec.delta,
-        rules: spec.rules,
-        quota: spec.quota,
-        sharesQuotaOf: this.#sharesQuotaOf,
-        owner: spec.owner,
-        passthrough: (spec.passthrough ?? true) && this.#privileged && !spec.revocable,
-        xattrs: spec.xattrs ?? true,
-        revocable: spec.revocable ?? false,
-        privileged: this.#privileged,
+        trees: trees.map(({ lowers, delta, rules, revocable = false }) => ({ lowers, delta, rules, revocable })),
+        joined: this.#joined,
+        passthrough: passthrough && privileged,
+        ...{ quota, owner, xattrs, privileged },
       },
     });
     const answer = await prepared;
-    if (answer.kind === "prepared") this.#deltaLock = answer.lock;
-    const allowOther = spec.allowOther ?? this.#privileged;
-    const device = await mountFuse({
-      mountPoint: this.mountPoint,
-      name: MOUNT_NAME,
-      allowOther,
-      checkModes: allowOther && spec.owner === undefined && leavesAllToModes(spec.rules),
-      privileged: this.#privileged,
-    }).catch(async (error: unknown) => {
+    if (answer.kind === "prepared") this.#deltaLocks = answer.locks;
+  }
+
+  async #mount(): Promise<FuseDevice> {
+    const { trees, owner, allowOther = this.privileged } = this.#spec;
+    try {
+      const device = await mountFuse({
+        mountPoint: this.mountPoint,
+        name: MOUNT_NAME,
+        allowOther,
+        checkModes: allowOther && owner === undefined && trees.every(({ rules }) => leavesAllToModes(rules)),
+        privileged: this.privileged,
+      });
+      this.#fd = device.fd;
+      return device;
+    } catch (error) {
       throw await explainMountFailure(error);
-    });
-    this.#fd = device.fd;
-    const ready = this.#expect("ready");
-    this.engine.send({ kind: "serve", mount: this.#id, fd: device.fd });
-    const greeting = await withTimeout(ready, READY_TIMEOUT_MS, "the kernel did not greet the mount");
-    this.#passthrough = greeting.kind === "ready" && greeting.passthrough;
-    if (this.#privileged) await raiseReadahead(this.mountPoint);
+    }
   }
 
-  async updateRules(rules: readonly Rule[]): Promise<void> {
-    compileRules(rules);
-    await this.#call({ kind: "rules", rules });
-  }
-
-  async codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {
-    if (paths.length === 0) return [];
-    const { shadowed } = await this.#call({ kind: "codebase", paths });
-    return shadowed ?? [];
-  }
-
-  async lookAgain(): Promise<void> {
-    await this.#call({ kind: "lookAgain" });
-  }
-
-  async settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {
-    if (entries.length === 0) return [];
-    const { stayed } = await this.#call({ kind: "settle", entries });
-    return stayed ?? [];
-  }
-
-  async discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
-    const { discarded } = await this.#call({ kind: "discard", paths });
-    return discarded ?? { discarded: [], failed: [] };
-  }
-
-  /** Has the engine do something, and the kernel forget what is no longer true then. */
-  async #call(request: EngineRequest): Promise<EngineAnswer> {
+  /** Has the engine do something with a tree, and the kernel forget what is no longer true then. */
+  async call(tree: number, request: EngineRequest): Promise<EngineAnswer> {
     if (this.#closed) throw new Error("the workspace is not mounted");
     this.#calls += 1;
     const call = this.#calls;
     const answered = this.#expect(`call ${call}`);
-    this.engine.send({ kind: "call", mount: this.#id, call, request });
+    this.engine.send({ kind: "call", mount: this.#id, tree, call, request });
     const message = await answered;
     if (message.kind !== "answer") throw new Error(`an engine answered a call with ${message.kind}`);
     await this.#invalidate(message.answer.stale);
@@ -321,10 +328,6 @@ class ServedMount implements WorkspaceMount {
   unmount(): Promise<void> {
     this.#unmounting ??= this.#unmount();
     return this.#unmounting;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.unmount();
   }
 
   receive(message: FromEngine): void {
@@ -348,7 +351,7 @@ class ServedMount implements WorkspaceMount {
         this.#invalidate(message.stale).catch((error: unknown) => this.#error(`invalidation failed: ${String(error)}`));
         break;
       case "event":
-        this.#spec.onEvent?.(message.event);
+        this.#spec.trees[message.tree]?.onEvent?.(message.event);
         break;
       case "log":
         this.#error(message.message);
@@ -361,18 +364,17 @@ class ServedMount implements WorkspaceMount {
     for (const step of this.#steps.values()) step.reject(new Error(`the engine thread died: ${reason}`));
     this.#steps.clear();
     this.#forgetDescriptor();
-    if (this.#deltaLock >= 0) syscalls.close(this.#deltaLock);
-    this.#unmounting ??= unmountFuse(this.mountPoint, { privileged: this.#privileged }).catch((error: unknown) =>
+    for (const lock of this.#deltaLocks) syscalls.close(lock);
+    this.#unmounting ??= unmountFuse(this.mountPoint, { privileged: this.privileged }).catch((error: unknown) =>
       this.#error(`unmounting failed: ${String(error)}`),
     );
     await this.#unmounting;
-    this.#onGone();
-    this.#spec.onEvent?.({ kind: "engine_lost", reason });
+    this.#gone(reason);
   }
 
   /** Detaches the mount at once, while the process exits. */
   abandon(): void {
-    if (this.#fd >= 0) unmountNow(this.mountPoint, { privileged: this.#privileged });
+    if (this.#fd >= 0) unmountNow(this.mountPoint, { privileged: this.privileged });
   }
 
   // The connection is over; if nobody asked for that, somebody unmounted it behind our back.
@@ -380,13 +382,17 @@ class ServedMount implements WorkspaceMount {
     this.#forgetDescriptor();
     if (this.#unmounting !== undefined) return;
     this.#unmounting = Promise.resolve();
+    this.#gone("the workspace was unmounted from outside");
+  }
+
+  #gone(reason: string): void {
     this.#onGone();
-    this.#spec.onEvent?.({ kind: "engine_lost", reason: "the workspace was unmounted from outside" });
+    this.#spec.trees[0]?.onEvent?.({ kind: "engine_lost", reason });
   }
 
   async #unmount(): Promise<void> {
     try {
-      if (this.#fd >= 0) await unmountFuse(this.mountPoint, { privileged: this.#privileged });
+      if (this.#fd >= 0) await unmountFuse(this.mountPoint, { privileged: this.privileged });
     } finally {
       await this.#drain();
       this.#onGone();
@@ -444,6 +450,62 @@ class ServedMount implements WorkspaceMount {
 
   #error(message: string): void {
     this.#log({ level: "error", message, mountPoint: this.mountPoint });
+  }
+}
+
+/** One workspace of a mount. */
+class ServedTree implements WorkspaceMount {
+  readonly mountPoint: string;
+  readonly #mount: ServedMount;
+  readonly #number: number;
+
+  constructor(mount: ServedMount, number: number, joined: boolean) {
+    this.mountPoint = joined ? treePath(mount.mountPoint, number) : mount.mountPoint;
+    this.#mount = mount;
+    this.#number = number;
+  }
+
+  get features(): { passthrough: boolean; privileged: boolean } {
+    const { passthrough, privileged } = this.#mount;
+    return { passthrough: passthrough[this.#number] ?? false, privileged };
+  }
+
+  async updateRules(rules: readonly Rule[]): Promise<void> {
+    compileRules(rules);
+    await this.#call({ kind: "rules", rules });
+  }
+
+  async codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {
+    if (paths.length === 0) return [];
+    const { shadowed } = await this.#call({ kind: "codebase", paths });
+    return shadowed ?? [];
+  }
+
+  async lookAgain(): Promise<void> {
+    await this.#call({ kind: "lookAgain" });
+  }
+
+  async settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {
+    if (entries.length === 0) return [];
+    const { stayed } = await this.#call({ kind: "settle", entries });
+    return stayed ?? [];
+  }
+
+  async discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
+    const { discarded } = await this.#call({ kind: "discard", paths });
+    return discarded ?? { discarded: [], failed: [] };
+  }
+
+  unmount(): Promise<void> {
+    return this.#mount.unmount();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unmount();
+  }
+
+  #call(request: EngineRequest): Promise<EngineAnswer> {
+    return this.#mount.call(this.#number, request);
   }
 }
 

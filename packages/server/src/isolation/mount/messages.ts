@@ -20,37 +20,49 @@ export interface EngineData {
   readonly openDirectories: number;
 }
 
-export interface EngineMountSpec {
+export interface EngineTreeSpec {
   readonly lowers: readonly string[];
   readonly delta: string | undefined;
   readonly rules: readonly Rule[];
+  readonly revocable: boolean;
+}
+
+export interface EngineMountSpec {
+  readonly trees: readonly EngineTreeSpec[];
+  /** Whether the trees are directories of the mount; otherwise the only one is the mount. */
+  readonly joined: boolean;
+  /** Of all trees together. */
   readonly quota: QuotaLimits | undefined;
-  /** Another mount of the same engine, asked for before, whose quota this one uses too. */
-  readonly sharesQuotaOf: number | undefined;
   readonly owner: Owner | undefined;
   readonly passthrough: boolean;
   readonly xattrs: boolean;
-  readonly revocable: boolean;
   readonly privileged: boolean;
+}
+
+/** One of the trees of a mount, by its number. */
+interface OfTree {
+  readonly mount: number;
+  readonly tree: number;
 }
 
 export type ToEngine =
   /** Open the layers and compile the rules; nothing is mounted yet. */
   | { readonly kind: "prepare"; readonly mount: number; readonly spec: EngineMountSpec }
-  /** Serve the prepared workspace on this /dev/fuse descriptor. */
+  /** Serve what was prepared on this /dev/fuse descriptor. */
   | { readonly kind: "serve"; readonly mount: number; readonly fd: number }
   /** Answered by `answer` or `refusal` with the same number. */
-  | { readonly kind: "call"; readonly mount: number; readonly call: number; readonly request: EngineRequest }
+  | ({ readonly kind: "call"; readonly call: number; readonly request: EngineRequest } & OfTree)
   /** Stop serving and close everything; the host closes the descriptor afterwards. */
   | { readonly kind: "drop"; readonly mount: number }
   | { readonly kind: "stop" };
 
 export type FromEngine =
   | { readonly kind: "started"; readonly doorbell: number }
-  /** `lock` is the descriptor that locks the delta, or -1; the host closes it should the engine die. */
-  | { readonly kind: "prepared"; readonly mount: number; readonly lock: number }
+  /** `locks` are the descriptors that lock the deltas; the host closes them should the engine die. */
+  | { readonly kind: "prepared"; readonly mount: number; readonly locks: readonly number[] }
   | { readonly kind: "failed"; readonly mount: number; readonly error: Error }
-  | { readonly kind: "ready"; readonly mount: number; readonly passthrough: boolean }
+  /** With what the kernel granted each tree. */
+  | { readonly kind: "ready"; readonly mount: number; readonly passthrough: readonly boolean[] }
   | { readonly kind: "closed"; readonly mount: number }
   | { readonly kind: "answer"; readonly mount: number; readonly call: number; readonly answer: EngineAnswer }
   | {
@@ -61,7 +73,7 @@ export type FromEngine =
       readonly code?: string;
     }
   | { readonly kind: "stale"; readonly mount: number; readonly stale: StaleReport }
-  | { readonly kind: "event"; readonly mount: number; readonly event: FileSystemEvent }
+  | ({ readonly kind: "event"; readonly event: FileSystemEvent } & OfTree)
   | { readonly kind: "log"; readonly mount: number | undefined; readonly message: string };
 
 /** What can be asked of a mounted workspace. */

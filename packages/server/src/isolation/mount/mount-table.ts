@@ -1,4 +1,4 @@
-import { readFile, realpath, statfs, writeFile } from "node:fs/promises";
+import { readFile, realpath, stat, statfs, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { unmountFuse } from "@agentfense/fuse";
 
@@ -6,8 +6,6 @@ export const MOUNT_NAME = "agentfense";
 const MOUNT_TYPE = `fuse.${MOUNT_NAME}`;
 
 interface MountEntry {
-  /** Major and minor number of the mount's device, "0:57". */
-  readonly device: string;
   readonly mountPoint: string;
   readonly type: string;
 }
@@ -20,8 +18,7 @@ async function readMountTable(): Promise<MountEntry[]> {
     .filter(Boolean)
     .map((line) => {
       const [fields = "", rest = ""] = line.split(" - ");
-      const columns = fields.split(" ");
-      return { device: columns[2] ?? "", mountPoint: unescapeOctal(columns[4] ?? ""), type: rest.split(" ")[0] ?? "" };
+      return { mountPoint: unescapeOctal(fields.split(" ")[4] ?? ""), type: rest.split(" ")[0] ?? "" };
     });
 }
 
@@ -30,9 +27,8 @@ function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }
 
-/** The topmost of our mounts at a path. */
-async function findMount(mountPoint: string): Promise<MountEntry | undefined> {
-  return (await readMountTable()).findLast((entry) => entry.mountPoint === mountPoint && entry.type === MOUNT_TYPE);
+async function isOurMount(mountPoint: string): Promise<boolean> {
+  return (await readMountTable()).some((entry) => entry.mountPoint === mountPoint && entry.type === MOUNT_TYPE);
 }
 
 /** An absolute path without symlinks whose last component may be a dead mount, which realpath cannot look at. */
@@ -56,7 +52,7 @@ export async function cleanStaleMount(mountPoint: string): Promise<boolean> {
 }
 
 async function isDeadMount(path: string): Promise<boolean> {
-  if ((await findMount(path)) === undefined) return false;
+  if (!(await isOurMount(path))) return false;
   try {
     // Attributes of a dead mount's root may still be in the kernel's cache; this is asked of the server every time.
     await statfs(path);
@@ -69,10 +65,12 @@ async function isDeadMount(path: string): Promise<boolean> {
 
 /** Lets the kernel read ahead a megabyte at a time, eight times its default; needs root and is only a matter of speed. */
 export async function raiseReadahead(mountPoint: string): Promise<void> {
-  const mount = await findMount(mountPoint);
-  if (mount === undefined) return;
   try {
-    await writeFile(`/sys/class/bdi/${mount.device}/read_ahead_kb`, "1024");
+    const [{ dev }, around] = await Promise.all([stat(mountPoint), stat(dirname(mountPoint))]);
+    if (dev === around.dev) return; // unmounted meanwhile: this would be the host's disk
+    // The device of a FUSE mount has no major number; the minor one stands in two parts.
+    const minor = (dev % 0x100) + Math.floor(dev / 0x10_0000) * 0x100;
+    await writeFile(`/sys/class/bdi/0:${minor}/read_ahead_kb`, "1024");
   } catch {
     // /sys may be read-only, as in containers: reads are then split smaller.
   }

@@ -32,7 +32,7 @@ export interface SandboxParts {
   readonly spec: SandboxSpec;
   readonly backend: Backend;
   readonly box: Box;
-  readonly mountPoints: readonly string[];
+  readonly mountPoint: string;
   readonly mounts: MountHost | undefined;
   readonly view: ViewThread;
   readonly kernelWatch: KernelWatch;
@@ -352,7 +352,7 @@ export class GuardedSandbox implements Sandbox {
   }
 
   async #mountAll(): Promise<void> {
-    const { mounts, mountPoints } = this.#parts;
+    const { mounts, mountPoint } = this.#parts;
     if (mounts === undefined) return;
     const { diskBytes, diskFiles } = this.#spec.limits ?? {};
     const quota = {
@@ -360,18 +360,18 @@ export class GuardedSandbox implements Sandbox {
       ...(diskFiles === undefined ? {} : { files: diskFiles }),
     };
     const wanted = mountsOf(this.#spec);
-    const mounted = await mounts.mountTogether(
-      wanted.map((workspace, index) => ({
-        mountPoint: mountPoints[index]!,
+    const mounted = await mounts.mountTogether({
+      mountPoint,
+      quota,
+      owner: this.#box.owner,
+      trees: wanted.map((workspace) => ({
         lowers: workspace.lowers,
         ...(workspace.delta === undefined ? {} : { delta: workspace.delta }),
         rules: this.#rules.get(targetOf(workspace)) ?? workspace.rules,
-        quota,
-        owner: this.#box.owner,
         revocable: workspace.revocable ?? false,
         onEvent: (event) => this.#onWorkspaceEvent(event, targetOf(workspace)),
       })),
-    );
+    });
     for (const [index, mount] of mounted.entries()) this.#mounted.set(targetOf(wanted[index]!), mount);
   }
 
@@ -399,7 +399,7 @@ export class GuardedSandbox implements Sandbox {
     await attempt(async () => this.#mountedFiles?.close());
     await Promise.all([...this.#mounted.values()].map((mount) => attempt(() => mount.unmount())));
     this.#mounted.clear();
-    await attempt(() => this.#parts.instance.removeMountPoints(this.id));
+    await attempt(() => this.#parts.instance.removeMountPoint(this.id));
     this.#parts.onDestroyed();
     if (failures.length > 0) throw failures[0];
   }

@@ -5,6 +5,7 @@ import { SandboxError } from "../backend/errors.ts";
 import { checkEnvironment, checkHostname } from "../exec/request.ts";
 import { homeIn } from "../filesystem/delta.ts";
 import { validateLimits } from "../limits/validate.ts";
+import { treePath } from "../mount/host.ts";
 import type { SandboxSpec, WorkspaceSpecification } from "./api.ts";
 
 const DEFAULT_TARGET = "/workspace";
@@ -41,10 +42,10 @@ export function mountsOf({ workspaces, home }: SandboxSpec): readonly WorkspaceS
 }
 
 /** Refuses what cannot be right before anything is made, and fills in the defaults. */
-export function boxSpec(id: string, spec: SandboxSpec, mountPoints: readonly string[]): BoxSpec {
+export function boxSpec(id: string, spec: SandboxSpec, mountPoint: string): BoxSpec {
   return {
     id,
-    mounts: mountsOf(spec).map((mount, index) => ({ source: mountPoints[index]!, target: targetOf(mount) })),
+    mounts: mountsOf(spec).map((mount, index) => ({ source: treePath(mountPoint, index), target: targetOf(mount) })),
     limits: { pids: DEFAULT_PIDS, ...spec.limits },
     network: spec.network ?? "none",
     env: spec.env ?? {},
