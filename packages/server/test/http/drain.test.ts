@@ -26,15 +26,17 @@ async function watchAll(stream: AsyncIterable<unknown>): Promise<void> {
 test("running commands end, watches are sent home, and the ports close", async () => {
   const open = await openTestService();
   const { sandboxes, events } = clients(open);
-  const exec = codeOf(sandboxes.exec({ command: "500" }));
+  const exec = codeOf(sandboxes.exec({ command: "held" }));
   const rest = fetch(`http://${open.http}/v1/sandboxes/sb_1/exec`, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ command: "500" }),
+    body: JSON.stringify({ command: "held" }),
   });
   const watch = codeOf(watchAll(events.watchEvents({})));
   await eventually(() => open.journal.calls.length === 3);
-  await withoutHanging(() => open.service.drain(10 * HANG_MS));
+  const drained = withoutHanging(() => open.service.drain(10 * HANG_MS));
+  open.journal.held.resolve();
+  await drained;
   expect(open.journal.ended.filter((end) => end.startsWith("Exec"))).toEqual(["Exec done", "Exec done"]);
   expect(await exec).toBe("OK");
   expect(await (await rest).json()).toMatchObject({ stdout: "done" });
@@ -46,10 +48,11 @@ test("while it drains, the server is not ready and takes no new call on connecti
   const open = await openTestService();
   // A connection of HTTP/1 that is kept busy, then used again.
   const transport = createConnectTransport({ baseUrl: `http://${open.http}`, httpVersion: "1.1" });
-  const exec = codeOf(createClient(SandboxService, transport).exec({ command: "400" }));
+  const exec = codeOf(createClient(SandboxService, transport).exec({ command: "held" }));
   await eventually(() => open.journal.calls.length === 1);
   const drained = open.service.drain(10 * HANG_MS);
   expect(await codeOf(createClient(SystemService, transport).getServerInfo({}))).toBe("Unavailable");
+  open.journal.held.resolve();
   expect(await exec).toBe("OK");
   await drained;
   expect(open.journal.calls).toEqual(["Exec"]);

@@ -46,6 +46,8 @@ export class TestKeys implements Pick<Keys, "authenticate" | "callerOf"> {
 export class Journal {
   readonly calls: string[] = [];
   readonly ended: string[] = [];
+  /** A command that is called "held" runs until this is resolved. */
+  readonly held = Promise.withResolvers<void>();
   uploadedBytes = 0;
   producedChunks = 0;
 }
@@ -100,8 +102,8 @@ export function registerSample(router: ConnectRouter, journal: Journal): void {
   router.service(SandboxService, {
     async exec(request, context) {
       admit(context);
-      const waitMs = Number(request.command);
-      await Promise.race([aWhile(waitMs), aborted(context.signal)]);
+      const work = request.command === "held" ? journal.held.promise : aWhile(Number(request.command));
+      await Promise.race([work, aborted(context.signal)]);
       journal.ended.push(`Exec ${context.signal.aborted ? "aborted" : "done"}`);
       return { stdout: "done" };
     },

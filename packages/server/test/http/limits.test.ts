@@ -79,10 +79,11 @@ describe("calls at once", () => {
         for await (const _ of createClient(EventService, transport).watchEvents({}, { headers, signal: leave.signal }));
       })(),
     );
-    const exec = codeOf(sandboxes.exec({ command: "300" }, { headers }));
+    const exec = codeOf(sandboxes.exec({ command: "held" }, { headers }));
     await eventually(() => open.journal.calls.length === 2);
     expect(await codeOf(sandboxes.exec({ command: "1" }, { headers }))).toBe("ResourceExhausted");
     expect(await codeOf(sandboxes.exec({ command: "1" }, { headers: bearer(ADMIN) }))).toBe("OK");
+    open.journal.held.resolve();
     expect(await exec).toBe("OK");
     expect(await codeOf(sandboxes.exec({ command: "1" }, { headers }))).toBe("OK");
     leave.abort();
