@@ -219,8 +219,13 @@ export function describePauses({ promise, reality, running, again, home }: Pause
         isOver = true;
       });
       while (!isOver) {
-        await sandbox.pause();
-        await sandbox.resume();
+        // On a busy machine one of them may be away in the kernel for longer than a pause waits: then all run on.
+        const refusal = await sandbox.pause().then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        if (refusal === undefined) await sandbox.resume();
+        else expect(refusal).toMatchObject({ code: "RESOURCES_EXHAUSTED", hint: expect.stringContaining("try again") });
       }
       await withoutHanging(() => all);
       const results = await Promise.all(commands);
