@@ -386,9 +386,6 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       expect(await ids({ labels: { a: "2" } })).toEqual([]);
       expect(await ids({ labels: { 'odd."key': "1" }, ownerId: "ben" })).toEqual(["sb_3"]);
       expect(await ids({ codebaseId: "cb_2", ownerId: "ann", status: "PENDING" })).toEqual(["sb_1"]);
-      expect(await ids({ expiredAtMs: 49 })).toEqual([]);
-      expect(await ids({ expiredAtMs: 50 })).toEqual(["sb_2"]);
-      expect(await store.countSandboxes()).toEqual({ PENDING: 2, RUNNING: 1, PAUSED: 0, STOPPED: 0, ERROR: 0 });
     });
 
     test("sessions close once, and go with their sandbox", async () => {

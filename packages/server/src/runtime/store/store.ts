@@ -246,11 +246,9 @@ export interface SandboxMetadata {
     readonly codebaseId?: string;
     readonly status?: SandboxRecordStatus;
     readonly labels?: Readonly<Record<string, string>>;
-    readonly expiredAtMs?: number;
     readonly after?: readonly [createdAtMs: number, id: string];
     readonly limit?: number;
   }): Promise<readonly SandboxRecord[]>;
-  countSandboxes(): Promise<Readonly<Record<SandboxRecordStatus, number>>>;
 
   insertSession(record: SessionRecord): Promise<void>;
   session(id: string): Promise<SessionRecord | undefined>;

@@ -2,35 +2,33 @@ import type { CodebaseMetadata, EntryRecord } from "../store.ts";
 import { codebaseNumber } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
+import { Table } from "./table.ts";
 
-interface EntryRow {
-  readonly path: string;
-  readonly kind: EntryRecord["kind"];
-  readonly mode: number;
-  readonly size: number;
-  readonly sha256: string;
-  readonly target: string;
-  readonly modified_at: number;
-  readonly version: number;
-}
+const ENTRIES = new Table<EntryRecord>("entries", {
+  path: "path",
+  kind: "kind",
+  mode: "mode",
+  size: "size",
+  sha256: "sha256",
+  target: "target",
+  modifiedAtMs: "modified_at",
+  version: "version",
+});
 
-const COLUMNS = "path, kind, mode, size, sha256, target, modified_at, version";
-
-const BY_PATH = `SELECT ${COLUMNS} FROM entries WHERE codebase = ? AND path = ?`;
+const BY_PATH = "WHERE codebase = ? AND path = ?";
+const BELOW = "WHERE codebase = ? AND path > max(?, ?) AND path < ? ORDER BY path LIMIT ?";
 // Left to itself, SQLite would rather walk the whole codebase by path, for the order, than look into these indexes. The
 // second one leaves out entries without content, which its condition has to repeat.
-const CHILDREN = `SELECT ${COLUMNS} FROM entries INDEXED BY entries_by_parent
+const CHILDREN = `INDEXED BY entries_by_parent
   WHERE codebase = ? AND parent = ? AND path > ? ORDER BY path LIMIT ?`;
-const BY_HASH = `SELECT ${COLUMNS} FROM entries INDEXED BY entries_by_hash
+const BY_HASH = `INDEXED BY entries_by_hash
   WHERE codebase = ? AND sha256 = ? AND sha256 <> '' ORDER BY path LIMIT 1`;
 
 type Methods = "entry" | "entries" | "entriesByHash" | "listEntries";
 
 export function entryMethods(database: Database): Immediate<Pick<CodebaseMetadata, Methods>> {
-  const find = (codebase: number, path: string): EntryRecord | undefined => {
-    const row = database.get<EntryRow>(BY_PATH, codebase, path);
-    return row && toRecord(row);
-  };
+  const find = (codebase: number, path: string): EntryRecord | undefined =>
+    ENTRIES.get(database, BY_PATH, codebase, path);
   return {
     entry: (codebaseId, path) =>
       database.read(() => {
@@ -48,8 +46,8 @@ export function entryMethods(database: Database): Immediate<Pick<CodebaseMetadat
         const codebase = codebaseNumber(database, codebaseId);
         if (codebase === undefined) return found;
         for (const hash of hashes) {
-          const row = database.get<EntryRow>(BY_HASH, codebase, hash);
-          if (row !== undefined) found.set(hash, toRecord(row));
+          const entry = ENTRIES.get(database, BY_HASH, codebase, hash);
+          if (entry !== undefined) found.set(hash, entry);
         }
         return found;
       }),
@@ -57,19 +55,9 @@ export function entryMethods(database: Database): Immediate<Pick<CodebaseMetadat
       database.read(() => {
         const codebase = codebaseNumber(database, codebaseId);
         if (codebase === undefined) return [];
+        if (!recursive) return ENTRIES.all(database, CHILDREN, codebase, directory, after, limit);
         const below = belowDirectory(directory);
-        const rows = recursive
-          ? database.all<EntryRow>(
-              `SELECT ${COLUMNS} FROM entries
-               WHERE codebase = ? AND path > max(?, ?) AND path < ? ORDER BY path LIMIT ?`,
-              codebase,
-              below.from,
-              after,
-              below.to,
-              limit,
-            )
-          : database.all<EntryRow>(CHILDREN, codebase, directory, after, limit);
-        return rows.map(toRecord);
+        return ENTRIES.all(database, BELOW, codebase, below.from, after, below.to, limit);
       }),
   };
 }
@@ -86,7 +74,8 @@ export function entryWriter(
   codebase: number,
 ): { put(entry: EntryRecord): void; remove(path: string): void } {
   const put = database.prepare(
-    `INSERT INTO entries (codebase, parent, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO entries (codebase, parent, path, kind, mode, size, sha256, target, modified_at, version)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET kind = excluded.kind, mode = excluded.mode, size = excluded.size, sha256 = excluded.sha256,
        target = excluded.target, modified_at = excluded.modified_at, version = excluded.version`,
   );
@@ -99,18 +88,5 @@ export function entryWriter(
     remove(path) {
       remove.run(codebase, path);
     },
-  };
-}
-
-function toRecord(row: EntryRow): EntryRecord {
-  return {
-    path: row.path,
-    kind: row.kind,
-    mode: row.mode,
-    size: row.size,
-    sha256: row.sha256,
-    target: row.target,
-    modifiedAtMs: row.modified_at,
-    version: row.version,
   };
 }

@@ -1,8 +1,9 @@
 import { resolve } from "node:path";
 import type { LogLine } from "../../../isolation/log.ts";
+import { AnsweringThread, ThreadError } from "../../../isolation/threads/answering-thread.ts";
+import { RuntimeError } from "../../errors.ts";
 import type { MetadataStore } from "../store.ts";
-import { METHOD_NAMES, type StoreCalls } from "./protocol.ts";
-import { StoreThread } from "./store-thread.ts";
+import { DISK_FULL, METHOD_NAMES, type StoreCalls, type StoreMethod, type StoreRequest } from "./protocol.ts";
 
 export interface SqliteStoreOptions {
   /** The database file; it is made (0600), with its directory (0700), when it is not there. */
@@ -11,15 +12,48 @@ export interface SqliteStoreOptions {
 }
 
 /**
- * The metadata in one SQLite file. Several processes may have it open: nothing is remembered outside of the file, so what
- * one writes counts for the others at once.
+ * The metadata in one SQLite file, which a thread of its own has open. Several processes may have it open: nothing is remembered
+ * outside of the file, so what one writes counts for the others at once.
  */
 export async function openSqliteStore({ path, log }: SqliteStoreOptions): Promise<MetadataStore> {
-  const thread = await StoreThread.start(resolve(path), (reason) => {
-    log?.({ level: "error", message: `the thread of the metadata store is gone: ${reason}` });
+  const main = new URL("./store-main.ts", import.meta.url);
+  const thread = new AnsweringThread({ main, name: "agentfense-store", data: { path: resolve(path) } });
+  try {
+    await thread.started;
+  } catch {
+    throw new Error(await thread.ended);
+  }
+  let isClosed = false;
+  void thread.ended.then((reason) => {
+    if (!isClosed) log?.({ level: "error", message: `the thread of the metadata store is gone: ${reason}` });
   });
-  const calls = Object.fromEntries(
-    METHOD_NAMES.map((method) => [method, (...parameters: readonly unknown[]) => thread.call(method, parameters)]),
-  ) as unknown as StoreCalls;
-  return { ...calls, [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose]() };
+  const call = async (request: StoreRequest): Promise<unknown> => {
+    if (isClosed) throw new Error("the metadata store is closed");
+    try {
+      return await thread.ask(request);
+    } catch (error) {
+      if (error instanceof ThreadError && error.code === DISK_FULL) {
+        throw new RuntimeError("RESOURCES_EXHAUSTED", "the server's disk is full", { cause: error });
+      }
+      throw error;
+    }
+  };
+  const methods = (await thread.ask(METHOD_NAMES)) as readonly StoreMethod[];
+  return {
+    ...storeCalls(methods, (method, parameters) => call({ method, parameters })),
+    // What was asked before is still answered.
+    async [Symbol.asyncDispose]() {
+      isClosed = true;
+      await thread.stop();
+    },
+  };
+}
+
+/** A store whose methods are answered by one function. */
+export function storeCalls(
+  names: readonly StoreMethod[],
+  call: (method: StoreMethod, parameters: readonly unknown[]) => Promise<unknown>,
+): StoreCalls {
+  const calls = names.map((name) => [name, (...parameters: readonly unknown[]) => call(name, parameters)]);
+  return Object.fromEntries(calls) as unknown as StoreCalls;
 }

@@ -2,7 +2,7 @@ import { workerData } from "node:worker_threads";
 import { answer } from "../../../isolation/threads/answer.ts";
 import { Database } from "./database.ts";
 import { storeMethods } from "./methods.ts";
-import { DISK_FULL, type StoreRequest } from "./protocol.ts";
+import { DISK_FULL, METHOD_NAMES, type StoreRequest } from "./protocol.ts";
 
 // The thread that owns the connection: SQLite blocks, and here it blocks nobody else.
 
@@ -11,7 +11,9 @@ const database = Database.open(path);
 const methods = storeMethods(database);
 
 answer(
-  ({ method, parameters }: StoreRequest) => {
+  (request: StoreRequest | typeof METHOD_NAMES) => {
+    if (request === METHOD_NAMES) return Object.keys(methods);
+    const { method, parameters } = request;
     const call = methods[method] as (...parameters: readonly unknown[]) => unknown;
     try {
       return call(...parameters);

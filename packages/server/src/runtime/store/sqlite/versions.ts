@@ -1,20 +1,22 @@
-import type { CodebaseMetadata, EntryRecord, VersionChangeRecord, VersionOrigin, VersionRecord } from "../store.ts";
-import { codebaseNumber, where } from "./codebases.ts";
+import type { CodebaseMetadata, EntryRecord, VersionChangeRecord, VersionRecord } from "../store.ts";
+import { codebaseNumber } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import { belowDirectory } from "./entries.ts";
+import { type Filter, matching, values, where } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
+import { json, Table } from "./table.ts";
 
-interface VersionRow {
-  readonly version: number;
-  readonly origin: VersionOrigin;
-  readonly sandbox_id: string;
-  readonly message: string;
-  readonly created_at: number;
-  readonly files_changed: number;
-  readonly size: number;
-  readonly file_count: number;
-  readonly conflicts: string;
-}
+const VERSIONS = new Table<Omit<VersionRecord, "codebaseId">>("versions", {
+  version: "version",
+  origin: "origin",
+  sandboxId: "sandbox_id",
+  message: "message",
+  createdAtMs: "created_at",
+  filesChanged: "files_changed",
+  size: "size",
+  fileCount: "file_count",
+  conflicts: json("conflicts"),
+});
 
 interface ChangeRow {
   readonly version: number;
@@ -27,13 +29,15 @@ interface ChangeRow {
 type Methods = "version" | "listVersions" | "changesOf" | "firstChangesAfter";
 
 export function versionMethods(database: Database): Immediate<Pick<CodebaseMetadata, Methods>> {
+  const listed = (codebaseId: string, more: readonly Filter[], limit: number): VersionRecord[] => {
+    const ofCodebase: Filter = ["codebase = (SELECT number FROM codebases WHERE id = :id)", { id: codebaseId }];
+    const filters = [ofCodebase, ...more];
+    const rest = `${where(filters)} ORDER BY version DESC LIMIT :limit`;
+    return VERSIONS.select(database, rest, values(filters, { limit })).map((record) => ({ codebaseId, ...record }));
+  };
   return {
-    version: (codebaseId, version) =>
-      selectVersions(database, codebaseId, { conditions: ["version = :version"], values: { version }, limit: 1 })[0],
-    listVersions: (codebaseId, { before, limit }) =>
-      before === undefined
-        ? selectVersions(database, codebaseId, { conditions: [], values: {}, limit })
-        : selectVersions(database, codebaseId, { conditions: ["version < :before"], values: { before }, limit }),
+    version: (codebaseId, version) => listed(codebaseId, matching("version", version), 1)[0],
+    listVersions: (codebaseId, { before, limit }) => listed(codebaseId, matching("version", before, "<"), limit),
     changesOf: (codebaseId, version) =>
       database
         .all<ChangeRow>(
@@ -48,60 +52,29 @@ export function versionMethods(database: Database): Immediate<Pick<CodebaseMetad
         const codebase = codebaseNumber(database, codebaseId);
         if (codebase === undefined) return [];
         const below = directory === undefined || directory === "" ? undefined : belowDirectory(directory);
-        const conditions = [
-          "codebase = :codebase",
-          "version > :version",
-          ...(path === undefined ? [] : ["path = :path"]),
-          ...(below === undefined ? [] : ["path > :from_path", "path < :to_path"]),
+        const filters: Filter[] = [
+          ...matching("codebase", codebase),
+          ...matching("version", version, ">"),
+          ...matching("path", path),
+          ...matching("path", below?.from, ">", "from_path"),
+          ...matching("path", below?.to, "<", "to_path"),
         ];
         const source = path === undefined && below === undefined ? "changes" : "changes INDEXED BY changes_by_path";
         // Beside min(), SQLite takes the other columns from the row that has the minimum.
         const sql = `SELECT path, min(version) AS version, before, after, kept_as FROM ${source}
-                     ${where(conditions)} GROUP BY path ORDER BY path`;
-        const values = {
-          codebase,
-          version,
-          ...(path === undefined ? {} : { path }),
-          ...(below === undefined ? {} : { from_path: below.from, to_path: below.to }),
-        };
-        return database.select<ChangeRow>(sql, values).map(toChange);
+                     ${where(filters)} GROUP BY path ORDER BY path`;
+        return database.select<ChangeRow>(sql, values(filters, {})).map(toChange);
       }),
   };
 }
 
-function selectVersions(
+export function insertVersion(
   database: Database,
-  codebaseId: string,
-  query: {
-    readonly conditions: readonly string[];
-    readonly values: Readonly<Record<string, number>>;
-    readonly limit: number;
-  },
-): VersionRecord[] {
-  const conditions = ["codebase = (SELECT number FROM codebases WHERE id = :id)", ...query.conditions];
-  return database
-    .select<VersionRow>(`SELECT * FROM versions ${where(conditions)} ORDER BY version DESC LIMIT :limit`, {
-      id: codebaseId,
-      limit: query.limit,
-      ...query.values,
-    })
-    .map((row) => toVersion(codebaseId, row));
-}
-
-export function insertVersion(database: Database, codebase: number, record: VersionRecord, keptBytes: number): void {
-  database.insert("versions", {
-    codebase,
-    version: record.version,
-    origin: record.origin,
-    sandbox_id: record.sandboxId,
-    message: record.message,
-    created_at: record.createdAtMs,
-    files_changed: record.filesChanged,
-    size: record.size,
-    file_count: record.fileCount,
-    conflicts: JSON.stringify(record.conflicts),
-    kept_bytes: keptBytes,
-  });
+  codebase: number,
+  { codebaseId: _ofTheCodebase, ...record }: VersionRecord,
+  keptBytes: number,
+): void {
+  VERSIONS.insert(database, record, { codebase, kept_bytes: keptBytes });
 }
 
 /** The statement is looked up once for all changes. */
@@ -111,21 +84,6 @@ export function changeWriter(database: Database, codebase: number): (change: Ver
   );
   return ({ version, path, before, after, keptAs }) => {
     insert.run(codebase, version, path, packEntry(before), packEntry(after), keptAs);
-  };
-}
-
-function toVersion(codebaseId: string, row: VersionRow): VersionRecord {
-  return {
-    codebaseId,
-    version: row.version,
-    origin: row.origin,
-    sandboxId: row.sandbox_id,
-    message: row.message,
-    createdAtMs: row.created_at,
-    filesChanged: row.files_changed,
-    size: row.size,
-    fileCount: row.file_count,
-    conflicts: JSON.parse(row.conflicts) as VersionRecord["conflicts"],
   };
 }
 
