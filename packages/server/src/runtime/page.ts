@@ -20,19 +20,34 @@ export function pageLimit(pageSize: number): number {
   return pageSize <= 0 ? DEFAULT_PAGE : Math.min(pageSize, LARGEST_PAGE);
 }
 
-/** A token holds the sort key of the last item of its page. */
+type Kinds = readonly ("string" | "number")[];
+type Key<K extends Kinds> = { readonly [At in keyof K]: K[At] extends "number" ? number : string };
+
+/** Of what was found, one more than the page holds if there is more. Its token holds the sort key of its last item. */
+export function pageOf<T>(
+  found: readonly T[],
+  limit: number,
+  keyOf: (item: T) => readonly (string | number)[],
+): Page<T> {
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  return { items, nextPageToken: found.length > limit && last !== undefined ? encodePageToken(keyOf(last)) : "" };
+}
+
 export function encodePageToken(key: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify(key), "utf8").toString("base64url");
 }
 
-export function decodePageToken<Key extends readonly (string | number)[]>(
-  token: string,
-  isKey: (value: unknown) => value is Key,
-): Key | undefined {
+/** The sort key in a token, whose parts are of these kinds; undefined for the first page. */
+export function decodePageToken<const K extends Kinds>(token: string, kinds: K): Key<K> | undefined {
   if (token === "") return undefined;
   try {
     const value: unknown = JSON.parse(Buffer.from(token, "base64url").toString("utf8"));
-    if (isKey(value)) return value;
+    const isKey =
+      Array.isArray(value) &&
+      value.length === kinds.length &&
+      kinds.every((kind, at) => (kind === "number" ? Number.isSafeInteger(value[at]) : typeof value[at] === kind));
+    if (isKey) return value as unknown as Key<K>;
   } catch {
     // Not one of ours: the error below says so.
   }

@@ -2,9 +2,10 @@
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
 
-  take<T>(work: () => Promise<T>): Promise<T> {
+  /** `after` is done when the caller has its result, and before the next one's turn; it does not throw. */
+  take<T>(work: () => Promise<T>, after?: () => Promise<void>): Promise<T> {
     const result = this.#last.then(work);
-    this.#last = result.catch(() => {});
+    this.#last = result.then(after, after).catch(() => {});
     return result;
   }
 

@@ -1,4 +1,4 @@
-import { decodePageToken, encodePageToken, pageLimit } from "../page.ts";
+import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { EventDraft, EventMetadata } from "../store/store.ts";
 import { Alerts, type AlertThresholds } from "./alerts.ts";
 import type { AuditEntry, AuditLog } from "./api.ts";
@@ -73,7 +73,7 @@ export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
     flush: () => writer.flush(),
     async list(caller, query) {
       const selection = visibleEvents(caller, query);
-      const token = decodePageToken(query.pageToken, isSequenceKey);
+      const token = decodePageToken(query.pageToken, ["number"]);
       if (selection === undefined) return { items: [], nextPageToken: "" };
       // Who asks after a call must find what the call did.
       await writer.flush();
@@ -85,9 +85,7 @@ export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
         ...(token === undefined ? {} : { afterSequence: token[0] }),
         limit: limit + 1,
       });
-      const items = events.slice(0, limit);
-      const last = events.length > limit ? items.at(-1) : undefined;
-      return { items, nextPageToken: last === undefined ? "" : encodePageToken([last.sequence]) };
+      return pageOf(events, limit, ({ sequence }) => [sequence]);
     },
     async *watch(caller, { afterSequence, signal, ...filter }) {
       const end = AbortSignal.any([signal, closing.signal]);
@@ -106,10 +104,6 @@ export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
       await retention[Symbol.asyncDispose]();
     },
   };
-}
-
-function isSequenceKey(value: unknown): value is readonly [sequence: number] {
-  return Array.isArray(value) && value.length === 1 && Number.isSafeInteger(value[0]);
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

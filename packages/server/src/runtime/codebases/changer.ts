@@ -115,7 +115,7 @@ export class Changer {
         throw await this.#errorFor(codebaseId, error);
       }
     };
-    return await head.lock.run(change, async () => {
+    return await head.turns.take(change, async () => {
       if (head.generation !== generation) await retention.apply(codebaseId);
     });
   }

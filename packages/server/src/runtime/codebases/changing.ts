@@ -2,7 +2,7 @@ import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import { feeding } from "../feeding.ts";
 import type { CodebaseRecord, EntryRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
-import type { BatchOptions, BatchPiece, BatchResult, Codebases, UploadOptions } from "./api.ts";
+import type { Codebases } from "./api.ts";
 import { unpackArchive } from "./archive-in.ts";
 import { mismatch, receiveBatch } from "./batch.ts";
 import { stepsFor, stepsForMove } from "./carrying-out.ts";
@@ -23,7 +23,8 @@ const LONGEST_MESSAGE = 4096;
 
 interface ChangeRequest {
   readonly origin: VersionOrigin;
-  readonly wanted: readonly Wanted[];
+  /** Or how to find out, in the codebase's turn. */
+  readonly wanted: readonly Wanted[] | (() => Promise<readonly Wanted[]>);
   readonly staging: Staging;
   readonly replaceAll?: boolean;
   readonly baseVersion?: number | undefined;
@@ -39,182 +40,15 @@ interface Outcome {
 }
 
 /** What clients change. */
-export class Changing implements Pick<Codebases, Methods> {
-  readonly #parts: Parts;
-
-  constructor(parts: Parts) {
-    this.#parts = parts;
-  }
-
-  async upload(
-    caller: Caller,
-    id: string,
-    path: string,
-    content: AsyncIterable<Uint8Array>,
-    options: UploadOptions = {},
-  ): Promise<{ readonly size: number; readonly sha256: string; readonly version: number }> {
-    const checked = checkPath(path);
-    const mode = checkMode(checked, options.mode ?? 0);
-    const sha256 = checkHash(checked, options.sha256 ?? "");
-    const totalSize = options.totalSize === undefined ? undefined : checkSize(checked, options.totalSize);
-    const record = await visibleCodebase(this.#parts, caller, id);
-    const { disk, quotas } = this.#parts;
-    await using staging = new Staging(disk, id);
-    using meter = quotas.meter(record.ownerId);
-    meter.begin(checked, "file", totalSize ?? 0);
-    meter.announce(totalSize ?? 0);
-    const count = (bytes: number): void => {
-      options.signal?.throwIfAborted();
-      meter.add(checked, bytes);
-      if (totalSize !== undefined && meter.bytes > totalSize) {
-        throw mismatch(checked, `more than the ${totalSize} bytes arrived that were announced`);
-      }
-    };
-    const received = await this.#receiving(id, content, (items) => receiveFile(items, staging, count));
-    if (totalSize !== undefined && received.size !== totalSize) {
-      throw mismatch(checked, `${received.size} bytes arrived, ${totalSize} were announced`);
-    }
-    if (sha256 !== "" && received.sha256 !== sha256) throw mismatch(checked, "the checksum is another");
-    const wanted: Wanted = {
-      kind: "file",
-      path: checked,
-      ...(mode === 0 ? {} : { mode }),
-      ...received,
-      content: { at: "staged", name: "0" },
-    };
-    const refuseDirectory = (entry: EntryRecord | undefined): void => {
-      if (entry?.kind !== "directory") return;
-      throw new RuntimeError("FILE_WRONG_KIND", `${shown(checked)} is a directory`, { details: { path: checked } });
-    };
-    const request = { origin: "upload", wanted: [wanted], staging, signal: options.signal } as const;
-    const { version, made } = await this.#change(id, request, refuseDirectory);
-    if (made !== undefined) this.#witnessUpload(caller, record, made, received.size);
-    return { ...received, version };
-  }
-
-  async link(caller: Caller, id: string, path: string, target: string): Promise<{ readonly version: number }> {
-    const checked = checkPath(path);
-    const wanted: Wanted = { kind: "symlink", path: checked, target: checkTarget(checked, target) };
-    const record = await visibleCodebase(this.#parts, caller, id);
-    await using staging = new Staging(this.#parts.disk, id);
-    const { version, made } = await this.#change(id, { origin: "upload", wanted: [wanted], staging }, (entry) => {
-      if (entry?.kind !== "directory") return;
-      throw new RuntimeError("FILE_WRONG_KIND", `${shown(checked)} is a directory`, { details: { path: checked } });
-    });
-    if (made !== undefined) this.#witnessUpload(caller, record, made, 0);
-    return { version };
-  }
-
-  async batch(
-    caller: Caller,
-    id: string,
-    pieces: AsyncIterable<BatchPiece>,
-    options: BatchOptions = {},
-  ): Promise<BatchResult> {
-    const message = checkMessage(options.message ?? "");
-    const record = await visibleCodebase(this.#parts, caller, id);
-    checkBase(record, options.baseVersion);
-    await using staging = new Staging(this.#parts.disk, id);
-    using meter = this.#parts.quotas.meter(record.ownerId);
-    const wanted = await this.#receiving(id, pieces, (items) => receiveBatch(items, staging, meter, options.signal));
-    const bytesReceived = meter.bytes;
-    const { version, made } = await this.#change(id, {
-      origin: "upload",
-      wanted,
-      staging,
-      replaceAll: options.replaceAll ?? false,
-      baseVersion: options.baseVersion,
-      message,
-      signal: options.signal,
-    });
-    if (made !== undefined) this.#witnessUpload(caller, record, made, bytesReceived);
-    return { version, filesChanged: made?.filesChanged ?? 0, bytesReceived };
-  }
-
-  async uploadArchive(
-    caller: Caller,
-    id: string,
-    tar: AsyncIterable<Uint8Array>,
-    options: BatchOptions = {},
-  ): Promise<BatchResult> {
-    return await this.batch(caller, id, unpackArchive(this.#parts.quotas.bounded(tar)), options);
-  }
-
-  async deleteFile(
-    caller: Caller,
-    id: string,
-    path: string,
-    options: { readonly recursive?: boolean } = {},
-  ): Promise<BatchResult> {
-    const checked = checkPath(path);
-    const record = await visibleCodebase(this.#parts, caller, id);
-    await using staging = new Staging(this.#parts.disk, id);
-    const wanted: Wanted = { kind: "absent", path: checked };
-    const check = (entry: EntryRecord | undefined, below: readonly EntryRecord[]): void => {
-      if (entry === undefined) throw fileNotFound(checked);
-      if (below.length === 0 || options.recursive === true) return;
-      throw new RuntimeError("FILE_WRONG_KIND", `${shown(checked)} is a directory that is not empty`, {
-        details: { path: checked },
-        hint: "delete it recursively",
-      });
-    };
-    const { version, made } = await this.#change(id, { origin: "delete", wanted: [wanted], staging }, check);
-    const filesChanged = made?.filesChanged ?? 0;
-    witness(this.#parts, "file_deleted", caller, record, { path: checked, version, files: filesChanged });
-    return { version, filesChanged, bytesReceived: 0 };
-  }
-
-  async renameFile(caller: Caller, id: string, from: string, to: string): Promise<BatchResult> {
-    const [source, target] = [checkPath(from), checkPath(to)];
-    const record = await visibleCodebase(this.#parts, caller, id);
-    await using staging = new Staging(this.#parts.disk, id);
-    const made = await this.#parts.changer.turn(id, async (turn) => {
-      const { changes, moved } = await planMove(this.#parts.store, id, source, target, turn.stamp);
-      const carried = stepsForMove(changes, turn.stamp.version, moved);
-      return await turn.commit(staging, carried, { origin: "rename", message: "", sandboxId: "" });
-    });
-    const { version, filesChanged } = made;
-    witness(this.#parts, "file_renamed", caller, record, { from: source, to: target, version, files: filesChanged });
-    return { version, filesChanged, bytesReceived: 0 };
-  }
-
-  async rollback(caller: Caller, id: string, version: number): Promise<VersionRecord> {
-    const record = await visibleCodebase(this.#parts, caller, id);
-    if (!Number.isSafeInteger(version) || version < 1) {
-      throw new RuntimeError("INVALID_ARGUMENT", "version must be that of an earlier version");
-    }
-    await using staging = new Staging(this.#parts.disk, id);
-    const { store } = this.#parts;
-    const current = await store.version(id, version);
-    if (current === undefined) throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found`);
-    // What the version had at every path that was changed since. It stays while we have the turn, if it is still there.
-    const load = async (): Promise<readonly Wanted[]> => {
-      await requireVersion(store, id, version);
-      return (await store.firstChangesAfter(id, version, {})).map(({ path, before, keptAs }): Wanted => {
-        if (before === undefined) return { kind: "absent", path };
-        const { kind, mode, target, size, sha256, modifiedAtMs } = before;
-        if (kind === "directory") return { kind, path, mode };
-        if (kind === "symlink") return { kind, path, target };
-        return { kind, path, mode, size, sha256, modifiedAtMs, content: { at: "kept", keptAs } };
-      });
-    };
-    const message = `rollback to version ${version}`;
-    const outcome = await this.#change(id, { origin: "rollback", wanted: load, staging, message });
-    if (outcome.made === undefined) return (await store.version(id, outcome.version)) ?? current;
-    const data = { to_version: version, version: outcome.version, files: outcome.made.filesChanged };
-    witness(this.#parts, "version_rolled_back", caller, record, data);
-    return outcome.made;
-  }
+export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
+  const { store, disk, quotas, changer, log } = parts;
 
   /** Plans and makes a version of what is wanted; `check` may refuse, seeing what is at a single path now. */
-  async #change(
+  async function change(
     id: string,
-    request: Omit<ChangeRequest, "wanted"> & {
-      readonly wanted: readonly Wanted[] | (() => Promise<readonly Wanted[]>);
-    },
+    request: ChangeRequest,
     check?: (entry: EntryRecord | undefined, below: readonly EntryRecord[]) => void,
   ): Promise<Outcome> {
-    const { changer, store } = this.#parts;
     const { staging, origin, message = "", replaceAll = false, baseVersion, signal } = request;
     return await changer.turn(id, async (turn) => {
       checkBase(turn.record, baseVersion);
@@ -233,7 +67,7 @@ export class Changing implements Pick<Codebases, Methods> {
   }
 
   // A codebase that is deleted takes its staging directories along.
-  async #receiving<Item, Result>(
+  async function receiving<Item, Result>(
     id: string,
     source: AsyncIterable<Item>,
     work: (items: AsyncIterable<Item>) => Promise<Result>,
@@ -242,16 +76,148 @@ export class Changing implements Pick<Codebases, Methods> {
       return await feeding(source, work, toRuntimeError);
     } catch (error) {
       if (!(error instanceof RuntimeError) || error.code !== "INTERNAL") throw error;
-      if ((await this.#parts.store.codebase(id)) === undefined) throw codebaseNotFound();
-      this.#parts.log({ level: "error", message: "an upload failed", codebaseId: id, error: error.cause });
+      if ((await store.codebase(id)) === undefined) throw codebaseNotFound();
+      log({ level: "error", message: "an upload failed", codebaseId: id, error: error.cause });
       throw error;
     }
   }
 
-  #witnessUpload(caller: Caller, record: CodebaseRecord, made: VersionRecord, bytes: number): void {
+  function witnessUpload(caller: Caller, record: CodebaseRecord, made: VersionRecord, bytes: number): void {
     const data = { version: made.version, files: made.filesChanged, bytes };
-    witness(this.#parts, "files_uploaded", caller, record, data);
+    witness(parts, "files_uploaded", caller, record, data);
   }
+
+  const batch: Codebases["batch"] = async (caller, id, pieces, options = {}) => {
+    const message = checkMessage(options.message ?? "");
+    const record = await visibleCodebase(parts, caller, id);
+    checkBase(record, options.baseVersion);
+    await using staging = new Staging(disk, id);
+    using meter = quotas.meter(record.ownerId);
+    const wanted = await receiving(id, pieces, (items) => receiveBatch(items, staging, meter, options.signal));
+    const bytesReceived = meter.bytes;
+    const { version, made } = await change(id, {
+      origin: "upload",
+      wanted,
+      staging,
+      replaceAll: options.replaceAll ?? false,
+      baseVersion: options.baseVersion,
+      message,
+      signal: options.signal,
+    });
+    if (made !== undefined) witnessUpload(caller, record, made, bytesReceived);
+    return { version, filesChanged: made?.filesChanged ?? 0, bytesReceived };
+  };
+
+  return {
+    async upload(caller, id, path, content, options = {}) {
+      const checked = checkPath(path);
+      const mode = checkMode(checked, options.mode ?? 0);
+      const sha256 = checkHash(checked, options.sha256 ?? "");
+      const totalSize = options.totalSize === undefined ? undefined : checkSize(checked, options.totalSize);
+      const record = await visibleCodebase(parts, caller, id);
+      await using staging = new Staging(disk, id);
+      using meter = quotas.meter(record.ownerId);
+      meter.begin(checked, "file", totalSize ?? 0);
+      meter.announce(totalSize ?? 0);
+      const count = (bytes: number): void => {
+        options.signal?.throwIfAborted();
+        meter.add(checked, bytes);
+        if (totalSize !== undefined && meter.bytes > totalSize) {
+          throw mismatch(checked, `more than the ${totalSize} bytes arrived that were announced`);
+        }
+      };
+      const received = await receiving(id, content, (items) => receiveFile(items, staging, count));
+      if (totalSize !== undefined && received.size !== totalSize) {
+        throw mismatch(checked, `${received.size} bytes arrived, ${totalSize} were announced`);
+      }
+      if (sha256 !== "" && received.sha256 !== sha256) throw mismatch(checked, "the checksum is another");
+      const wanted: Wanted = {
+        kind: "file",
+        path: checked,
+        ...(mode === 0 ? {} : { mode }),
+        ...received,
+        content: { at: "staged", name: "0" },
+      };
+      const request = { origin: "upload", wanted: [wanted], staging, signal: options.signal } as const;
+      const { version, made } = await change(id, request, refuseDirectory);
+      if (made !== undefined) witnessUpload(caller, record, made, received.size);
+      return { ...received, version };
+    },
+
+    async link(caller, id, path, target) {
+      const checked = checkPath(path);
+      const wanted: Wanted = { kind: "symlink", path: checked, target: checkTarget(checked, target) };
+      const record = await visibleCodebase(parts, caller, id);
+      await using staging = new Staging(disk, id);
+      const request = { origin: "upload", wanted: [wanted], staging } as const;
+      const { version, made } = await change(id, request, refuseDirectory);
+      if (made !== undefined) witnessUpload(caller, record, made, 0);
+      return { version };
+    },
+
+    batch,
+    uploadArchive: (caller, id, tar, options) => batch(caller, id, unpackArchive(quotas.bounded(tar)), options),
+
+    async deleteFile(caller, id, path, options = {}) {
+      const checked = checkPath(path);
+      const record = await visibleCodebase(parts, caller, id);
+      await using staging = new Staging(disk, id);
+      const wanted: Wanted = { kind: "absent", path: checked };
+      const check = (entry: EntryRecord | undefined, below: readonly EntryRecord[]): void => {
+        if (entry === undefined) throw fileNotFound(checked);
+        if (below.length === 0 || options.recursive === true) return;
+        throw new RuntimeError("FILE_WRONG_KIND", `${shown(checked)} is a directory that is not empty`, {
+          details: { path: checked },
+          hint: "delete it recursively",
+        });
+      };
+      const { version, made } = await change(id, { origin: "delete", wanted: [wanted], staging }, check);
+      const filesChanged = made?.filesChanged ?? 0;
+      witness(parts, "file_deleted", caller, record, { path: checked, version, files: filesChanged });
+      return { version, filesChanged, bytesReceived: 0 };
+    },
+
+    async renameFile(caller, id, from, to) {
+      const [source, target] = [checkPath(from), checkPath(to)];
+      const record = await visibleCodebase(parts, caller, id);
+      await using staging = new Staging(disk, id);
+      const made = await changer.turn(id, async (turn) => {
+        const { changes, moved } = await planMove(store, id, source, target, turn.stamp);
+        const carried = stepsForMove(changes, turn.stamp.version, moved);
+        return await turn.commit(staging, carried, { origin: "rename", message: "", sandboxId: "" });
+      });
+      const { version, filesChanged } = made;
+      witness(parts, "file_renamed", caller, record, { from: source, to: target, version, files: filesChanged });
+      return { version, filesChanged, bytesReceived: 0 };
+    },
+
+    async rollback(caller, id, version) {
+      const record = await visibleCodebase(parts, caller, id);
+      if (!Number.isSafeInteger(version) || version < 1) {
+        throw new RuntimeError("INVALID_ARGUMENT", "version must be that of an earlier version");
+      }
+      await using staging = new Staging(disk, id);
+      const current = await store.version(id, version);
+      if (current === undefined) throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found`);
+      // What the version had at every path that was changed since. It stays while we have the turn, if it is still there.
+      const load = async (): Promise<readonly Wanted[]> => {
+        await requireVersion(store, id, version);
+        return (await store.firstChangesAfter(id, version, {})).map(({ path, before, keptAs }): Wanted => {
+          if (before === undefined) return { kind: "absent", path };
+          const { kind, mode, target, size, sha256, modifiedAtMs } = before;
+          if (kind === "directory") return { kind, path, mode };
+          if (kind === "symlink") return { kind, path, target };
+          return { kind, path, mode, size, sha256, modifiedAtMs, content: { at: "kept", keptAs } };
+        });
+      };
+      const message = `rollback to version ${version}`;
+      const outcome = await change(id, { origin: "rollback", wanted: load, staging, message });
+      if (outcome.made === undefined) return (await store.version(id, outcome.version)) ?? current;
+      const data = { to_version: version, version: outcome.version, files: outcome.made.filesChanged };
+      witness(parts, "version_rolled_back", caller, record, data);
+      return outcome.made;
+    },
+  };
 }
 
 async function receiveFile(
@@ -266,6 +232,12 @@ async function receiveFile(
     await sender.write(chunk);
   }
   return (await sender.end())[index]!;
+}
+
+function refuseDirectory(entry: EntryRecord | undefined): void {
+  if (entry?.kind !== "directory") return;
+  const { path } = entry;
+  throw new RuntimeError("FILE_WRONG_KIND", `${shown(path)} is a directory`, { details: { path } });
 }
 
 function checkBase(record: CodebaseRecord, baseVersion: number | undefined): void {

@@ -1,6 +1,6 @@
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { JournalRecord } from "../store/store.ts";
-import { Lock } from "./lock.ts";
+import { Turns } from "../turns.ts";
 
 /**
  * What is known in memory of a codebase's newest version: who may change it, and what is being changed. The manifest
@@ -8,7 +8,7 @@ import { Lock } from "./lock.ts";
  * it wants is then among what the change keeps: every file gets its kept name before anything else gets its path.
  */
 export class Head {
-  readonly lock = new Lock();
+  readonly turns = new Turns();
   /** Begun and not finished; stays when the disk fails, to be tried again. */
   journal: JournalRecord | undefined;
   /** Grows when a change is finished: what was read from the manifest before may not be so any more. */

@@ -1,132 +1,112 @@
 import type { PinnedEntry } from "../../isolation/codebase/pinning.ts";
-import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import { RuntimeError } from "../errors.ts";
-import type { CodebaseMetadata } from "../store/store.ts";
-import type { CodebaseChange, CodebaseLayers, StagedEntry, SyncResult } from "./api.ts";
+import { KeyedTurns } from "../turns.ts";
+import type { CodebaseLayers, StagedEntry } from "./api.ts";
 import { stepsFor } from "./carrying-out.ts";
-import type { Changer } from "./changer.ts";
 import { stageContent } from "./content.ts";
 import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import { conflictsOf, foreignWork, supersededPaths } from "./foreign-work.ts";
-import { KeyedLocks } from "./lock.ts";
+import type { Parts } from "./parts.ts";
 import { isPath } from "./paths.ts";
 import { planChanges } from "./planning.ts";
-import { resolveVersion, type Snapshots } from "./snapshots.ts";
+import { resolveVersion } from "./snapshots.ts";
 import { Staging } from "./staging.ts";
 import { loadSurroundings } from "./surroundings.ts";
 import type { Wanted } from "./wanted.ts";
-
-export interface LayerParts {
-  readonly store: CodebaseMetadata;
-  readonly disk: CodebaseDisk;
-  readonly changer: Changer;
-  readonly snapshots: Snapshots;
-}
 
 const STAGED_NAME = /^[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}$/;
 const LONGEST_TARGET = 4095;
 
 /** What sandboxes have of codebases: a directory to look at, and a way to write back. */
-export class Layers implements Omit<CodebaseLayers, "direct"> {
-  readonly #parts: LayerParts;
-  readonly #pins = new Map<string, { readonly directory: string; users: number }>();
-  readonly #pinning = new KeyedLocks();
+export function codebaseLayers({ store, disk, changer, snapshots }: Parts): CodebaseLayers {
+  const pins = new Map<string, { readonly directory: string; users: number }>();
+  const pinning = new KeyedTurns();
 
-  constructor(parts: LayerParts) {
-    this.#parts = parts;
-  }
-
-  onChange(listener: (change: CodebaseChange) => Promise<void>): Disposable {
-    return this.#parts.changer.onChange(listener);
-  }
-
-  async open(codebaseId: string, version: number): Promise<{ readonly directory: string; release(): Promise<void> }> {
-    const { disk, store } = this.#parts;
-    if ((await store.codebase(codebaseId)) === undefined) throw codebaseNotFound();
-    if (version === 0) return { directory: disk.treeDirectory(codebaseId), release: async () => {} };
-    const key = `${codebaseId}/${version}`;
-    return await this.#pinning.run(key, async () => {
-      const pin = this.#pins.get(key) ?? { directory: await this.#pin(codebaseId, version), users: 0 };
-      this.#pins.set(key, pin);
-      pin.users += 1;
-      let isHeld = true;
-      const release = async (): Promise<void> => {
-        if (!isHeld) return;
-        isHeld = false;
-        await this.#pinning.run(key, () => this.#letGo(key, codebaseId, version));
-      };
-      return { directory: pin.directory, release };
-    });
-  }
-
-  async sync(
-    codebaseId: string,
-    sandboxId: string,
-    collect: (stagingDirectory: string) => Promise<readonly StagedEntry[]>,
-  ): Promise<SyncResult | undefined> {
-    const { changer, disk, store } = this.#parts;
-    let fault: { readonly error: unknown } | undefined;
-    try {
-      return await changer.turn(codebaseId, async (turn) => {
-        await using staging = new Staging(disk, codebaseId);
-        const collected = await collect(staging.makeDirectory()).catch((error: unknown) => {
-          fault = { error };
-          throw error;
-        });
-        if (collected.length === 0) return undefined;
-        const entries = collected.map((entry) => ({ ...entry, path: entry.path.replace(/^\//, "") }));
-        await checkStaged(staging, entries);
-        const storable = entries.filter(isStorable);
-        const unstorable = entries.filter((entry) => !isStorable(entry)).map(({ path }) => path);
-        const work = await foreignWork(store, codebaseId, sandboxId, storable);
-        const superseded = supersededPaths(storable, work);
-        const wanted = storable.filter(({ path }) => !superseded.has(path)).map(wantedOf);
-        const surroundings = await loadSurroundings(store, codebaseId, wanted, { everything: false });
-        const plan = await planChanges(wanted, surroundings, turn.stamp, { replaceAll: false, onProblem: "skip" });
-        const { changes } = plan;
-        const skipped = [...unstorable, ...plan.skipped];
-        const left = { skipped, superseded: [...superseded] };
-        if (changes.length === 0) {
-          return skipped.length + superseded.size === 0 ? undefined : { version: 0, conflicts: [], ...left };
-        }
-        const staged = await stageContent(store, codebaseId, staging, changes);
-        const conflicts = conflictsOf(changes, work);
-        const carried = stepsFor(changes, turn.stamp.version, staged);
-        const origin = { origin: "sync", message: "", sandboxId } as const;
-        const { version } = await turn.commit(staging, carried, origin, conflicts);
-        return { version, conflicts, ...left };
-      });
-    } catch (error) {
-      throw fault === undefined ? error : fault.error;
-    }
-  }
-
-  async #pin(codebaseId: string, version: number): Promise<string> {
-    const { changer, disk, snapshots } = this.#parts;
+  async function pinned(codebaseId: string, version: number): Promise<string> {
     return await changer.turn(codebaseId, async ({ record }) => {
       const resolved = resolveVersion(record, version);
       const { entries, keptAs } = await snapshots.listNow(codebaseId, resolved, { directory: "", recursive: true });
-      const pinned = entries.map((entry): PinnedEntry => {
+      const laid = entries.map((entry): PinnedEntry => {
         const { kind, path, mode, target } = entry;
         if (kind === "directory") return { kind, path, mode };
         if (kind === "symlink") return { kind, path, target };
         const kept = keptAs.get(path);
         return { kind, path, mode, from: kept === undefined ? { in: "tree", path } : { in: "kept", path: kept } };
       });
-      return await disk.pin(codebaseId, resolved, pinned);
+      return await disk.pin(codebaseId, resolved, laid);
     });
   }
 
-  async #letGo(key: string, codebaseId: string, version: number): Promise<void> {
-    const pin = this.#pins.get(key);
+  async function letGo(key: string, codebaseId: string, version: number): Promise<void> {
+    const pin = pins.get(key);
     if (pin === undefined) return;
     pin.users -= 1;
     if (pin.users > 0) return;
-    this.#pins.delete(key);
-    await this.#parts.disk.unpin(codebaseId, version).catch((error: unknown) => {
+    pins.delete(key);
+    await disk.unpin(codebaseId, version).catch((error: unknown) => {
       throw toRuntimeError(error);
     });
   }
+
+  return {
+    direct: () => undefined,
+    onChange: (listener) => changer.onChange(listener),
+
+    async open(codebaseId, version) {
+      if ((await store.codebase(codebaseId)) === undefined) throw codebaseNotFound();
+      if (version === 0) return { directory: disk.treeDirectory(codebaseId), release: async () => {} };
+      const key = `${codebaseId}/${version}`;
+      return await pinning.take(key, async () => {
+        const pin = pins.get(key) ?? { directory: await pinned(codebaseId, version), users: 0 };
+        pins.set(key, pin);
+        pin.users += 1;
+        let isHeld = true;
+        const release = async (): Promise<void> => {
+          if (!isHeld) return;
+          isHeld = false;
+          await pinning.take(key, () => letGo(key, codebaseId, version));
+        };
+        return { directory: pin.directory, release };
+      });
+    },
+
+    async sync(codebaseId, sandboxId, collect) {
+      let fault: { readonly error: unknown } | undefined;
+      try {
+        return await changer.turn(codebaseId, async (turn) => {
+          await using staging = new Staging(disk, codebaseId);
+          const collected = await collect(staging.makeDirectory()).catch((error: unknown) => {
+            fault = { error };
+            throw error;
+          });
+          if (collected.length === 0) return undefined;
+          const entries = collected.map((entry) => ({ ...entry, path: entry.path.replace(/^\//, "") }));
+          await checkStaged(staging, entries);
+          const storable = entries.filter(isStorable);
+          const unstorable = entries.filter((entry) => !isStorable(entry)).map(({ path }) => path);
+          const work = await foreignWork(store, codebaseId, sandboxId, storable);
+          const superseded = supersededPaths(storable, work);
+          const wanted = storable.filter(({ path }) => !superseded.has(path)).map(wantedOf);
+          const surroundings = await loadSurroundings(store, codebaseId, wanted, { everything: false });
+          const plan = await planChanges(wanted, surroundings, turn.stamp, { replaceAll: false, onProblem: "skip" });
+          const { changes } = plan;
+          const skipped = [...unstorable, ...plan.skipped];
+          const left = { skipped, superseded: [...superseded] };
+          if (changes.length === 0) {
+            return skipped.length + superseded.size === 0 ? undefined : { version: 0, conflicts: [], ...left };
+          }
+          const staged = await stageContent(store, codebaseId, staging, changes);
+          const conflicts = conflictsOf(changes, work);
+          const carried = stepsFor(changes, turn.stamp.version, staged);
+          const origin = { origin: "sync", message: "", sandboxId } as const;
+          const { version } = await turn.commit(staging, carried, origin, conflicts);
+          return { version, conflicts, ...left };
+        });
+      } catch (error) {
+        throw fault === undefined ? error : fault.error;
+      }
+    },
+  };
 }
 
 /** A name or target that the manifest has no text for stays in the sandbox. */

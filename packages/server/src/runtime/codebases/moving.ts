@@ -1,7 +1,7 @@
 import { RuntimeError } from "../errors.ts";
-import type { CodebaseMetadata, EntryRecord } from "../store/store.ts";
+import type { CodebaseMetadata } from "../store/store.ts";
 import { ancestorsOf, checkPath, comparePaths, fileNotFound, shown } from "./paths.ts";
-import type { Stamp } from "./planning.ts";
+import { directoryEntry, IMPLICIT_DIRECTORY, type Stamp } from "./planning.ts";
 import type { PathChange } from "./wanted.ts";
 
 /** A rename of a file, or of a directory with all below it. */
@@ -10,8 +10,6 @@ export interface MovePlan {
   /** Where each new path comes from. */
   readonly moved: ReadonlyMap<string, string>;
 }
-
-const IMPLICIT_DIRECTORY = 0o755;
 
 /** Nothing may be at the new path; directories on the way to it appear. */
 export async function planMove(
@@ -40,7 +38,7 @@ export async function planMove(
   const moved = new Map<string, string>();
   const changes: PathChange[] = ancestors
     .filter((_, index) => onTheWay[index] === undefined)
-    .map((path) => ({ path, before: undefined, after: implicitDirectory(path, stamp) }));
+    .map((path) => ({ path, before: undefined, after: directoryEntry(path, IMPLICIT_DIRECTORY, stamp) }));
   for (const entry of [source, ...below]) {
     const path = to + entry.path.slice(from.length);
     checkPath(path);
@@ -49,9 +47,4 @@ export async function planMove(
     changes.push({ path, before: undefined, after: { ...entry, path, version: stamp.version } });
   }
   return { changes: changes.sort((a, b) => comparePaths(a.path, b.path)), moved };
-}
-
-function implicitDirectory(path: string, { version, nowMs }: Stamp): EntryRecord {
-  const empty = { size: 0, sha256: "", target: "" };
-  return { path, kind: "directory", mode: IMPLICIT_DIRECTORY, ...empty, modifiedAtMs: nowMs, version };
 }

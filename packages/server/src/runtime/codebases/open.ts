@@ -3,14 +3,14 @@ import type { KnownCodebase } from "../../isolation/codebase/removal.ts";
 import { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { CodebaseLayers, Codebases } from "./api.ts";
 import { Changer, type ChangerParts } from "./changer.ts";
-import { Changing } from "./changing.ts";
+import { changingCalls } from "./changing.ts";
 import { Heads } from "./heads.ts";
-import { Layers } from "./layers.ts";
+import { codebaseLayers } from "./layers.ts";
 import { type CodebasesOptions, DEFAULT_RETENTION, NO_LIMITS } from "./options.ts";
 import type { Parts } from "./parts.ts";
 import { Quotas } from "./quotas.ts";
-import { Reading } from "./reading.ts";
-import { Registry } from "./registry.ts";
+import { readingCalls } from "./reading.ts";
+import { registryCalls } from "./registry.ts";
 import { VersionRetention } from "./retention.ts";
 import { Snapshots } from "./snapshots.ts";
 
@@ -35,33 +35,12 @@ export async function openCodebases(options: CodebasesOptions): Promise<Codebase
   const unfinished = await changer.rollForward();
   await cleanUp({ store, disk, retention, log }, { unfinished, isNew });
 
-  const registry = new Registry(parts);
-  const reading = new Reading(parts);
-  const changing = new Changing(parts);
-  const layers = new Layers({ store, disk, changer, snapshots });
   const resources = undo.move();
   return {
-    create: (...given) => registry.create(...given),
-    get: (...given) => registry.get(...given),
-    list: (...given) => registry.list(...given),
-    delete: (...given) => registry.delete(...given),
-    upload: (...given) => changing.upload(...given),
-    link: (...given) => changing.link(...given),
-    compare: (...given) => reading.compare(...given),
-    batch: (...given) => changing.batch(...given),
-    uploadArchive: (...given) => changing.uploadArchive(...given),
-    deleteFile: (...given) => changing.deleteFile(...given),
-    renameFile: (...given) => changing.renameFile(...given),
-    listFiles: (...given) => reading.listFiles(...given),
-    download: (...given) => reading.download(...given),
-    downloadArchive: (...given) => reading.downloadArchive(...given),
-    listVersions: (...given) => reading.listVersions(...given),
-    getVersion: (...given) => reading.getVersion(...given),
-    rollback: (...given) => changing.rollback(...given),
-    direct: () => undefined,
-    open: (...given) => layers.open(...given),
-    sync: (...given) => layers.sync(...given),
-    onChange: (listener) => layers.onChange(listener),
+    ...registryCalls(parts),
+    ...readingCalls(parts),
+    ...changingCalls(parts),
+    ...codebaseLayers(parts),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }

@@ -29,7 +29,8 @@ export interface ChangePlan {
   readonly skipped: readonly string[];
 }
 
-const IMPLICIT_DIRECTORY = 0o755;
+/** Of a directory that nobody named, on the way to something. */
+export const IMPLICIT_DIRECTORY = 0o755;
 const DEFAULT_FILE = 0o644;
 const LINK_MODE = 0o777;
 
@@ -129,7 +130,7 @@ class Planner {
       const isThere = before?.kind === "directory" && !this.#isGoing(directory);
       if (isThere || this.#named.get(directory)?.kind === "directory") continue;
       if (before?.kind === "directory") this.#changes.delete(directory);
-      else this.#set({ path: directory, before, after: this.#directoryEntry(directory, IMPLICIT_DIRECTORY) });
+      else this.#set({ path: directory, before, after: directoryEntry(directory, IMPLICIT_DIRECTORY, this.#stamp) });
     }
     return true;
   }
@@ -169,17 +170,16 @@ class Planner {
     const { path } = one;
     const { version, nowMs } = this.#stamp;
     const common = { path, size: 0, sha256: "", target: "", modifiedAtMs: nowMs, version };
-    if (one.kind === "directory") return this.#directoryEntry(path, one.mode);
+    if (one.kind === "directory") return directoryEntry(path, one.mode, this.#stamp);
     if (one.kind === "symlink") return { ...common, kind: "symlink", mode: LINK_MODE, target: one.target };
     const { size, sha256, modifiedAtMs = nowMs } = one;
     const mode = one.mode ?? (before?.kind === "file" ? before.mode : DEFAULT_FILE);
     return { ...common, kind: "file", mode, size, sha256, modifiedAtMs };
   }
+}
 
-  #directoryEntry(path: string, mode: number): EntryRecord {
-    const { version, nowMs } = this.#stamp;
-    return { path, kind: "directory", mode, size: 0, sha256: "", target: "", modifiedAtMs: nowMs, version };
-  }
+export function directoryEntry(path: string, mode: number, { version, nowMs }: Stamp): EntryRecord {
+  return { path, kind: "directory", mode, size: 0, sha256: "", target: "", modifiedAtMs: nowMs, version };
 }
 
 function isSame(a: EntryRecord, b: EntryRecord): boolean {

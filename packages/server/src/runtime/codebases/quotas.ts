@@ -1,6 +1,6 @@
 import { RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata } from "../store/store.ts";
-import { KeyedLocks } from "./lock.ts";
+import { KeyedTurns } from "../turns.ts";
 import { parentOf, shown } from "./paths.ts";
 
 /** 0 is no limit. */
@@ -30,7 +30,7 @@ export interface Growth {
 export class Quotas {
   readonly #limits: CodebaseLimits;
   readonly #store: Pick<CodebaseMetadata, "ownerUsage">;
-  readonly #locks = new KeyedLocks();
+  readonly #turns = new KeyedTurns();
   readonly #promised = new Map<string, Growth>();
   /** Resolved when a promise is kept or taken back. */
   readonly #settling = new Map<string, PromiseWithResolvers<void>>();
@@ -50,7 +50,7 @@ export class Quotas {
       directories: Math.max(0, asked.directories),
     };
     for (;;) {
-      const settling = await this.#locks.run(ownerId, async () => {
+      const settling = await this.#turns.take(ownerId, async () => {
         const usage = await this.#store.ownerUsage(ownerId);
         const promised = this.#promised.get(ownerId) ?? NOTHING;
         if (this.#problem(growth, usage, promised) === undefined) {
@@ -70,7 +70,7 @@ export class Quotas {
       // Under the lock, so that nobody has seen the usage before and sees the promise gone.
       const { bytes, files, directories } = growth;
       const undone = { bytes: -bytes, files: -files, directories: -directories };
-      await this.#locks.run(ownerId, async () => {
+      await this.#turns.take(ownerId, async () => {
         this.#promise(ownerId, undone);
         this.#settlingOf(ownerId).resolve();
         this.#settling.delete(ownerId);
@@ -100,7 +100,7 @@ export class Quotas {
 
   /** One more codebase of the owner, if that is allowed; one at a time. */
   admitCodebase<Result>(ownerId: string, create: () => Promise<Result>): Promise<Result> {
-    return this.#locks.run(ownerId, async () => {
+    return this.#turns.take(ownerId, async () => {
       const { maxCodebasesPerOwner } = this.#limits;
       const { codebases } = await this.#store.ownerUsage(ownerId);
       if (exceeds(codebases + 1, maxCodebasesPerOwner)) {

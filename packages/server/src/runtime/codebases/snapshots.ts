@@ -151,7 +151,7 @@ export class Snapshots {
       if (head.generation === generation) return result;
       if (isOpened(result)) this.#disk.close(result.fd);
     }
-    return await head.lock.run(read);
+    return await head.turns.take(read);
   }
 }
 

@@ -1,19 +1,19 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { CodebaseChange } from "../codebases/api.ts";
 import type { LogLine } from "./options.ts";
-import type { Residents } from "./residents.ts";
+import type { SandboxRegistry } from "./registry.ts";
 
 /** Whoever changes a codebase waits for the mounts to know; one that does not answer must not hold up the rest. */
 const LONGEST_WAIT_MS = 5_000;
 
 /** Tells the sandboxes of a codebase what changed in it. Resolves when none of them shows what was. */
 export async function spreadNews(
-  residents: Residents,
+  registry: SandboxRegistry,
   change: CodebaseChange,
   log: (line: LogLine) => void,
 ): Promise<void> {
   const paths = change.paths.map((path) => `/${path}`);
-  const told = residents.of(change.codebaseId).map(async (resident) => {
+  const told = registry.of(change.codebaseId).map(async (resident) => {
     if (resident.record.codebaseVersion !== 0) return;
     for (const path of paths) resident.missed?.add(path);
     try {

@@ -1,10 +1,11 @@
 import type { ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
-import type { ExecAnswer, ExecCall, ExecEnd, ExecPart, TerminalHandle } from "./api.ts";
+import type { ExecEnd, ExecPart, Sandboxes } from "./api.ts";
 import { toRuntimeError, translating } from "./errors.ts";
 import type { Clock, ExecOutcomeName, SandboxObserver } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
+import type { SandboxRegistry } from "./registry.ts";
 import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import type { Sync, SyncReport } from "./sync.ts";
@@ -12,7 +13,6 @@ import { clippedCommand, type Witness } from "./witness.ts";
 
 export interface CommandParts {
   readonly sync: Sync;
-  readonly pausing: Pausing;
   readonly witness: Witness;
   readonly observe: SandboxObserver | undefined;
   readonly clock: Clock;
@@ -29,72 +29,12 @@ export interface Commission {
   readonly process?: number;
 }
 
-/** Runs commands: whatever becomes of one, what it wrote is synced and its end is told. */
+/** Follows commands to their end: whatever becomes of one, what it wrote is synced and its end is told. */
 export class Commands {
   readonly #parts: CommandParts;
 
   constructor(parts: CommandParts) {
     this.#parts = parts;
-  }
-
-  async exec(caller: Caller, resident: Resident, call: ExecCall): Promise<ExecAnswer> {
-    const request = checked(call);
-    using entered = await this.#parts.pausing.enter(caller, resident);
-    const { sandbox, lookAgain } = entered;
-    if (lookAgain !== undefined) await lookAgain();
-    const commission = { resident, caller, command: call.command };
-    return await this.supervise(commission, sandbox.exec(request, call));
-  }
-
-  async *execStream(caller: Caller, resident: Resident, call: ExecCall): AsyncGenerator<ExecPart> {
-    const request = checked(call);
-    using entered = await this.#parts.pausing.enter(caller, resident);
-    const { sandbox, lookAgain } = entered;
-    if (lookAgain !== undefined) await lookAgain();
-    yield* this.superviseStream(
-      { resident, caller, command: call.command },
-      sandbox.execStream(request, call),
-      () => false,
-    );
-  }
-
-  async openTerminal(
-    caller: Caller,
-    resident: Resident,
-    request: {
-      readonly argv: readonly string[];
-      readonly env: Readonly<Record<string, string>>;
-      readonly workdir: string;
-      readonly size: { readonly columns: number; readonly rows: number };
-      readonly signal?: AbortSignal;
-    },
-  ): Promise<TerminalHandle> {
-    const { argv } = request;
-    checkWish({ ...request, command: argv.length > 0 ? argv : undefined });
-    using stack = new DisposableStack();
-    const { sandbox, lookAgain } = stack.use(await this.#parts.pausing.enter(caller, resident));
-    if (lookAgain !== undefined) await lookAgain();
-    const { env, workdir, size } = request;
-    const terminal = await translating(
-      sandbox.terminal({ ...(argv.length === 0 ? {} : { argv: foundOnPath(argv) }), env, workdir, size }, request),
-    );
-    const exit = this.supervise({ resident, caller, command: argv, terminal: true }, terminal.exit);
-    const entered = stack.move();
-    const leave = (): void => entered.dispose();
-    exit.then(leave, leave); // awaited by whoever cares
-    return {
-      output: terminal.output as AsyncIterable<Uint8Array>,
-      exit,
-      write: (data) =>
-        new Promise((resolve, reject) => {
-          terminal.input.write(data, (error) => (error ? reject(toRuntimeError(error)) : resolve()));
-        }),
-      resize: (newSize) => translating(terminal.resize(newSize)),
-      close: async () => {
-        terminal.kill();
-        await exit.catch(() => {});
-      },
-    };
   }
 
   /** The result of a command with what its sync has to say. */
@@ -176,6 +116,62 @@ export class Commands {
       },
     });
   }
+}
+
+/** The calls that run commands. */
+export function commandCalls(parts: {
+  readonly registry: SandboxRegistry;
+  readonly pausing: Pausing;
+  readonly commands: Commands;
+}): Pick<Sandboxes, "exec" | "execStream" | "openTerminal"> {
+  const { registry, pausing, commands } = parts;
+  return {
+    async exec(caller, id, call) {
+      const resident = await registry.findReturned(caller, id);
+      const request = checked(call);
+      return await registry.ending(async () => {
+        using entered = await pausing.enter(caller, resident, { command: true });
+        const running = entered.sandbox.exec(request, call);
+        return await commands.supervise({ resident, caller, command: call.command }, running);
+      });
+    },
+
+    async *execStream(caller, id, call) {
+      const resident = await registry.findReturned(caller, id);
+      const request = checked(call);
+      using entered = await pausing.enter(caller, resident, { command: true });
+      const events = entered.sandbox.execStream(request, call);
+      yield* commands.superviseStream({ resident, caller, command: call.command }, events, () => false);
+    },
+
+    async openTerminal(caller, id, request) {
+      const resident = await registry.findReturned(caller, id);
+      const { argv, env, workdir, size } = request;
+      checkWish({ ...request, command: argv.length > 0 ? argv : undefined });
+      using stack = new DisposableStack();
+      const { sandbox } = stack.use(await pausing.enter(caller, resident, { command: true }));
+      const terminal = await translating(
+        sandbox.terminal({ ...(argv.length === 0 ? {} : { argv: foundOnPath(argv) }), env, workdir, size }, request),
+      );
+      const exit = commands.supervise({ resident, caller, command: argv, terminal: true }, terminal.exit);
+      const entered = stack.move();
+      const leave = (): void => entered.dispose();
+      exit.then(leave, leave); // awaited by whoever cares
+      return {
+        output: terminal.output as AsyncIterable<Uint8Array>,
+        exit,
+        write: (data) =>
+          new Promise((resolve, reject) => {
+            terminal.input.write(data, (error) => (error ? reject(toRuntimeError(error)) : resolve()));
+          }),
+        resize: (newSize) => translating(terminal.resize(newSize)),
+        close: async () => {
+          terminal.kill();
+          await exit.catch(() => {});
+        },
+      };
+    },
+  };
 }
 
 function checked({ timeoutMs, ...request }: ExecRequest): ExecRequest {

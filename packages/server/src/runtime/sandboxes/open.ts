@@ -3,23 +3,24 @@ import { setTimeout as wait } from "node:timers/promises";
 import { SERVER } from "../caller.ts";
 import type { SandboxRecordStatus } from "../store/store.ts";
 import type { Sandboxes } from "./api.ts";
-import { Changes } from "./changes.ts";
+import { sandboxCalls } from "./calls.ts";
+import { changeCalls } from "./changes.ts";
 import { spreadNews } from "./codebase-news.ts";
-import { Commands } from "./commands.ts";
-import { DeltaSize } from "./delta-size.ts";
+import { Commands, commandCalls } from "./commands.ts";
+import { fileCalls } from "./files.ts";
 import { Homes } from "./homes.ts";
 import { Lifecycle } from "./lifecycle.ts";
-import { SandboxManager } from "./manager.ts";
 import { SANDBOX_DEFAULTS, type SandboxesOptions } from "./options.ts";
 import { Pausing } from "./pausing.ts";
+import { portCalls } from "./ports.ts";
+import { ResidentProcesses } from "./processes.ts";
 import { Reaper } from "./reaper.ts";
+import { SandboxRegistry } from "./registry.ts";
 import type { Resident } from "./resident.ts";
-import { Residents } from "./residents.ts";
 import { bringBack, findSandboxes, settleInterrupted, tidyDeltas } from "./restart.ts";
 import { Sessions } from "./sessions.ts";
 import { Sync } from "./sync.ts";
 import { Unsettled } from "./unsettled.ts";
-import { SandboxFiles } from "./view-files.ts";
 import { Witness } from "./witness.ts";
 
 /** Closing ends what runs, syncs a last time and leaves the records: what ran will run again. */
@@ -33,10 +34,12 @@ export interface OpenSandboxes extends Sandboxes, AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** Measuring walks through every delta: an answer serves for a while. */
+const FRESH_MS = 30_000;
 /** A box that does not end is killed with the server. */
 const LONGEST_CLOSE_MS = 7_000;
 
-/** The sandbox manager with its parts. */
+/** The sandboxes of all owners: each call is answered by the part that does the work. */
 export async function openSandboxes(options: SandboxesOptions): Promise<OpenSandboxes> {
   const { store, codebases, deltas, deltaDirectory } = options;
   const defaults = { ...SANDBOX_DEFAULTS, ...options.defaults };
@@ -44,20 +47,21 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const log = options.log ?? (() => {});
   const { observe } = options;
 
-  const residents = new Residents();
-  await findSandboxes(store, residents);
+  const registry = new SandboxRegistry();
+  await findSandboxes(store, registry);
   await store.closeAllSessions(clock(), "server_restarted");
-  await tidyDeltas(deltaDirectory, residents, deltas, log);
+  await tidyDeltas(deltaDirectory, registry, deltas, log);
 
   const deltaOf = ({ id }: Pick<Resident, "id">): string => join(deltaDirectory, id);
   const witness = new Witness(options.audit);
   const observing = observe === undefined ? {} : { observe };
   const unsettled = new Unsettled(deltaDirectory);
   const sync = new Sync({ codebases, deltas, unsettled, witness, log, deltaOf, ...observing });
-  await settleInterrupted(residents, unsettled, sync, log);
+  await settleInterrupted(registry, unsettled, sync, log);
   const pausing = new Pausing({ witness, log });
-  const commands = new Commands({ sync, pausing, witness, clock, observe });
+  const commands = new Commands({ sync, witness, clock, observe });
   const sessions = new Sessions({
+    registry,
     store,
     pausing,
     commands,
@@ -77,10 +81,10 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     clock,
     log,
     deltaOf,
-    forget: (resident) => residents.remove(resident),
+    forget: (resident) => registry.remove(resident),
   });
   const reaper = new Reaper({
-    all: () => [...residents].map((resident) => ({ resident, expiresAtMs: resident.record.expiresAtMs })),
+    all: () => [...registry].map((resident) => ({ resident, expiresAtMs: resident.record.expiresAtMs })),
     end: ({ resident }) => {
       if (resident.departure !== undefined) return;
       lifecycle.destroy(SERVER, resident, "expired").catch((error: unknown) => {
@@ -90,51 +94,62 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     clock,
     intervalMs: defaults.cleanupIntervalMs,
   });
-  const manager = new SandboxManager({
-    ...options,
-    homes,
-    defaults,
-    clock,
-    residents,
-    lifecycle,
-    pausing,
-    commands,
-    sessions,
-    changes: new Changes({ codebases, deltas, sync, witness, deltaOf }),
-    files: new SandboxFiles({ sync, witness }),
-    witness,
-    onCreated: () => reaper.look(),
-  });
-  const deltaSize = new DeltaSize(async () => {
+  const parts = { ...options, defaults, clock, registry, lifecycle, pausing, commands, homes, sync, witness, deltaOf };
+  const calls: Sandboxes = {
+    ...sandboxCalls({ ...parts, onCreated: () => reaper.look() }),
+    ...commandCalls(parts),
+    ...portCalls(parts),
+    ...changeCalls(parts),
+    ...fileCalls(parts),
+    processes: async (caller, id) => new ResidentProcesses(caller, await registry.findReturned(caller, id), parts),
+    createSession: (...given) => sessions.create(...given),
+    getSession: (...given) => sessions.get(...given),
+    listSessions: (...given) => sessions.list(...given),
+    destroySession: (...given) => sessions.destroy(...given),
+    sessionExec: (...given) => sessions.exec(...given),
+    sessionExecStream: (...given) => sessions.execStream(...given),
+  };
+  const measure = async (): Promise<number> => {
     let bytes = 0;
-    for (const resident of residents) bytes += await deltas.measure(deltaOf(resident));
+    for (const resident of registry) bytes += await deltas.measure(deltaOf(resident));
     return bytes;
-  }, clock);
+  };
+  let measured: { readonly atMs: number; readonly bytes: Promise<number> } | undefined;
 
-  const listening = codebases.onChange((change) => spreadNews(residents, change, log));
-  const ready = bringBack(residents, lifecycle).then(() => reaper.look());
+  const listening = codebases.onChange((change) => spreadNews(registry, change, log));
+  const ready = bringBack(registry, lifecycle).then(() => reaper.look());
   ready.catch(() => {}); // awaited by whoever opens the door
 
   const close = once(async (): Promise<void> => {
-    manager.shut();
+    registry.shut();
     reaper[Symbol.dispose]();
     const patience = new AbortController();
     const inTime = await Promise.race([
-      lifecycle.close(residents).then(() => true),
+      lifecycle.close(registry).then(() => true),
       wait(LONGEST_CLOSE_MS, false, { signal: patience.signal }).catch(() => false),
     ]);
     patience.abort();
     if (!inTime) log({ level: "warn", message: "not every sandbox ended in time" });
     listening[Symbol.dispose]();
   });
-  return Object.assign(manager, {
+  return {
+    ...calls,
     ready,
-    counts: () => residents.counts(),
+    counts: () => registry.counts(),
     sessionCount: () => sessions.count,
-    deltaBytes: () => deltaSize.bytes(),
+    deltaBytes() {
+      const nowMs = clock();
+      if (measured === undefined || nowMs - measured.atMs > FRESH_MS) {
+        measured = { atMs: nowMs, bytes: measure() };
+        measured.bytes.catch(() => {
+          measured = undefined;
+        });
+      }
+      return measured.bytes;
+    },
     close,
     [Symbol.asyncDispose]: close,
-  });
+  };
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

@@ -24,8 +24,11 @@ export class Pausing {
     this.#parts = parts;
   }
 
-  /** For every call that needs a process. A sandbox that paused by itself runs again, and none does while the call is there. */
-  async enter(caller: Caller, resident: Resident): Promise<Entered> {
+  /**
+   * For every call that needs a process. A sandbox that paused by itself runs again, and none does while the call is there.
+   * What runs a command finds the codebase as it is now.
+   */
+  async enter(caller: Caller, resident: Resident, { command = false } = {}): Promise<Entered> {
     resident.requireRunning();
     resident.calls += 1;
     const leave = (): void => {
@@ -36,7 +39,9 @@ export class Pausing {
     try {
       // One that is about to pause by itself does so first, and then runs again.
       if (resident.underway === "doze" || isHeld(resident.state)) await this.#take("wake", caller, resident);
-      return { ...resident.requireRunning(), [Symbol.dispose]: leave };
+      const running = resident.requireRunning();
+      if (command && running.lookAgain !== undefined) await running.lookAgain();
+      return { ...running, [Symbol.dispose]: leave };
     } catch (error) {
       leave();
       throw error;

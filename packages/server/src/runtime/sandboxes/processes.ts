@@ -44,10 +44,8 @@ export class ResidentProcesses implements SandboxProcessCalls {
     const request = checked(call);
     const { commands, pausing, witness } = this.#parts;
     const [caller, resident] = [this.#caller, this.#resident];
-    using entered = await pausing.enter(caller, resident);
-    const { sandbox, lookAgain } = entered;
-    if (lookAgain !== undefined) await lookAgain();
-    const process = await translating(sandbox.processes.spawn(request, { signal }));
+    using entered = await pausing.enter(caller, resident, { command: true });
+    const process = await translating(entered.sandbox.processes.spawn(request, { signal }));
     const { number, tag } = process;
     await this.#remember(number);
     const data = { command: clippedCommand(call.command), process: number, tag };

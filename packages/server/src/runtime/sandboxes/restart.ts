@@ -5,8 +5,8 @@ import type { SandboxMetadata } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { LogLine } from "./options.ts";
+import type { SandboxRegistry } from "./registry.ts";
 import { Resident } from "./resident.ts";
-import type { Residents } from "./residents.ts";
 import { isLiving } from "./state.ts";
 import type { Sync } from "./sync.ts";
 import type { Unsettled } from "./unsettled.ts";
@@ -16,11 +16,11 @@ const AT_ONCE = 8;
 const PAGE = 1000;
 
 /** Finds every sandbox of the store. */
-export async function findSandboxes(store: SandboxMetadata, residents: Residents): Promise<void> {
+export async function findSandboxes(store: SandboxMetadata, registry: SandboxRegistry): Promise<void> {
   let after: readonly [number, string] | undefined;
   while (true) {
     const records = await store.listSandboxes({ ...(after === undefined ? {} : { after }), limit: PAGE });
-    for (const record of records) residents.add(new Resident(record, store));
+    for (const record of records) registry.add(new Resident(record, store));
     const last = records.at(-1);
     if (last === undefined || records.length < PAGE) return;
     after = [last.createdAtMs, last.id];
@@ -30,13 +30,13 @@ export async function findSandboxes(store: SandboxMetadata, residents: Residents
 /** Makes the place for the deltas, and removes those whose sandboxes are gone: a destroy that was cut short. */
 export async function tidyDeltas(
   directory: string,
-  residents: Residents,
+  registry: SandboxRegistry,
   deltas: DeltaWork,
   log: (line: LogLine) => void,
 ): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await chmod(directory, 0o700);
-  const known = new Set([...residents].map(({ id }) => id));
+  const known = new Set([...registry].map(({ id }) => id));
   // Whatever does not look like one of ours is somebody else's.
   const strays = (await readdir(directory)).filter((name) => isSandboxId(name) && !known.has(name));
   for (const name of strays) {
@@ -48,13 +48,13 @@ export async function tidyDeltas(
 
 /** Ends the syncs that were cut short: all of them before anybody can write. */
 export async function settleInterrupted(
-  residents: Residents,
+  registry: SandboxRegistry,
   unsettled: Unsettled,
   sync: Sync,
   log: (line: LogLine) => void,
 ): Promise<void> {
   const marked = new Set(await unsettled.marked());
-  for (const resident of residents) {
+  for (const resident of registry) {
     if (!marked.delete(resident.id)) continue;
     await sync.recover(resident).catch((error: unknown) => {
       log({ level: "error", message: "an interrupted sync could not be ended", sandboxId: resident.id, error });
@@ -64,8 +64,8 @@ export async function settleInterrupted(
 }
 
 /** Starts those again that ran when the server ended. */
-export async function bringBack(residents: Residents, lifecycle: Lifecycle): Promise<void> {
-  const waiting = [...residents]
+export async function bringBack(registry: SandboxRegistry, lifecycle: Lifecycle): Promise<void> {
+  const waiting = [...registry]
     .filter(({ state }) => isLiving(state))
     .map((resident) => {
       const { promise, resolve } = Promise.withResolvers<void>();

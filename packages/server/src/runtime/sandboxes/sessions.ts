@@ -2,18 +2,20 @@ import type { Session, SessionEnd } from "../../isolation/session/api.ts";
 import type { Caller } from "../caller.ts";
 import { maySee, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
-import { checkSessionId } from "../ids.ts";
+import { checkSandboxId, checkSessionId } from "../ids.ts";
 import type { SandboxMetadata, SessionRecord } from "../store/store.ts";
 import type { CreateSessionRequest, ExecAnswer, ExecPart } from "./api.ts";
 import type { Commands } from "./commands.ts";
 import { sessionNotFound, translating } from "./errors.ts";
 import type { Clock, LogLine } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
+import type { SandboxRegistry } from "./registry.ts";
 import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import type { Witness } from "./witness.ts";
 
 export interface SessionParts {
+  readonly registry: SandboxRegistry;
   readonly store: SandboxMetadata;
   readonly commands: Commands;
   readonly pausing: Pausing;
@@ -66,10 +68,11 @@ export class Sessions {
 
   async create(
     caller: Caller,
-    resident: Resident,
+    id: string,
     request: CreateSessionRequest,
-    signal: AbortSignal | undefined,
+    signal?: AbortSignal,
   ): Promise<SessionRecord> {
+    const resident = await this.#parts.registry.findReturned(caller, id);
     checkWish(request);
     using entered = await this.#parts.pausing.enter(caller, resident);
     const { maxPerSandbox } = this.#parts;
@@ -112,6 +115,7 @@ export class Sessions {
 
   /** One that its client closed is as unknown as one that never was. */
   async get(caller: Caller, sessionId: string): Promise<SessionRecord> {
+    this.#parts.registry.requireOpen();
     checkSessionId(sessionId);
     const record = await this.#parts.store.session(sessionId);
     if (record === undefined || !maySee(caller, record.ownerId) || record.closeReason === "closed") {
@@ -120,9 +124,15 @@ export class Sessions {
     return record;
   }
 
-  async list(resident: Resident): Promise<readonly SessionRecord[]> {
-    const records = await this.#parts.store.listSessions(resident.id);
-    return records.filter(({ closeReason }) => closeReason !== "closed");
+  async list(caller: Caller, id: string): Promise<readonly SessionRecord[]> {
+    const { registry, store } = this.#parts;
+    try {
+      registry.find(caller, checkSandboxId(id));
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === "SANDBOX_NOT_FOUND") return [];
+      throw error;
+    }
+    return (await store.listSessions(id)).filter(({ closeReason }) => closeReason !== "closed");
   }
 
   async destroy(caller: Caller, sessionId: string): Promise<void> {
@@ -134,25 +144,21 @@ export class Sessions {
   }
 
   async exec(caller: Caller, sessionId: string, call: SessionCall): Promise<ExecAnswer> {
-    checkWish(call);
-    const { session, resident } = await this.#require(caller, sessionId);
-    using entered = await this.#parts.pausing.enter(caller, resident);
-    await entered.lookAgain?.();
-    const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
-    const commission = { resident, caller, command: call.command, sessionId };
-    const { stdout, stderr, ...end } = await this.#parts.commands
-      .supervise(commission, work)
-      .catch((error: unknown) => {
+    const { registry, pausing, commands } = this.#parts;
+    return await registry.ending(async () => {
+      const { session, resident } = await this.#asked(caller, sessionId, call);
+      using _entered = await pausing.enter(caller, resident, { command: true });
+      const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
+      const ended = commands.supervise({ resident, caller, command: call.command, sessionId }, work);
+      return await ended.catch((error: unknown) => {
         throw closedWhileAsked(error, session);
       });
-    return { ...end, stdout, stderr };
+    });
   }
 
   async *execStream(caller: Caller, sessionId: string, call: SessionCall): AsyncGenerator<ExecPart> {
-    checkWish(call);
-    const { session, resident } = await this.#require(caller, sessionId);
-    using entered = await this.#parts.pausing.enter(caller, resident);
-    await entered.lookAgain?.();
+    const { session, resident } = await this.#asked(caller, sessionId, call);
+    using _entered = await this.#parts.pausing.enter(caller, resident, { command: true });
     const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
     const commission = { resident, caller, command: call.command, sessionId };
     try {
@@ -202,7 +208,9 @@ export class Sessions {
     });
   }
 
-  async #require(caller: Caller, sessionId: string): Promise<LiveSession> {
+  async #asked(caller: Caller, sessionId: string, call: SessionCall): Promise<LiveSession> {
+    this.#parts.registry.requireOpen();
+    checkWish(call);
     checkSessionId(sessionId);
     const live = this.#live.get(sessionId);
     if (live !== undefined && live.session.closed === undefined) {

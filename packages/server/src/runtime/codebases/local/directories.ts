@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, relative, sep } from "node:path";
 import { type Caller, maySee } from "../../caller.ts";
@@ -8,6 +7,7 @@ import { Turns } from "../../turns.ts";
 import type { CodebaseChange, DirectCodebase } from "../api.ts";
 import { codebaseNotFound } from "../errors.ts";
 import { checkLabel } from "../paths.ts";
+import { newCodebase } from "../registry.ts";
 
 /** A directory of the host that is a codebase. */
 export interface LocalDirectory {
@@ -48,17 +48,8 @@ export class LocalDirectories {
         hint: "open a directory that does not contain the files of running sandboxes",
       });
     }
-    const nowMs = Date.now();
-    const record: CodebaseRecord = {
-      id: `cb_${randomBytes(16).toString("hex")}`,
-      name: options.name === undefined ? nameOf(path) : checkLabel("name", options.name),
-      ownerId: OWNER,
-      size: 0,
-      fileCount: 0,
-      createdAtMs: nowMs,
-      updatedAtMs: nowMs,
-      version: 0,
-    };
+    const name = options.name === undefined ? nameOf(path) : checkLabel("name", options.name);
+    const record = newCodebase(name, OWNER, Date.now());
     this.#byId.set(record.id, { record, path });
     return record;
   }

@@ -2,7 +2,7 @@ import { OpenContent } from "../../../isolation/codebase/reading.ts";
 import { openTreeFile, type TreeEntry } from "../../../isolation/codebase/tree.ts";
 import type { Jobs } from "../../../isolation/jobs/thread.ts";
 import { RuntimeError } from "../../errors.ts";
-import { decodePageToken, encodePageToken, type Page, type PageRequest, pageLimit } from "../../page.ts";
+import { decodePageToken, type Page, type PageRequest, pageLimit, pageOf } from "../../page.ts";
 import type { EntryRecord } from "../../store/store.ts";
 import { packArchive } from "../archive-out.ts";
 import { toRuntimeError } from "../errors.ts";
@@ -22,14 +22,12 @@ export class LocalReading {
     query: PageRequest & { readonly path: string; readonly recursive: boolean },
   ): Promise<Page<EntryRecord>> {
     const path = checkDirectory(query.path);
-    const after = decodePageToken(query.pageToken, isPathKey)?.[0];
+    const after = decodePageToken(query.pageToken, ["string"])?.[0];
     const found = await this.#list(directory, path, query.recursive);
     if (found === "absent" && !query.recursive) return { items: [], nextPageToken: "" };
     const entries = required(found, path).filter((entry) => after === undefined || comparePaths(entry.path, after) > 0);
     const limit = query.pageSize > 0 ? pageLimit(query.pageSize) : entries.length;
-    const items = entries.slice(0, limit);
-    const last = items.at(-1);
-    return { items, nextPageToken: entries.length > limit && last ? encodePageToken([last.path]) : "" };
+    return pageOf(entries, limit, (last) => [last.path]);
   }
 
   download(
@@ -80,8 +78,4 @@ function required(found: readonly EntryRecord[] | "absent" | "other", path: stri
 
 function recordOf(entry: TreeEntry): EntryRecord {
   return { ...entry, sha256: "", version: 0 };
-}
-
-function isPathKey(value: unknown): value is readonly [string] {
-  return Array.isArray(value) && value.length === 1 && typeof value[0] === "string";
 }

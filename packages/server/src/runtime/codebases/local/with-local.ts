@@ -5,7 +5,7 @@ import { RuntimeError } from "../../errors.ts";
 import { decodePageToken, encodePageToken, type Page, type PageRequest, pageLimit } from "../../page.ts";
 import type { CodebaseRecord } from "../../store/store.ts";
 import type { CodebaseLayers, Codebases } from "../api.ts";
-import { type CodebaseKey, isCodebaseKey } from "../registry.ts";
+import { codebaseKey } from "../registry.ts";
 import type { LocalDirectories } from "./directories.ts";
 import { LocalReading } from "./reading.ts";
 
@@ -111,24 +111,22 @@ function together(
   caller: Caller,
   query: PageRequest & { readonly ownerId: string },
 ): Page<CodebaseRecord> {
-  const after = decodePageToken(query.pageToken, isCodebaseKey);
+  const after = decodePageToken(query.pageToken, ["number", "string"]);
   const last = page.nextPageToken === "" ? undefined : page.items.at(-1);
   const belonging = local.filter(
     (record) =>
       maySee(caller, record.ownerId) &&
       (query.ownerId === "" || query.ownerId === record.ownerId) &&
-      (after === undefined || compareKeys(keyOf(record), after) > 0) &&
-      (last === undefined || compareKeys(keyOf(record), keyOf(last)) < 0),
+      (after === undefined || compareKeys(codebaseKey(record), after) > 0) &&
+      (last === undefined || compareKeys(codebaseKey(record), codebaseKey(last)) < 0),
   );
-  const all = [...page.items, ...belonging].sort((a, b) => compareKeys(keyOf(a), keyOf(b)));
+  const all = [...page.items, ...belonging].sort((a, b) => compareKeys(codebaseKey(a), codebaseKey(b)));
   const items = all.slice(0, pageLimit(query.pageSize));
   if (items.length === all.length) return { items, nextPageToken: page.nextPageToken };
-  return { items, nextPageToken: encodePageToken(keyOf(items.at(-1)!)) };
+  return { items, nextPageToken: encodePageToken(codebaseKey(items.at(-1)!)) };
 }
 
-function keyOf({ createdAtMs, id }: CodebaseRecord): CodebaseKey {
-  return [createdAtMs, id];
-}
+type CodebaseKey = ReturnType<typeof codebaseKey>;
 
 function compareKeys([aMs, a]: CodebaseKey, [bMs, b]: CodebaseKey): number {
   return aMs - bMs || (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,177 @@
+import type { Rule } from "@agentfense/permission";
+import { RuntimeError } from "../errors.ts";
+import { decodePageToken, pageLimit, pageOf } from "../page.ts";
+import type { SandboxRecord } from "../store/store.ts";
+import { KeyedTurns } from "../turns.ts";
+import type { Sandboxes } from "./api.ts";
+import { newSandbox } from "./creation.ts";
+import { invalid, translating } from "./errors.ts";
+import type { Homes } from "./homes.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
+import { workspacePath } from "./paths.ts";
+import type { Pausing } from "./pausing.ts";
+import type { SandboxRegistry } from "./registry.ts";
+import { Resident } from "./resident.ts";
+import { storedRules } from "./rules.ts";
+import type { Witness } from "./witness.ts";
+
+export interface CallParts
+  extends Pick<SandboxesOptions, "store" | "codebases" | "runtimes" | "fallbackRuntime" | "allowedBy"> {
+  readonly defaults: SandboxDefaults;
+  readonly clock: Clock;
+  readonly registry: SandboxRegistry;
+  readonly lifecycle: Lifecycle;
+  readonly pausing: Pausing;
+  readonly homes: Homes;
+  readonly witness: Witness;
+  /** There is a new sandbox, which may be the next to expire. */
+  onCreated(): void;
+}
+
+type Calls = Pick<
+  Sandboxes,
+  | ("create" | "get" | "list" | "start" | "stop" | "pause" | "resume" | "destroy")
+  | ("listHomes" | "deleteHome" | "deleteCodebase" | "updatePermissions" | "explain")
+>;
+
+/** How many sandboxes an error names. */
+const MOST_NAMED = 10;
+
+/** The calls about sandboxes as a whole. */
+export function sandboxCalls(parts: CallParts): Calls {
+  const { store, codebases, registry, lifecycle, pausing, homes, witness, clock } = parts;
+  /** Who makes a sandbox and who deletes its codebase take turns. */
+  const codebaseTurns = new KeyedTurns();
+  const onCodebase = async <T>(codebaseId: string, work: () => Promise<T>): Promise<T> => {
+    registry.requireOpen();
+    if (codebaseId === "") throw invalid("codebase_id is required");
+    return await codebaseTurns.take(codebaseId, work);
+  };
+
+  return {
+    create: (caller, request, signal) =>
+      onCodebase(request.codebaseId, async () => {
+        const codebase = await codebases.get(caller, request.codebaseId);
+        // Files of the person who runs us are written when that person says so.
+        const sync = codebases.direct(codebase.id) === undefined ? parts.defaults.sync : "manual";
+        const defaults = { ...parts.defaults, sync };
+        const asked = { id: codebase.id, version: request.codebaseVersion };
+        const home = await translating(homes.admit(request.home, asked));
+        const record = newSandbox({ ...request, home }, codebase, { ...parts, defaults, nowMs: clock() });
+        if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
+        if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
+        const maxPerOwner = limitOf(defaults.maxPerOwner);
+        if (!(await store.insertSandbox(record, maxPerOwner))) throw tooManySandboxes(maxPerOwner);
+        const resident = new Resident(record, store);
+        registry.add(resident);
+        witness.tell("sandbox_created", resident, caller, { data: creationData(record) });
+        parts.onCreated();
+        return record;
+      }),
+
+    get: async (caller, id) => registry.find(caller, id).record,
+
+    async list(caller, query) {
+      registry.requireOpen();
+      const after = decodePageToken(query.pageToken, ["number", "string"]);
+      // Whoever asks for another owner's gets what that owner has for them: nothing.
+      if (caller.ownerId !== undefined && query.ownerId !== "" && query.ownerId !== caller.ownerId) {
+        return { items: [], nextPageToken: "" };
+      }
+      const ownerId = caller.ownerId ?? (query.ownerId === "" ? undefined : query.ownerId);
+      const limit = pageLimit(query.pageSize);
+      const found = await store.listSandboxes({
+        ...(ownerId === undefined ? {} : { ownerId }),
+        ...(query.codebaseId === "" ? {} : { codebaseId: query.codebaseId }),
+        ...(query.status === undefined ? {} : { status: query.status }),
+        labels: query.labels,
+        ...(after === undefined ? {} : { after }),
+        limit: limit + 1,
+      });
+      return pageOf(found, limit, ({ createdAtMs, id }) => [createdAtMs, id]);
+    },
+
+    start: async (caller, id, signal) => translating(lifecycle.start(caller, registry.find(caller, id), signal)),
+    stop: async (caller, id) => translating(lifecycle.stop(caller, registry.find(caller, id))),
+    pause: async (caller, id) => translating(pausing.pause(caller, await registry.findReturned(caller, id))),
+    resume: async (caller, id) => translating(pausing.resume(caller, await registry.findReturned(caller, id))),
+    destroy: async (caller, id) => translating(lifecycle.destroy(caller, registry.find(caller, id))),
+
+    async listHomes(caller, ownerId) {
+      registry.requireOpen();
+      return await homes.list(caller, ownerId);
+    },
+
+    async deleteHome(caller, ownerId, name) {
+      registry.requireOpen();
+      await translating(homes.delete(caller, ownerId, name));
+    },
+
+    deleteCodebase: (caller, codebaseId, options) =>
+      onCodebase(codebaseId, async () => {
+        await codebases.get(caller, codebaseId);
+        const users = registry.of(codebaseId);
+        const staying = users.filter(({ departure }) => departure === undefined);
+        if (staying.length > 0 && !options.force) throw inUse(staying);
+        await Promise.all(
+          users.map((resident) => resident.departure ?? translating(lifecycle.destroy(caller, resident))),
+        );
+        await codebases.delete(caller, codebaseId);
+      }),
+
+    async updatePermissions(caller, id, request) {
+      const rules = storedRules(request);
+      const resident = registry.find(caller, id);
+      return await resident.turns.take(async () => {
+        resident.requirePresent();
+        // In force first: a crash in between leaves the stored rules, which were in force before.
+        await translating(resident.running?.sandbox.updateRules(rules) ?? Promise.resolve());
+        await resident.update({ rules });
+        witness.tell("permissions_updated", resident, caller, { data: { permissions: rules } });
+        return resident.record;
+      });
+    },
+
+    async explain(caller, id, path) {
+      const { policy } = registry.find(caller, id);
+      const { level, reason, candidates, path: normal } = policy.explain(workspacePath(path));
+      const told = ({ rule: index, reason: why }: { readonly rule: number; readonly reason: string }) => {
+        return { index, rule: policy.rules[index] as Rule, reason: why };
+      };
+      const deciding = candidates.find(({ lostBy }) => lostBy === undefined);
+      return {
+        path: normal,
+        permission: level,
+        deciding: deciding && told(deciding),
+        losing: candidates.filter(({ lostBy }) => lostBy !== undefined).map(told),
+        text: `${normal} is ${level}: ${reason}`,
+      };
+    },
+  };
+}
+
+/** 0 is no limit. */
+function limitOf(most: number): number {
+  return most > 0 ? most : Number.MAX_SAFE_INTEGER;
+}
+
+function tooManySandboxes(limit: number): RuntimeError {
+  return new RuntimeError("LIMIT_EXCEEDED", `an owner has at most ${limit} sandboxes`, {
+    details: { limit: String(limit) },
+    hint: "destroy one first, or raise sandbox.max_per_user in the server's configuration",
+  });
+}
+
+function inUse(users: readonly Resident[]): RuntimeError {
+  const ids = users.slice(0, MOST_NAMED).map(({ id }) => id);
+  const more = users.length > ids.length ? ` and ${users.length - ids.length} more` : "";
+  return new RuntimeError("CODEBASE_IN_USE", `the codebase is in use by ${ids.join(", ")}${more}`, {
+    details: { sandbox_ids: ids.join(","), count: String(users.length) },
+    hint: "destroy them first, or delete with force",
+  });
+}
+
+function creationData({ rules, runtime, network, sync, labels, codebaseVersion }: SandboxRecord) {
+  return { permissions: rules, runtime, network, sync, labels, codebase_version: codebaseVersion };
+}
