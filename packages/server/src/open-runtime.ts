@@ -7,7 +7,7 @@ import { withLocal } from "./runtime/codebases/local/with-local.ts";
 import { openCodebases } from "./runtime/codebases/open.ts";
 import type { CodebasesOptions } from "./runtime/codebases/options.ts";
 import { openKeys } from "./runtime/keys/open.ts";
-import { deltaWork } from "./runtime/sandboxes/delta-jobs.ts";
+import { deltaWork } from "./runtime/sandboxes/delta-work.ts";
 import { type OpenSandboxes, openSandboxes } from "./runtime/sandboxes/open.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import type { MetadataStore } from "./runtime/store/store.ts";

@@ -1,7 +1,9 @@
+import type { SandboxErrorCode } from "../isolation/backend/errors.ts";
+
 /** Everything a call can be refused for, below the wire. The service gives each its status (protocol's registry). */
 export type RuntimeErrorCode =
-  /** The request cannot be right: a name, a number, a path, a rule of a wrong shape. */
-  | "INVALID_ARGUMENT"
+  /** What isolation refuses; what it says of a file is told apart below. */
+  | Exclude<SandboxErrorCode, "FILE_FAILED">
   | "UNAUTHENTICATED"
   /** The key's role does not allow the call. */
   | "ROLE_FORBIDS"
@@ -19,29 +21,13 @@ export type RuntimeErrorCode =
   | "UPLOAD_MISMATCH"
   | "SANDBOX_NOT_FOUND"
   | "SANDBOX_ALREADY_RUNNING"
-  | "SANDBOX_NOT_RUNNING"
-  | "SANDBOX_PAUSED"
   /** It is in ERROR; its reason is in the message. */
   | "SANDBOX_FAILED"
   | "SYNC_REFUSED"
   | "SESSION_NOT_FOUND"
-  | "SESSION_CLOSED"
-  /** Nothing accepts connections at a port of the sandbox. */
-  | "PORT_CLOSED"
   | "HOME_NOT_FOUND"
-  /** Another sandbox runs with it. */
-  | "HOME_IN_USE"
-  | "PROCESS_NOT_FOUND"
-  /** The process has ended, or has not what the call needs: an input, a terminal, an output of its own. */
-  | "PROCESS_UNSUITABLE"
-  /** Who was attached to a process read nothing for so long that the process was let go on without. */
-  | "READER_TOO_SLOW"
   | "KEY_NOT_FOUND"
   | "COMMAND_TIMEOUT"
-  | "WORKDIR_UNUSABLE"
-  | "PROGRAM_NOT_FOUND"
-  | "RUNTIME_UNAVAILABLE"
-  | "IMAGE_NOT_FOUND"
   /** The rules, or the file system, refuse an operation on a file of a sandbox's view. */
   | "FILE_PERMISSION_DENIED"
   | "FILE_EXISTS"
@@ -50,12 +36,7 @@ export type RuntimeErrorCode =
   /** A limit of the owner or of the server: sandboxes, sessions, bytes, files. */
   | "LIMIT_EXCEEDED"
   | "RATE_LIMITED"
-  /** The host's own limits: processes, descriptors, memory, disk. */
-  | "RESOURCES_EXHAUSTED"
-  | "SHUTTING_DOWN"
-  | "CANCELLED"
-  /** A defect of ours or of the host. */
-  | "INTERNAL";
+  | "SHUTTING_DOWN";
 
 /** The message is for the caller: it names no path of the host and nothing of another owner. */
 export class RuntimeError extends Error {
@@ -76,4 +57,8 @@ export class RuntimeError extends Error {
     this.details = options.details ?? {};
     this.hint = options.hint;
   }
+}
+
+export function invalid(message: string, hint?: string): RuntimeError {
+  return new RuntimeError("INVALID_ARGUMENT", message, hint === undefined ? {} : { hint });
 }

@@ -1,3 +1,5 @@
+import { setTimeout as wait } from "node:timers/promises";
+
 /** Work that takes turns, in the order in which it was asked for. A failure is its own: the next one runs all the same. */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve();
@@ -30,4 +32,11 @@ export class KeyedTurns {
       if (entry.waiting === 0) this.#turns.delete(key);
     }
   }
+}
+
+/** Whether the work ends in time. It goes on otherwise. */
+export async function endsWithin(longestMs: number, work: Promise<unknown>): Promise<boolean> {
+  const patience = new AbortController();
+  const late = wait(longestMs, false, { signal: patience.signal }).catch(() => false);
+  return await Promise.race([work.then(() => true), late]).finally(() => patience.abort());
 }

@@ -11,7 +11,7 @@ import { openAudit } from "../../src/runtime/audit/open.ts";
 import type { Caller } from "../../src/runtime/caller.ts";
 import { openCodebases } from "../../src/runtime/codebases/open.ts";
 import type { CreateSandboxRequest, ExecAnswer, ExecCall } from "../../src/runtime/sandboxes/api.ts";
-import { deltaWork } from "../../src/runtime/sandboxes/delta-jobs.ts";
+import { deltaWork } from "../../src/runtime/sandboxes/delta-work.ts";
 import { type OpenSandboxes, openSandboxes } from "../../src/runtime/sandboxes/open.ts";
 import type { SandboxesOptions } from "../../src/runtime/sandboxes/options.ts";
 import { openSqliteStore } from "../../src/runtime/store/sqlite/open.ts";

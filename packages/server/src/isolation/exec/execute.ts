@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import type { Box, BoxCommand, BoxProcess, ProcessExit } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./api.ts";
-import { exitSignal } from "./exit-signal.ts";
+import { outcomeOf } from "./exit-signal.ts";
 import { CollectedOutput, endOf } from "./output.ts";
 
 /** A request that was checked: what to run, for how long, how much of its output to keep. */
@@ -90,15 +90,8 @@ class RunningCommand implements AsyncDisposable {
 
   outcome(exit: ProcessExit, truncated: boolean): ExecOutcome {
     throwIfCancelled(this.#signal);
-    const signal = exitSignal(exit.exitCode);
-    return {
-      exitCode: exit.exitCode,
-      ...(signal === undefined ? {} : { signal }),
-      timedOut: this.#timedOut,
-      truncated,
-      outOfMemory: exit.outOfMemory,
-      durationMs: performance.now() - this.#startedAtMs,
-    };
+    const durationMs = performance.now() - this.#startedAtMs;
+    return outcomeOf(exit, { durationMs, timedOut: this.#timedOut, truncated });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -9,7 +9,7 @@ import { type DiscardReport, discardChanges } from "../changes/discard.ts";
 import { settleChanges } from "../changes/settle.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../exec/api.ts";
 import { execute, executeStream, type PlannedExec, throwIfCancelled } from "../exec/execute.ts";
-import { exitSignal } from "../exec/exit-signal.ts";
+import { outcomeOf } from "../exec/exit-signal.ts";
 import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "../exec/request.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
@@ -189,12 +189,7 @@ export class GuardedSandbox implements Sandbox {
     const kill = (): void => terminal.kill();
     options.signal?.addEventListener("abort", kill);
     const exit = terminal.exit
-      .then(({ exitCode, outOfMemory }): ExecOutcome => {
-        const signal = exitSignal(exitCode);
-        const durationMs = performance.now() - startedAtMs;
-        const named = signal === undefined ? {} : { signal };
-        return { exitCode, ...named, timedOut: false, truncated: false, outOfMemory, durationMs };
-      })
+      .then((end) => outcomeOf(end, { durationMs: performance.now() - startedAtMs }))
       .finally(() => options.signal?.removeEventListener("abort", kill));
     exit.catch(() => {}); // awaited by whoever cares
     this.processes.list({ kind: "terminal", command: argv }, exit, signaller(terminal));

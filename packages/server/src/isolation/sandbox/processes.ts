@@ -5,7 +5,7 @@ import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { Cancellable, ExecOutcome } from "../exec/api.ts";
 import { startInTime } from "../exec/execute.ts";
-import { exitSignal } from "../exec/exit-signal.ts";
+import { outcomeOf } from "../exec/exit-signal.ts";
 import { effectiveTimeout } from "../exec/request.ts";
 import type { ProcessEvent, ProcessKind, SandboxProcess, SandboxProcesses, SpawnRequest } from "./api.ts";
 import { OutputLog, type OutputName, OutputRoom } from "./output-log.ts";
@@ -216,7 +216,7 @@ class SpawnedProcess extends ListedProcess {
     room: OutputRoom,
     timeoutMs: number | undefined,
   ) {
-    super(number, description, outcomeOf(streams, timeoutMs), streams.signal);
+    super(number, description, outcomeInTime(streams, timeoutMs), streams.signal);
     this.#streams = streams;
     const outputs = Object.entries(streams.outputs) as [OutputName, Readable][];
     this.#log = new OutputLog(
@@ -312,7 +312,7 @@ export function signaller(process: Pick<BoxProcess, "signal" | "kill">): Signall
   };
 }
 
-async function outcomeOf({ exit, kill }: Streams, timeoutMs: number | undefined): Promise<ExecOutcome> {
+async function outcomeInTime({ exit, kill }: Streams, timeoutMs: number | undefined): Promise<ExecOutcome> {
   const startedAtMs = performance.now();
   let timedOut = false;
   const timeOut = (): void => {
@@ -322,21 +322,15 @@ async function outcomeOf({ exit, kill }: Streams, timeoutMs: number | undefined)
   const timer = timeoutMs === undefined ? undefined : setTimeout(timeOut, timeoutMs);
   timer?.unref();
   // When the box broke, nothing in it lives.
-  const { exitCode, outOfMemory } = await exit.catch(() => ({ exitCode: 128 + SIGKILL, outOfMemory: false }));
+  const end = await exit.catch(() => ({ exitCode: 128 + SIGKILL, outOfMemory: false }));
   clearTimeout(timer);
-  const durationMs = performance.now() - startedAtMs;
-  return { exitCode, ...signalOf(exitCode), timedOut, truncated: false, outOfMemory, durationMs };
+  return outcomeOf(end, { durationMs: performance.now() - startedAtMs, timedOut });
 }
 
 /** Of what somebody else waits for, too: here only that it ended counts, and its exit code if it has one. */
 function outcomeOfOther(end: unknown): ExecOutcome {
   const { exitCode = 0, outOfMemory = false } = (end ?? {}) as Partial<ProcessExit>;
-  return { exitCode, ...signalOf(exitCode), timedOut: false, truncated: false, outOfMemory, durationMs: 0 };
-}
-
-function signalOf(exitCode: number): { readonly signal?: string } {
-  const signal = exitSignal(exitCode);
-  return signal === undefined ? {} : { signal };
+  return outcomeOf({ exitCode, outOfMemory });
 }
 
 function unsuitable(message: string, cause?: unknown): SandboxError {

@@ -4,7 +4,7 @@ import { Alerts, type AlertThresholds } from "./alerts.ts";
 import type { AuditEntry, AuditLog } from "./api.ts";
 import { type AuditLine, draftOf, lineOf } from "./entry.ts";
 import { EventQueue, type QueueLimits } from "./queue.ts";
-import { Retention, type RetentionOptions } from "./retention.ts";
+import { type RetentionOptions, startRetention } from "./retention.ts";
 import { visibleEvents } from "./visibility.ts";
 import { Watchers } from "./watch.ts";
 import { EventWriter } from "./writer.ts";
@@ -27,7 +27,7 @@ export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
   const watchers = new Watchers();
   const tell = (msg: string, error: unknown, facts: Readonly<Record<string, unknown>> = {}): void =>
     log({ level: "error", time: new Date(clock()).toISOString(), msg, error: messageOf(error), ...facts });
-  const retention = new Retention({
+  const retention = startRetention({
     limits: options.retention,
     store,
     clock,

@@ -12,54 +12,44 @@ const EXCESS_SHARE = 0.1;
 const LEAST_EXCESS = 1_000;
 
 /** Removes old events: at once, every minute, and whenever many have been added. */
-export class Retention implements AsyncDisposable {
-  readonly #limits: RetentionOptions;
-  readonly #store: EventMetadata;
-  readonly #clock: () => number;
-  readonly #onFailure: (error: unknown) => void;
-  readonly #timer: NodeJS.Timeout;
-  #added = 0;
-  #running: Promise<void> | undefined;
+export function startRetention(options: {
+  readonly limits: RetentionOptions;
+  readonly store: EventMetadata;
+  readonly clock: () => number;
+  readonly onFailure: (error: unknown) => void;
+}): AsyncDisposable & { added(events: number): void } {
+  const { store, clock, onFailure } = options;
+  const { maxAgeMs, maxEvents } = options.limits;
+  let addedSince = 0;
+  let running: Promise<void> | undefined;
 
-  constructor(options: {
-    limits: RetentionOptions;
-    store: EventMetadata;
-    clock: () => number;
-    onFailure: (error: unknown) => void;
-  }) {
-    this.#limits = options.limits;
-    this.#store = options.store;
-    this.#clock = options.clock;
-    this.#onFailure = options.onFailure;
-    this.#timer = setInterval(() => this.#trim(), INTERVAL_MS);
-    this.#timer.unref();
-    this.#trim();
-  }
-
-  added(events: number): void {
-    this.#added += events;
-    if (this.#added >= Math.max(LEAST_EXCESS, this.#limits.maxEvents * EXCESS_SHARE)) this.#trim();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#running;
-  }
-
-  #trim(): void {
-    if (this.#running !== undefined) return;
-    const { maxAgeMs, maxEvents } = this.#limits;
-    this.#added = 0;
-    this.#running = this.#store
+  function trim(): void {
+    if (running !== undefined) return;
+    addedSince = 0;
+    running = store
       .trimEvents({
-        ...(isLimit(maxAgeMs) ? { beforeMs: this.#clock() - maxAgeMs } : {}),
+        ...(isLimit(maxAgeMs) ? { beforeMs: clock() - maxAgeMs } : {}),
         ...(isLimit(maxEvents) ? { keep: maxEvents } : {}),
       })
-      .then(() => {}, this.#onFailure)
+      .then(() => {}, onFailure)
       .finally(() => {
-        this.#running = undefined;
+        running = undefined;
       });
   }
+
+  const timer = setInterval(trim, INTERVAL_MS);
+  timer.unref();
+  trim();
+  return {
+    added(events) {
+      addedSince += events;
+      if (addedSince >= Math.max(LEAST_EXCESS, maxEvents * EXCESS_SHARE)) trim();
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      await running;
+    },
+  };
 }
 
 function isLimit(value: number): boolean {

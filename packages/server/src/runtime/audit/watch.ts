@@ -25,12 +25,7 @@ export class Watchers {
 
   /** From here on it misses nothing; whoever joins must leave (`using`). */
   join(selection: EventSelection, start: WatchStart): Watcher {
-    const watcher = new Watcher({
-      selection,
-      start,
-      announced: this.#announced,
-      leave: () => this.#watchers.delete(watcher),
-    });
+    const watcher: Watcher = new Watcher(selection, start, this.#announced, () => this.#watchers.delete(watcher));
     this.#watchers.add(watcher);
     return watcher;
   }
@@ -61,13 +56,7 @@ class Watcher implements Disposable {
   #cursor: number | undefined;
   #wake = (): void => {};
 
-  constructor(options: {
-    selection: EventSelection;
-    start: WatchStart;
-    announced: number | undefined;
-    leave: () => void;
-  }) {
-    const { selection, start, announced, leave } = options;
+  constructor(selection: EventSelection, start: WatchStart, announced: number | undefined, leave: () => void) {
     this.#selection = selection;
     this.#leave = leave;
     this.#behind = "afterSequence" in start;

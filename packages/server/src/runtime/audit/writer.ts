@@ -12,29 +12,27 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+interface WriterParts {
+  readonly queue: EventQueue;
+  readonly store: EventMetadata;
+  /** Before anybody who waits for them goes on. */
+  onStored(events: readonly StoredEvent[]): void;
+  onFailure(error: unknown): void;
+}
+
 /** Moves events from the queue to the store, in order, as many at a time as have come together. */
 export class EventWriter {
+  readonly #parts: WriterParts;
   readonly #queue: EventQueue;
-  readonly #store: EventMetadata;
-  readonly #onStored: (events: readonly StoredEvent[]) => void;
-  readonly #onFailure: (error: unknown) => void;
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #storedSerial = 0;
   #retryNow = (): void => {};
   #stopped = false;
 
-  constructor(options: {
-    queue: EventQueue;
-    store: EventMetadata;
-    /** Before anybody who waits for them goes on. */
-    onStored: (events: readonly StoredEvent[]) => void;
-    onFailure: (error: unknown) => void;
-  }) {
-    this.#queue = options.queue;
-    this.#store = options.store;
-    this.#onStored = options.onStored;
-    this.#onFailure = options.onFailure;
+  constructor(parts: WriterParts) {
+    this.#parts = parts;
+    this.#queue = parts.queue;
   }
 
   /** There is something in the queue. What is recorded in the same turn goes together. */
@@ -72,11 +70,11 @@ export class EventWriter {
     while (this.#queue.length > 0 && !this.#stopped) {
       const batch = this.#queue.take(BATCH);
       try {
-        const records = await this.#store.appendEvents(batch.map(({ draft }) => draft));
+        const records = await this.#parts.store.appendEvents(batch.map(({ draft }) => draft));
         this.#queue.stored();
         retryMs = FIRST_RETRY_MS;
         this.#storedSerial = batch.at(-1)?.serial ?? this.#storedSerial;
-        this.#onStored(
+        this.#parts.onStored(
           records.flatMap((record, i) => {
             const serial = batch[i]?.serial;
             return serial === undefined ? [] : [{ serial, record }];
@@ -87,7 +85,7 @@ export class EventWriter {
           (waiting) => waiting.resolve(),
         );
       } catch (error) {
-        this.#onFailure(error);
+        this.#parts.onFailure(error);
         this.#settle(
           () => true,
           (waiting) => waiting.reject(error),

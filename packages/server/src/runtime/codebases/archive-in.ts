@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract, type Header } from "tar-stream";
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import type { BatchPiece, ManifestEntry } from "./api.ts";
 import { shown } from "./paths.ts";
 
@@ -48,7 +48,7 @@ async function* refusingGzip(tar: AsyncIterable<Uint8Array>): AsyncGenerator<Uin
   for await (const chunk of tar) {
     if (chunk.length === 0) continue;
     if (isFirst && chunk[0] === 0x1f) {
-      throw new RuntimeError("INVALID_ARGUMENT", "the archive is compressed: send it as plain tar");
+      throw invalid("the archive is compressed: send it as plain tar");
     }
     isFirst = false;
     yield chunk;
@@ -89,5 +89,5 @@ function decode(bytes: string): string {
 }
 
 function refusal(name: string, reason: string): RuntimeError {
-  return new RuntimeError("INVALID_ARGUMENT", `the archive's entry ${shown(name)} is refused: ${reason}`);
+  return invalid(`the archive's entry ${shown(name)} is refused: ${reason}`);
 }

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import type { BatchPiece, ManifestEntry } from "./api.ts";
 import { emptyContent, isEmptyContent } from "./content.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, shown } from "./paths.ts";
@@ -43,16 +43,16 @@ export async function receiveBatch(
     if (entry !== undefined) {
       const checked = checkEntry(entry);
       if (entries.has(checked.path)) {
-        throw new RuntimeError("INVALID_ARGUMENT", `${shown(checked.path)} is named twice`);
+        throw invalid(`${shown(checked.path)} is named twice`);
       }
       meter.begin(checked.path, checked.kind, checked.kind === "file" ? checked.size : 0);
       current = { entry: checked, index: undefined };
       entries.set(checked.path, current);
     }
     if (data === undefined || data.length === 0) continue;
-    if (current === undefined) throw new RuntimeError("INVALID_ARGUMENT", "data came before the first entry");
+    if (current === undefined) throw invalid("data came before the first entry");
     if (current.entry.kind !== "file") {
-      throw new RuntimeError("INVALID_ARGUMENT", `${shown(current.entry.path)} is no file and has no content`);
+      throw invalid(`${shown(current.entry.path)} is no file and has no content`);
     }
     meter.add(current.entry.path, data.length);
     current.index ??= await sender.begin();
@@ -77,7 +77,7 @@ export async function receiveBatch(
 function isEmpty({ path, size, sha256 }: FileEntry): boolean {
   if (size === 0 && (sha256 === "" || isEmptyContent(sha256))) return true;
   if (sha256 === "") {
-    throw new RuntimeError("INVALID_ARGUMENT", `${shown(path)} has neither content nor a checksum`);
+    throw invalid(`${shown(path)} has neither content nor a checksum`);
   }
   return false;
 }

@@ -1,6 +1,6 @@
 import type { Step } from "../../isolation/codebase/steps.ts";
-import type { EntryRecord, VersionChangeRecord } from "../store/store.ts";
-import type { Growth } from "./quotas.ts";
+import { filesIn } from "../store/growth.ts";
+import type { VersionChangeRecord } from "../store/store.ts";
 import type { PathChange } from "./wanted.ts";
 
 /** A change as the journal has it. */
@@ -64,7 +64,7 @@ export function stepsForMove(
     moving.push({ do: "keep", path: from, as: kept.nameOf(from) }, { do: "move", path: from, to: path });
   }
   const steps = [...opening, ...moving, ...shutting.reverse()];
-  return { changes: records, steps, filesChanged: changes.filter(({ after }) => countOf(after) > 0).length };
+  return { changes: records, steps, filesChanged: changes.filter(({ after }) => filesIn(after) > 0).length };
 }
 
 /** Names for replaced content: kept/<version>/0, 1 … */
@@ -93,23 +93,6 @@ class KeptNames {
   }
 }
 
-/** What a change does to the counters. */
-export function growthOf(changes: readonly Pick<PathChange, "before" | "after">[]): Growth {
-  let bytes = 0;
-  let files = 0;
-  let directories = 0;
-  for (const { before, after } of changes) {
-    bytes += (after?.size ?? 0) - (before?.size ?? 0);
-    files += countOf(after) - countOf(before);
-    directories += Number(after?.kind === "directory") - Number(before?.kind === "directory");
-  }
-  return { bytes, files, directories };
-}
-
 function concernsFile({ before, after }: PathChange): boolean {
-  return countOf(before) + countOf(after) > 0;
-}
-
-function countOf(entry: EntryRecord | undefined): number {
-  return entry === undefined || entry.kind === "directory" ? 0 : 1;
+  return filesIn(before) + filesIn(after) > 0;
 }

@@ -1,5 +1,7 @@
 import type { Step } from "../../isolation/codebase/steps.ts";
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
+import type { LogLine } from "../log.ts";
+import { growthOf } from "../store/growth.ts";
 import type {
   CodebaseMetadata,
   CodebaseRecord,
@@ -9,10 +11,9 @@ import type {
   VersionRecord,
 } from "../store/store.ts";
 import type { CodebaseChange } from "./api.ts";
-import { type CarriedChange, growthOf } from "./carrying-out.ts";
+import type { CarriedChange } from "./carrying-out.ts";
 import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import type { Head, Heads } from "./heads.ts";
-import type { LogLine } from "./options.ts";
 import type { Quotas } from "./quotas.ts";
 import type { VersionRetention } from "./retention.ts";
 import type { Staging } from "./staging.ts";

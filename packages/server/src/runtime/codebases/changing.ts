@@ -1,5 +1,5 @@
 import type { Caller } from "../caller.ts";
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import { feeding } from "../feeding.ts";
 import type { CodebaseRecord, EntryRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
 import type { Codebases } from "./api.ts";
@@ -11,10 +11,9 @@ import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import { planMove } from "./moving.ts";
 import { type Parts, visibleCodebase, witness } from "./parts.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, fileNotFound, shown } from "./paths.ts";
-import { planChanges } from "./planning.ts";
+import { loadSurroundings, planChanges } from "./planning.ts";
 import { requireVersion } from "./snapshots.ts";
 import { Staging } from "./staging.ts";
-import { loadSurroundings } from "./surroundings.ts";
 import type { Wanted } from "./wanted.ts";
 
 type Methods = "upload" | "link" | "batch" | "uploadArchive" | "deleteFile" | "renameFile" | "rollback";
@@ -194,7 +193,7 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
     async rollback(caller, id, version) {
       const record = await visibleCodebase(parts, caller, id);
       if (!Number.isSafeInteger(version) || version < 1) {
-        throw new RuntimeError("INVALID_ARGUMENT", "version must be that of an earlier version");
+        throw invalid("version must be that of an earlier version");
       }
       await using staging = new Staging(disk, id);
       const current = await store.version(id, version);
@@ -250,7 +249,7 @@ function checkBase(record: CodebaseRecord, baseVersion: number | undefined): voi
 
 function checkMessage(message: string): string {
   if (message.length > LONGEST_MESSAGE || !message.isWellFormed()) {
-    throw new RuntimeError("INVALID_ARGUMENT", `message is longer than ${LONGEST_MESSAGE} characters, or not Unicode`);
+    throw invalid(`message is longer than ${LONGEST_MESSAGE} characters, or not Unicode`);
   }
   return message;
 }

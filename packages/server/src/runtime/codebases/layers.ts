@@ -8,10 +8,9 @@ import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import { conflictsOf, foreignWork, supersededPaths } from "./foreign-work.ts";
 import type { Parts } from "./parts.ts";
 import { isPath } from "./paths.ts";
-import { planChanges } from "./planning.ts";
+import { loadSurroundings, planChanges } from "./planning.ts";
 import { resolveVersion } from "./snapshots.ts";
 import { Staging } from "./staging.ts";
-import { loadSurroundings } from "./surroundings.ts";
 import type { Wanted } from "./wanted.ts";
 
 const STAGED_NAME = /^[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}$/;

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata } from "../store/store.ts";
 import { ancestorsOf, checkPath, comparePaths, fileNotFound, shown } from "./paths.ts";
 import { directoryEntry, IMPLICIT_DIRECTORY, type Stamp } from "./planning.ts";
@@ -26,7 +26,7 @@ export async function planMove(
     throw new RuntimeError("FILE_EXISTS", `${shown(to)} exists already`, { details: { path: to } });
   }
   if (ancestors.includes(from)) {
-    throw new RuntimeError("INVALID_ARGUMENT", `${shown(from)} cannot be moved into itself`);
+    throw invalid(`${shown(from)} cannot be moved into itself`);
   }
   const blocking = onTheWay.find((entry) => entry !== undefined && entry.kind !== "directory");
   if (blocking !== undefined) {

@@ -1,14 +1,8 @@
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { AuditLog } from "../audit/api.ts";
+import type { LogLine } from "../log.ts";
 import type { CodebaseMetadata, Retention } from "../store/store.ts";
 import type { CodebaseLimits } from "./quotas.ts";
-
-export interface LogLine {
-  readonly level: "info" | "warn" | "error";
-  readonly message: string;
-  readonly codebaseId?: string;
-  readonly error?: unknown;
-}
 
 export interface CodebasesOptions {
   readonly store: CodebaseMetadata;

@@ -1,11 +1,11 @@
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { AuditEntry } from "../audit/api.ts";
 import { type Caller, maySee } from "../caller.ts";
+import type { LogLine } from "../log.ts";
 import type { CodebaseMetadata, CodebaseRecord } from "../store/store.ts";
 import type { Changer } from "./changer.ts";
 import { codebaseNotFound } from "./errors.ts";
 import type { Heads } from "./heads.ts";
-import type { LogLine } from "./options.ts";
 import { checkCodebaseId } from "./paths.ts";
 import type { Quotas } from "./quotas.ts";
 import type { Snapshots } from "./snapshots.ts";

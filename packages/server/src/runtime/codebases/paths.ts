@@ -1,4 +1,4 @@
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 
 /** What the kernel takes in one piece. */
 const LONGEST_PATH = 4095;
@@ -19,7 +19,7 @@ const SHA256 = /^[0-9a-f]{64}$/;
 export function checkPath(path: string): string {
   const relative = path.startsWith("/") ? path.slice(1) : path;
   const problem = problemOf(relative);
-  if (problem !== undefined) throw new RuntimeError("INVALID_ARGUMENT", `invalid path ${shown(path)}: ${problem}`);
+  if (problem !== undefined) throw invalid(`invalid path ${shown(path)}: ${problem}`);
   return relative;
 }
 
@@ -62,41 +62,41 @@ export function checkTarget(path: string, target: string): string {
             ? `it is longer than ${LONGEST_TARGET} bytes`
             : undefined;
   if (problem === undefined) return target;
-  throw new RuntimeError("INVALID_ARGUMENT", `invalid symlink target of ${shown(path)}: ${problem}`);
+  throw invalid(`invalid symlink target of ${shown(path)}: ${problem}`);
 }
 
 /** Permission bits: setuid, setgid and sticky are dropped, what else is no mode is refused. */
 export function checkMode(path: string, mode: number): number {
   if (Number.isInteger(mode) && mode >= 0 && mode <= 0o7777) return mode & 0o777;
-  throw new RuntimeError("INVALID_ARGUMENT", `invalid mode of ${shown(path)}: ${mode}`);
+  throw invalid(`invalid mode of ${shown(path)}: ${mode}`);
 }
 
 /** "" stays "": not given. */
 export function checkHash(path: string, sha256: string): string {
   const lower = sha256.toLowerCase();
   if (lower === "" || SHA256.test(lower)) return lower;
-  throw new RuntimeError("INVALID_ARGUMENT", `invalid checksum of ${shown(path)}: SHA-256 in hexadecimal is 64 digits`);
+  throw invalid(`invalid checksum of ${shown(path)}: SHA-256 in hexadecimal is 64 digits`);
 }
 
 export function checkSize(path: string, size: number): number {
   if (Number.isSafeInteger(size) && size >= 0) return size;
-  throw new RuntimeError("INVALID_ARGUMENT", `invalid size of ${shown(path)}: ${size}`);
+  throw invalid(`invalid size of ${shown(path)}: ${size}`);
 }
 
 export function checkCodebaseId(id: string): string {
-  if (id === "") throw new RuntimeError("INVALID_ARGUMENT", "codebase_id is required");
+  if (id === "") throw invalid("codebase_id is required");
   if (CODEBASE_ID.test(id)) return id;
-  throw new RuntimeError("INVALID_ARGUMENT", "codebase_id is not of the form cb_ and 16 to 64 hexadecimal digits");
+  throw invalid("codebase_id is not of the form cb_ and 16 to 64 hexadecimal digits");
 }
 
 /** A name or an owner, as a client gives it. */
 export function checkLabel(field: string, text: string): string {
-  if (text === "") throw new RuntimeError("INVALID_ARGUMENT", `${field} is required`);
+  if (text === "") throw invalid(`${field} is required`);
   if (text.length > LONGEST_LABEL) {
-    throw new RuntimeError("INVALID_ARGUMENT", `${field} is longer than ${LONGEST_LABEL} characters`);
+    throw invalid(`${field} is longer than ${LONGEST_LABEL} characters`);
   }
   if (CONTROL.test(text) || !text.isWellFormed()) {
-    throw new RuntimeError("INVALID_ARGUMENT", `${field} has control characters or is not valid Unicode`);
+    throw invalid(`${field} has control characters or is not valid Unicode`);
   }
   return text;
 }

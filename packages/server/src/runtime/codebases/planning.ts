@@ -1,9 +1,43 @@
 import { setImmediate } from "node:timers/promises";
-import { RuntimeError } from "../errors.ts";
-import type { EntryRecord } from "../store/store.ts";
+import { invalid, RuntimeError } from "../errors.ts";
+import type { CodebaseMetadata, EntryRecord } from "../store/store.ts";
 import { ancestorsOf, comparePaths, shown } from "./paths.ts";
-import type { Surroundings } from "./surroundings.ts";
 import type { PathChange, Wanted } from "./wanted.ts";
+
+/** The part of a manifest that a change has to do with: what is at its paths, on the way to them, and below them. */
+export interface Surroundings {
+  entry(path: string): EntryRecord | undefined;
+  /** All below a directory that may have to go, in path order. */
+  below(directory: string): readonly EntryRecord[];
+}
+
+export async function loadSurroundings(
+  store: Pick<CodebaseMetadata, "entries" | "listEntries">,
+  codebaseId: string,
+  wanted: readonly Wanted[],
+  options: { readonly everything: boolean },
+): Promise<Surroundings> {
+  const known = new Map<string, EntryRecord>();
+  const lists = new Map<string, readonly EntryRecord[]>();
+  if (options.everything) {
+    const all = await store.listEntries(codebaseId, { directory: "", recursive: true });
+    for (const entry of all) known.set(entry.path, entry);
+    lists.set("", all);
+  } else {
+    const paths = [...new Set(wanted.flatMap(({ path }) => [...ancestorsOf(path), path]))];
+    for (const entry of await store.entries(codebaseId, paths)) if (entry !== undefined) known.set(entry.path, entry);
+  }
+  for (const { kind, path } of wanted) {
+    if (kind === "directory" || known.get(path)?.kind !== "directory") continue;
+    const list = await store.listEntries(codebaseId, { directory: path, recursive: true });
+    for (const entry of list) known.set(entry.path, entry);
+    lists.set(path, list);
+  }
+  return {
+    entry: (path) => known.get(path),
+    below: (directory) => lists.get(directory) ?? [],
+  };
+}
 
 /** What the entries that a change makes are marked with. */
 export interface Stamp {
@@ -141,10 +175,7 @@ class Planner {
       if (named.kind === "directory" || (named.kind === "absent" && this.#options.onProblem === "skip"))
         return undefined;
       const what = named.kind === "absent" ? "nothing" : `a ${named.kind}`;
-      return new RuntimeError(
-        "INVALID_ARGUMENT",
-        `${shown(path)} cannot be below ${shown(directory)}, which is to be ${what}`,
-      );
+      return invalid(`${shown(path)} cannot be below ${shown(directory)}, which is to be ${what}`);
     }
     const there = this.#there.entry(directory);
     if (there === undefined || there.kind === "directory" || this.#options.replaceAll) return undefined;

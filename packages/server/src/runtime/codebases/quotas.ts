@@ -1,5 +1,6 @@
 import { RuntimeError } from "../errors.ts";
-import type { CodebaseMetadata } from "../store/store.ts";
+import type { Growth } from "../store/growth.ts";
+import type { CodebaseMetadata, OwnerUsage } from "../store/store.ts";
 import { KeyedTurns } from "../turns.ts";
 import { parentOf, shown } from "./paths.ts";
 
@@ -13,14 +14,6 @@ export interface CodebaseLimits {
   /** Files and symbolic links; and as many directories. */
   readonly maxFilesPerOwner: number;
   readonly maxCodebasesPerOwner: number;
-}
-
-type OwnerUsage = Awaited<ReturnType<CodebaseMetadata["ownerUsage"]>>;
-
-export interface Growth {
-  readonly bytes: number;
-  readonly files: number;
-  readonly directories: number;
 }
 
 /**
@@ -44,11 +37,7 @@ export class Quotas {
   /** Refuses what would exceed the owner's limits; else does it. What makes nothing grow is never refused. */
   async admit<Result>(ownerId: string, asked: Growth, store: () => Promise<Result>): Promise<Result> {
     // Room that is about to become free is not given away: what frees it may fail.
-    const growth: Growth = {
-      bytes: Math.max(0, asked.bytes),
-      files: Math.max(0, asked.files),
-      directories: Math.max(0, asked.directories),
-    };
+    const growth = mapGrowth((what) => Math.max(0, asked[what]));
     for (;;) {
       const settling = await this.#turns.take(ownerId, async () => {
         const usage = await this.#store.ownerUsage(ownerId);
@@ -68,10 +57,11 @@ export class Quotas {
       return await store();
     } finally {
       // Under the lock, so that nobody has seen the usage before and sees the promise gone.
-      const { bytes, files, directories } = growth;
-      const undone = { bytes: -bytes, files: -files, directories: -directories };
       await this.#turns.take(ownerId, async () => {
-        this.#promise(ownerId, undone);
+        this.#promise(
+          ownerId,
+          mapGrowth((what) => -growth[what]),
+        );
         this.#settlingOf(ownerId).resolve();
         this.#settling.delete(ownerId);
       });
@@ -80,16 +70,11 @@ export class Quotas {
 
   /** Why there is no room, beside what the owner has and what was promised to others. */
   #problem(growth: Growth, usage: OwnerUsage, promised: Growth): RuntimeError | undefined {
-    const { maxBytesPerOwner, maxFilesPerOwner } = this.#limits;
-    if (growth.bytes > 0 && exceeds(usage.size + promised.bytes + growth.bytes, maxBytesPerOwner)) {
-      return tooMany("max_bytes_per_owner", maxBytesPerOwner, `all codebases of an owner may have`, "bytes");
-    }
-    if (growth.files > 0 && exceeds(usage.fileCount + promised.files + growth.files, maxFilesPerOwner)) {
-      return tooMany("max_files_per_owner", maxFilesPerOwner, `all codebases of an owner may have`, "files");
-    }
-    const directories = usage.directoryCount + promised.directories + growth.directories;
-    const isTooMany = growth.directories > 0 && exceeds(directories, maxFilesPerOwner);
-    return isTooMany ? tooManyDirectories(maxFilesPerOwner) : undefined;
+    const has: Growth = { bytes: usage.size, files: usage.fileCount, directories: usage.directoryCount };
+    const exceeded = PARTS.find(
+      (what) => growth[what] > 0 && exceeds(has[what] + promised[what] + growth[what], this.#limits[LIMIT_OF[what]]),
+    );
+    return exceeded && tooMuch(exceeded, this.#limits);
   }
 
   #settlingOf(ownerId: string): PromiseWithResolvers<void> {
@@ -132,15 +117,19 @@ export class Quotas {
 
   #promise(ownerId: string, growth: Growth): void {
     const promised = this.#promised.get(ownerId) ?? NOTHING;
-    const bytes = promised.bytes + growth.bytes;
-    const files = promised.files + growth.files;
-    const directories = promised.directories + growth.directories;
-    if (bytes === 0 && files === 0 && directories === 0) this.#promised.delete(ownerId);
-    else this.#promised.set(ownerId, { bytes, files, directories });
+    const sum = mapGrowth((what) => promised[what] + growth[what]);
+    if (PARTS.every((what) => sum[what] === 0)) this.#promised.delete(ownerId);
+    else this.#promised.set(ownerId, sum);
   }
 }
 
-const NOTHING: Growth = { bytes: 0, files: 0, directories: 0 };
+const PARTS = ["bytes", "files", "directories"] as const;
+const LIMIT_OF = { bytes: "maxBytesPerOwner", files: "maxFilesPerOwner", directories: "maxFilesPerOwner" } as const;
+const NOTHING = mapGrowth(() => 0);
+
+function mapGrowth(part: (what: keyof Growth) => number): Growth {
+  return { bytes: part("bytes"), files: part("files"), directories: part("directories") };
+}
 
 /** The sizes of one upload: that of its files, and what the owner has under way altogether. */
 export class UploadMeter implements Disposable {
@@ -172,14 +161,14 @@ export class UploadMeter implements Disposable {
     this.#entries += 1;
     // Absences cost memory until the end too.
     if (exceeds(this.#files, maxFilesPerOwner) || exceeds(this.#entries, maxFilesPerOwner * 2)) {
-      throw tooMany("max_files_per_owner", maxFilesPerOwner, "all codebases of an owner may have", "files");
+      throw tooMuch("files", this.#limits);
     }
     if (maxFilesPerOwner === 0 || kind === "absent") return;
     let directory = kind === "directory" ? path : parentOf(path);
     for (; directory !== "" && !this.#directories.has(directory); directory = parentOf(directory)) {
       this.#directories.add(directory);
     }
-    if (exceeds(this.#directories.size, maxFilesPerOwner)) throw tooManyDirectories(maxFilesPerOwner);
+    if (exceeds(this.#directories.size, maxFilesPerOwner)) throw tooMuch("directories", this.#limits);
   }
 
   add(path: string, bytes: number): void {
@@ -189,9 +178,7 @@ export class UploadMeter implements Disposable {
     const arriving = this.#count(bytes);
     if (exceeds(this.#file, maxFileSize)) throw tooLarge(path, maxFileSize);
     checkUpload(this.bytes, this.#limits);
-    if (exceeds(arriving, maxBytesPerOwner)) {
-      throw tooMany("max_bytes_per_owner", maxBytesPerOwner, "all codebases of an owner may have", "bytes");
-    }
+    if (exceeds(arriving, maxBytesPerOwner)) throw tooMuch("bytes", this.#limits);
   }
 
   [Symbol.dispose](): void {
@@ -212,8 +199,9 @@ function checkUpload(bytes: number, { maxUploadSize }: CodebaseLimits): void {
   });
 }
 
-function tooManyDirectories(limit: number): RuntimeError {
-  return tooMany("max_files_per_owner", limit, "all codebases of an owner may have", "directories");
+function tooMuch(what: keyof Growth, limits: CodebaseLimits): RuntimeError {
+  const name = what === "bytes" ? "max_bytes_per_owner" : "max_files_per_owner";
+  return tooMany(name, limits[LIMIT_OF[what]], "all codebases of an owner may have", what);
 }
 
 function tooLarge(path: string, limit: number): RuntimeError {

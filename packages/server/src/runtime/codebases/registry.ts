@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Caller } from "../caller.ts";
-import { RuntimeError } from "../errors.ts";
+import { invalid } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { CodebaseRecord } from "../store/store.ts";
 import type { Codebases } from "./api.ts";
@@ -79,5 +79,5 @@ export function codebaseKey({ createdAtMs, id }: CodebaseRecord): readonly [crea
 function ownerFor(caller: Caller, requested: string): string {
   if (caller.ownerId === undefined) return checkLabel("owner_id", requested);
   if (requested === "" || requested === caller.ownerId) return caller.ownerId;
-  throw new RuntimeError("INVALID_ARGUMENT", "owner_id is not the owner of the key");
+  throw invalid("owner_id is not the owner of the key");
 }

@@ -1,6 +1,13 @@
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
+import type { LogLine } from "../log.ts";
 import type { CodebaseMetadata, Retention } from "../store/store.ts";
-import type { LogLine } from "./options.ts";
+
+interface RetentionParts {
+  readonly store: Pick<CodebaseMetadata, "dropVersions">;
+  readonly disk: Pick<CodebaseDisk, "release">;
+  readonly keep: Retention;
+  readonly log: (line: LogLine) => void;
+}
 
 /**
  * Lets old versions go. First the metadata forgets them, then the disk removes what they kept: a crash in between leaves
@@ -8,22 +15,11 @@ import type { LogLine } from "./options.ts";
  * their own and keep it.
  */
 export class VersionRetention implements AsyncDisposable {
-  readonly #store: Pick<CodebaseMetadata, "dropVersions">;
-  readonly #disk: Pick<CodebaseDisk, "release">;
-  readonly #keep: Retention;
-  readonly #log: (line: LogLine) => void;
+  readonly #parts: RetentionParts;
   readonly #running = new Set<Promise<number>>();
 
-  constructor(parts: {
-    readonly store: Pick<CodebaseMetadata, "dropVersions">;
-    readonly disk: Pick<CodebaseDisk, "release">;
-    readonly keep: Retention;
-    readonly log: (line: LogLine) => void;
-  }) {
-    this.#store = parts.store;
-    this.#disk = parts.disk;
-    this.#keep = parts.keep;
-    this.#log = parts.log;
+  constructor(parts: RetentionParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -39,15 +35,16 @@ export class VersionRetention implements AsyncDisposable {
   }
 
   async #apply(codebaseId: string): Promise<number> {
+    const { store, disk, keep, log } = this.#parts;
     let oldest = 0;
     try {
       for (let hasMore = true; hasMore; ) {
-        const dropped = await this.#store.dropVersions(codebaseId, this.#keep);
+        const dropped = await store.dropVersions(codebaseId, keep);
         ({ oldest, hasMore } = dropped);
-        if (dropped.released.length > 0) await this.#disk.release(codebaseId, dropped.released);
+        if (dropped.released.length > 0) await disk.release(codebaseId, dropped.released);
       }
     } catch (error) {
-      this.#log({ level: "warn", message: "old versions could not be removed", codebaseId, error });
+      log({ level: "warn", message: "old versions could not be removed", codebaseId, error });
     }
     return oldest;
   }

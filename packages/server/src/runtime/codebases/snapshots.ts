@@ -1,5 +1,5 @@
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata, CodebaseRecord, EntryRecord, VersionChangeRecord } from "../store/store.ts";
 import { codebaseNotFound } from "./errors.ts";
 import type { Head, Heads } from "./heads.ts";
@@ -160,7 +160,7 @@ export function resolveVersion(record: CodebaseRecord, version: number): number 
   if (version === 0) return record.version;
   if (Number.isSafeInteger(version) && version > 0 && version <= record.version) return version;
   if (!Number.isSafeInteger(version) || version < 0) {
-    throw new RuntimeError("INVALID_ARGUMENT", `version is no version: ${version}`);
+    throw invalid(`version is no version: ${version}`);
   }
   throw new RuntimeError("VERSION_NOT_FOUND", `version ${version} not found: the newest is ${record.version}`, {
     details: { version: String(record.version) },

@@ -1,8 +1,10 @@
 import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
+import type { TerminalSize } from "../../isolation/backend/backend.ts";
 import type { ChangeCounts } from "../../isolation/changes/fold.ts";
 import type { Cancellable, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { ProcessEvent, ProcessKind, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
+import type { ViewStat, ViewChange as WatchedChange } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type {
@@ -49,7 +51,7 @@ export interface HomeRecord {
 
 export type ExecCall = ExecRequest & Cancellable;
 
-export type { ExecOutcome, ProcessKind, SandboxProcess };
+export type { ExecOutcome, ProcessKind, SandboxProcess, WatchedChange };
 
 export type SpawnCall = SpawnRequest & Cancellable;
 
@@ -67,7 +69,7 @@ export interface SandboxProcessCalls {
   closeInput(which: number | string): Promise<void>;
   /** "SIGTERM", "TERM" or "15". */
   signal(which: number | string, signal: string): Promise<void>;
-  resize(which: number | string, size: { readonly columns: number; readonly rows: number }): Promise<void>;
+  resize(which: number | string, size: TerminalSize): Promise<void>;
 }
 
 /** How a command ended, and what the sync after it has to say. */
@@ -86,6 +88,18 @@ export interface ExecAnswer extends ExecEnd {
 export type ExecPart =
   | { readonly kind: "stdout" | "stderr"; readonly data: Buffer }
   | { readonly kind: "exit"; readonly end: ExecEnd };
+
+export interface SessionCall extends Cancellable {
+  readonly command: string;
+  readonly timeoutMs?: number;
+}
+
+export interface OpenTerminalRequest extends Cancellable {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly workdir: string;
+  readonly size: TerminalSize;
+}
 
 export interface CreateSessionRequest {
   /** "": the sandbox's first shell. */
@@ -134,21 +148,8 @@ export interface ApplyOutcome {
   readonly conflict: boolean;
 }
 
-export interface ViewEntry {
-  /** "/src/a.ts" */
-  readonly path: string;
-  readonly kind: "file" | "directory" | "symlink" | "other";
-  readonly size: number;
-  readonly mode: number;
-  readonly target: string;
-  readonly modifiedAtMs: number;
+export interface ViewEntry extends ViewStat {
   readonly permission: "view" | "read" | "write";
-}
-
-/** What happened at a path relative to what is watched, as `WatchFiles` of the contract has it. */
-export interface WatchedChange {
-  readonly kind: "rename" | "change";
-  readonly path: string;
 }
 
 export interface Explanation {
@@ -163,7 +164,7 @@ export interface TerminalHandle {
   readonly output: AsyncIterable<Uint8Array>;
   readonly exit: Promise<ExecEnd>;
   write(data: Uint8Array): Promise<void>;
-  resize(size: { readonly columns: number; readonly rows: number }): Promise<void>;
+  resize(size: TerminalSize): Promise<void>;
   /** Ends everything in it. */
   close(): Promise<void>;
 }
@@ -201,17 +202,7 @@ export interface Sandboxes {
   /** A timeout is an answer with `timedOut`; the service makes it an error of its own. */
   exec(caller: Caller, id: string, call: ExecCall): Promise<ExecAnswer>;
   execStream(caller: Caller, id: string, call: ExecCall): AsyncIterable<ExecPart>;
-  openTerminal(
-    caller: Caller,
-    id: string,
-    request: {
-      readonly argv: readonly string[];
-      readonly env: Readonly<Record<string, string>>;
-      readonly workdir: string;
-      readonly size: { readonly columns: number; readonly rows: number };
-      readonly signal?: AbortSignal;
-    },
-  ): Promise<TerminalHandle>;
+  openTerminal(caller: Caller, id: string, request: OpenTerminalRequest): Promise<TerminalHandle>;
 
   processes(caller: Caller, id: string): Promise<SandboxProcessCalls>;
   /** To a port on the loopback device of a running sandbox. */
@@ -234,16 +225,8 @@ export interface Sandboxes {
   /** Those of an unknown sandbox: none. */
   listSessions(caller: Caller, id: string): Promise<readonly SessionRecord[]>;
   destroySession(caller: Caller, sessionId: string): Promise<void>;
-  sessionExec(
-    caller: Caller,
-    sessionId: string,
-    call: { readonly command: string; readonly timeoutMs?: number; readonly signal?: AbortSignal },
-  ): Promise<ExecAnswer>;
-  sessionExecStream(
-    caller: Caller,
-    sessionId: string,
-    call: { readonly command: string; readonly timeoutMs?: number; readonly signal?: AbortSignal },
-  ): AsyncIterable<ExecPart>;
+  sessionExec(caller: Caller, sessionId: string, call: SessionCall): Promise<ExecAnswer>;
+  sessionExecStream(caller: Caller, sessionId: string, call: SessionCall): AsyncIterable<ExecPart>;
 
   updatePermissions(
     caller: Caller,

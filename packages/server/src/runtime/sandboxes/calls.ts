@@ -1,11 +1,11 @@
 import type { Rule } from "@agentfense/permission";
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { KeyedTurns } from "../turns.ts";
 import type { Sandboxes } from "./api.ts";
 import { newSandbox } from "./creation.ts";
-import { invalid, translating } from "./errors.ts";
+import { translating } from "./errors.ts";
 import type { Homes } from "./homes.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";

@@ -1,9 +1,9 @@
 import { LEVEL } from "@agentfense/permission";
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import { decodePageToken, pageOf } from "../page.ts";
 import type { ApplyOutcome, SandboxChange, Sandboxes } from "./api.ts";
 import type { DeltaPlace } from "./delta-work.ts";
-import { invalid, translating } from "./errors.ts";
+import { translating } from "./errors.ts";
 import type { SandboxesOptions } from "./options.ts";
 import { workspacePaths } from "./paths.ts";
 import type { SandboxRegistry } from "./registry.ts";

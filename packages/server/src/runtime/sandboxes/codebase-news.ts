@@ -1,6 +1,6 @@
-import { setTimeout as wait } from "node:timers/promises";
 import type { CodebaseChange } from "../codebases/api.ts";
-import type { LogLine } from "./options.ts";
+import type { LogLine } from "../log.ts";
+import { endsWithin } from "../turns.ts";
 import type { SandboxRegistry } from "./registry.ts";
 
 /** Whoever changes a codebase waits for the mounts to know; one that does not answer must not hold up the rest. */
@@ -28,12 +28,7 @@ export async function spreadNews(
       log({ level: "warn", message: "a sandbox could not be told of a change", sandboxId: resident.id, error });
     }
   });
-  const patience = new AbortController();
-  const all = Promise.all(told).then(() => true);
-  const inTime = await Promise.race([
-    all,
-    wait(LONGEST_WAIT_MS, false, { signal: patience.signal, ref: false }).catch(() => false),
-  ]);
-  patience.abort();
-  if (!inTime) log({ level: "warn", message: `sandboxes did not take note of version ${change.version} in time` });
+  if (!(await endsWithin(LONGEST_WAIT_MS, Promise.all(told)))) {
+    log({ level: "warn", message: `sandboxes did not take note of version ${change.version} in time` });
+  }
 }

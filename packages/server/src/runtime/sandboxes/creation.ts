@@ -1,6 +1,7 @@
 import { checkImageName } from "../../isolation/docker/image-name.ts";
 import { validateLimits } from "../../isolation/limits/validate.ts";
-import { RuntimeError } from "../errors.ts";
+import type { SandboxLimits } from "../../isolation/sandbox/api.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import { newSandboxId } from "../ids.ts";
 import type {
   CodebaseRecord,
@@ -11,7 +12,7 @@ import type {
   SyncMode,
 } from "../store/store.ts";
 import type { CreateSandboxRequest } from "./api.ts";
-import { invalid, toRuntimeError } from "./errors.ts";
+import { toRuntimeError } from "./errors.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
 import { checkLabels, checkWish } from "./request.ts";
 import { storedRules } from "./rules.ts";
@@ -168,18 +169,17 @@ function chooseResources(asked: ResourceRecord, { resources, maxResources }: San
     const effective = value ?? least(resources[name], most);
     if (effective !== undefined) chosen[name] = effective;
   }
-  const { memoryBytes, cpuQuota, cpuShares, pidsLimit: pids } = chosen;
   try {
-    validateLimits({
-      ...(memoryBytes === undefined ? {} : { memoryBytes }),
-      ...(cpuQuota === undefined ? {} : { cpuQuota }),
-      ...(cpuShares === undefined ? {} : { cpuShares }),
-      ...(pids === undefined ? {} : { pids }),
-    });
+    validateLimits(limitsOf(chosen));
   } catch (error) {
     throw toRuntimeError(error);
   }
   return chosen;
+}
+
+/** As isolation has them. */
+export function limitsOf({ pidsLimit, ...limits }: ResourceRecord): SandboxLimits {
+  return { ...limits, ...(pidsLimit === undefined ? {} : { pids: pidsLimit }) };
 }
 
 function least(one: number | undefined, other: number | undefined): number | undefined {

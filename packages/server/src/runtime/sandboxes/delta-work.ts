@@ -1,7 +1,20 @@
-import type { Rule } from "@agentfense/permission";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
+import { literals } from "../../isolation/changes/binary-patch.ts";
+import type { CollectedChange as RawCollectedChange } from "../../isolation/changes/collect.ts";
+import { type FileDiff as RawDiff, renameText } from "../../isolation/changes/diff.ts";
+import { foldChanges, type ListedChange } from "../../isolation/changes/fold.ts";
+import { isRefusedByGit } from "../../isolation/changes/git-name.ts";
+import type { Change } from "../../isolation/changes/list.ts";
+import { encodeText, namesOf } from "../../isolation/filesystem/names.ts";
+import { removeTree } from "../../isolation/filesystem/remove-tree.ts";
 import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
+import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { StagedEntry } from "../codebases/api.ts";
+import { RuntimeError } from "../errors.ts";
 import type { FileDiff, SandboxChange } from "./api.ts";
+import { translating } from "./errors.ts";
 
 /** A delta, and the codebase it changes. */
 export interface DeltaPlace {
@@ -57,4 +70,150 @@ export interface DeltaWork {
   /** Bytes in it. */
   measure(delta: string): Promise<number>;
   remove(delta: string): Promise<void>;
+}
+
+/** So many are asked for in one go; an answer has fewer when they are long. */
+const DIFFS_AT_ONCE = 1000;
+
+/** The work on deltas, done by the job threads. */
+export function deltaWork(jobs: Jobs): DeltaWork {
+  const found = async (
+    { delta, lower, rules, paths }: DeltaPlace,
+    signal?: AbortSignal,
+    ignores = false,
+  ): Promise<readonly Change[]> => {
+    const spec = { delta, lowers: [lower], rules, paths, renames: true, ignores };
+    const changes = await translating(jobs.run("listChanges", spec, signalled(signal)));
+    requireAll(paths, changes);
+    return changes;
+  };
+  const list: DeltaWork["list"] = async (place, signal) =>
+    (await found(place, signal)).map(shownChange).sort((a, b) => (a.path < b.path ? -1 : 1));
+
+  return {
+    list,
+
+    listFolded: async (place, signal) => foldChanges(await found(place, signal, true)).map(shownChange),
+
+    async collect({ staging, ...place }, signal) {
+      if (place.paths !== undefined) await list(place, signal);
+      const { changes, settled } = await translating(
+        jobs.run("collectChanges", { ...place, staging }, signalled(signal)),
+      );
+      const isReady = new Set(changes.filter(({ ready }) => ready).map(({ change }) => change.path));
+      return {
+        changes: changes.map(collectedChange),
+        settled: staging === undefined ? settled.filter(({ path }) => !isReady.has(path)) : settled,
+      };
+    },
+
+    async write(place) {
+      if (place.paths !== undefined) await list(place);
+      const { changes, settled, overwritten } = await translating(jobs.run("writeChanges", place));
+      return { changes: changes.map(collectedChange), settled, overwritten };
+    },
+
+    async *diff({ patch, ...place }, signal) {
+      const spec = { delta: place.delta, lowers: [place.lower] };
+      const policy = compileRules(place.rules);
+      // In the order of the walk that finds them, so that each answer has the first of those that are missing.
+      const changes = (await found(place, signal)).map((change) => ({ change, order: walkOrder(change.path) }));
+      changes.sort((a, b) => Buffer.compare(a.order, b.order));
+      const diffs = new Map<string, RawDiff>();
+      for (const [at, { change }] of changes.entries()) {
+        const { kind, path } = change;
+        // The content of what is only listed is nobody's to see; a change there was made under other rules.
+        const isShown = kind !== "renamed" && policy.decide(path).level >= LEVEL.read;
+        if (isShown && !diffs.has(path)) {
+          const paths = changes.slice(at, at + DIFFS_AT_ONCE).map((next) => next.change.path);
+          const answer = await translating(jobs.run("diffChanges", { ...spec, paths, patch }, signalled(signal)));
+          diffs.clear();
+          for (const diff of answer.diffs) diffs.set(diff.path, diff);
+        }
+        const raw = isShown ? diffs.get(path) : undefined;
+        diffs.delete(path);
+        const shown = shownChange(change);
+        const binary = raw?.shows === "binary" || raw?.shows === "too-large";
+        const text = kind === "renamed" ? renamed(change, patch) : isOnlyDirectory(raw) ? "" : (raw?.text ?? "");
+        yield { change: shown, binary, unified: text, more: raw?.content !== undefined };
+        if (raw?.content === undefined) continue;
+        const pieces = literals(raw.content, (file, offset) =>
+          translating(jobs.run("deflatePiece", { ...spec, file, offset }, signalled(signal))),
+        );
+        for await (const piece of pieces) yield { change: shown, binary, unified: piece, more: true };
+        yield { change: shown, binary, unified: "", more: false };
+      }
+    },
+
+    async settle({ delta, lower }, entries) {
+      await translating(jobs.run("settleChanges", { delta, lowers: [lower], entries }));
+    },
+
+    async discard(delta, paths) {
+      const { failed } = await translating(
+        jobs.run("discardChanges", { delta, ...(paths === undefined ? {} : { paths }) }),
+      );
+      return failed.map(({ path }) => path);
+    },
+
+    isEmpty,
+
+    measure: (delta) => jobs.run("measureDelta", { delta }),
+    // Most sandboxes change nothing: what they leave is not worth a way to another thread.
+    remove: async (delta) =>
+      (await isEmpty(delta)) ? await removeTree(delta) : await jobs.run("removeDelta", { delta }),
+  };
+}
+
+async function isEmpty(delta: string): Promise<boolean> {
+  try {
+    // One way to another thread and back: opening a directory to read one entry of it takes three, after each command.
+    return (await readdir(join(delta, "tree"))).length === 0;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
+}
+
+function collectedChange({ change, ready, entry, reason, sensitive }: RawCollectedChange): CollectedChange {
+  return {
+    change: shownChange(change),
+    reason,
+    sensitive,
+    ...(ready && entry !== undefined ? { staged: { ...entry, path: change.path.slice(1) } } : {}),
+  };
+}
+
+/** Of a directory there is nothing to compare, unless it was something else. */
+function isOnlyDirectory(diff: RawDiff | undefined): boolean {
+  return diff?.type === "directory" && diff.oldType === undefined;
+}
+
+function renamed({ path, oldPath = "", modes = [0, 0] }: Change, patch: boolean): string {
+  const isRefused = patch && [path, oldPath].some((each) => isRefusedByGit(namesOf(each) ?? [], false));
+  return isRefused ? "" : renameText(path, oldPath, modes);
+}
+
+/** Names compare as bytes, directory by directory: what separates them comes before any other byte. */
+function walkOrder(path: string): Buffer {
+  return encodeText(path.replaceAll("/", "\0"));
+}
+
+function shownChange({ kind, path, oldPath = "", type, size, folded }: ListedChange): SandboxChange {
+  return { kind, path, oldPath, type, size, ...(folded && { folded }) };
+}
+
+/** A path that the rules hide has no change as far as the caller can tell. */
+function requireAll(paths: readonly string[] | undefined, changes: readonly Change[]): void {
+  if (paths === undefined) return;
+  const met = new Set<string>(changes.length === 0 ? [] : ["/"]);
+  for (const { path, oldPath = "" } of changes) {
+    for (let at = path; at !== ""; at = at.slice(0, at.lastIndexOf("/"))) met.add(at);
+    for (let at = oldPath; at !== ""; at = at.slice(0, at.lastIndexOf("/"))) met.add(at);
+  }
+  const unmet = paths.find((path) => !met.has(path));
+  if (unmet !== undefined) throw new RuntimeError("FILE_NOT_FOUND", `the sandbox changes nothing at ${unmet}`);
+}
+
+function signalled(signal: AbortSignal | undefined): { readonly signal?: AbortSignal } {
+  return signal === undefined ? {} : { signal };
 }

@@ -5,29 +5,11 @@ import { RuntimeError, type RuntimeErrorCode } from "../errors.ts";
 // Where errors of the layer below become errors for callers. Texts of a SandboxError are made for the sandbox's owner; those
 // of anything else may name places of the host and stay in `cause`, for the operator's log.
 
-interface Translation {
-  readonly code: RuntimeErrorCode;
-  /** Instead of the error's own text. */
-  readonly message?: string;
-}
-
-const SANDBOX_ERRORS: Readonly<Record<Exclude<SandboxErrorCode, "FILE_FAILED">, Translation>> = {
-  INVALID_ARGUMENT: { code: "INVALID_ARGUMENT" },
-  SANDBOX_NOT_RUNNING: { code: "SANDBOX_NOT_RUNNING", message: "sandbox is not running" },
-  SANDBOX_PAUSED: { code: "SANDBOX_PAUSED", message: "sandbox is paused" },
-  WORKDIR_UNUSABLE: { code: "WORKDIR_UNUSABLE" },
-  PROGRAM_NOT_FOUND: { code: "PROGRAM_NOT_FOUND" },
-  SESSION_CLOSED: { code: "SESSION_CLOSED" },
-  PORT_CLOSED: { code: "PORT_CLOSED" },
-  HOME_IN_USE: { code: "HOME_IN_USE" },
-  PROCESS_NOT_FOUND: { code: "PROCESS_NOT_FOUND" },
-  PROCESS_UNSUITABLE: { code: "PROCESS_UNSUITABLE" },
-  READER_TOO_SLOW: { code: "READER_TOO_SLOW" },
-  IMAGE_NOT_FOUND: { code: "IMAGE_NOT_FOUND" },
-  RUNTIME_UNAVAILABLE: { code: "RUNTIME_UNAVAILABLE" },
-  RESOURCES_EXHAUSTED: { code: "RESOURCES_EXHAUSTED" },
-  CANCELLED: { code: "CANCELLED", message: "the call was cancelled" },
-  INTERNAL: { code: "INTERNAL" },
+/** Instead of the error's own text. */
+const SANDBOX_MESSAGES: Partial<Readonly<Record<SandboxErrorCode, string>>> = {
+  SANDBOX_NOT_RUNNING: "sandbox is not running",
+  SANDBOX_PAUSED: "sandbox is paused",
+  CANCELLED: "the call was cancelled",
 };
 
 /** What a process inside would be told, as a code; anything that is not here is FILE_WRONG_KIND. */
@@ -45,7 +27,9 @@ const ERRNOS: Readonly<Record<string, RuntimeErrorCode>> = {
   EIO: "INTERNAL",
 };
 
-const CHANGES_ERRORS: Readonly<Record<ChangesErrorCode, Translation>> = {
+const CHANGES_ERRORS: Readonly<
+  Record<ChangesErrorCode, { readonly code: RuntimeErrorCode; readonly message?: string }>
+> = {
   NOT_A_DELTA: { code: "FILE_NOT_FOUND", message: "the sandbox changed nothing" },
   DELTA_UNUSABLE: { code: "INTERNAL", message: "what the sandbox changed cannot be read" },
   DELTA_IN_USE: { code: "INTERNAL", message: "what the sandbox changed is in use" },
@@ -60,8 +44,11 @@ const CHANGES_ERRORS: Readonly<Record<ChangesErrorCode, Translation>> = {
 export function toRuntimeError(error: unknown): RuntimeError {
   if (error instanceof RuntimeError) return error;
   if (error instanceof SandboxError) return fromSandboxError(error);
-  if (isChangesFailure(error)) return translated(error, CHANGES_ERRORS[error.code]);
-  if (isAbort(error)) return translated(error, SANDBOX_ERRORS.CANCELLED);
+  if (isChangesFailure(error)) {
+    const { code, message = error.message } = CHANGES_ERRORS[error.code];
+    return new RuntimeError(code, message, { cause: error });
+  }
+  if (isAbort(error)) return new RuntimeError("CANCELLED", "the call was cancelled", { cause: error });
   if (isFull(error)) {
     return new RuntimeError("RESOURCES_EXHAUSTED", "no space is left where sandboxes keep their files", {
       hint: "free some there, or choose another place for them",
@@ -104,20 +91,14 @@ export function shuttingDown(): RuntimeError {
   return new RuntimeError("SHUTTING_DOWN", "the server is shutting down", { hint: "try again when it is back" });
 }
 
-export function invalid(message: string, hint?: string): RuntimeError {
-  return new RuntimeError("INVALID_ARGUMENT", message, hint === undefined ? {} : { hint });
-}
-
 function fromSandboxError(error: SandboxError): RuntimeError {
-  if (error.code !== "FILE_FAILED") return translated(error, SANDBOX_ERRORS[error.code]);
+  const { code, hint } = error;
+  if (code !== "FILE_FAILED") {
+    const message = SANDBOX_MESSAGES[code] ?? error.message;
+    return new RuntimeError(code, message, { cause: error, ...(hint === undefined ? {} : { hint }) });
+  }
   const errno = error.errno ?? "EIO";
   return new RuntimeError(ERRNOS[errno] ?? "FILE_WRONG_KIND", error.message, { details: { errno }, cause: error });
-}
-
-function translated(cause: unknown, { code, message }: Translation): RuntimeError {
-  const own = cause instanceof Error ? cause.message : "";
-  const hint = cause instanceof SandboxError ? cause.hint : undefined;
-  return new RuntimeError(code, message ?? own, { cause, ...(hint === undefined ? {} : { hint }) });
 }
 
 /** From a job thread errors come without their class. */

@@ -1,8 +1,9 @@
 import { levelName } from "@agentfense/permission";
 import type { ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
+import { invalid } from "../errors.ts";
 import type { Sandboxes, ViewEntry } from "./api.ts";
-import { invalid, translating } from "./errors.ts";
+import { translating } from "./errors.ts";
 import { viewPath, workspacePath } from "./paths.ts";
 import type { SandboxRegistry } from "./registry.ts";
 import type { Resident, Running } from "./resident.ts";

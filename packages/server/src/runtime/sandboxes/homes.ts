@@ -3,11 +3,10 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { homeDirectory, lockHome } from "../../isolation/instance/home-directory.ts";
 import type { Caller } from "../caller.ts";
-import { RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { Turns } from "../turns.ts";
 import type { HomeRecord } from "./api.ts";
-import { invalid } from "./errors.ts";
 import type { SandboxesOptions } from "./options.ts";
 
 // Homes that outlive their sandboxes. On a server they are names of an owner's:

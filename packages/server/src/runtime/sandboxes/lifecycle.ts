@@ -1,10 +1,12 @@
 import type { SandboxEvent, SandboxSpec } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
-import type { ResourceRecord, SandboxRecord } from "../store/store.ts";
+import type { LogLine } from "../log.ts";
+import type { SandboxRecord } from "../store/store.ts";
+import { limitsOf } from "./creation.ts";
 import { shuttingDown, toRuntimeError } from "./errors.ts";
 import type { Homes, TakenHome } from "./homes.ts";
-import type { Clock, LogLine, SandboxesOptions } from "./options.ts";
+import type { Clock, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
 import type { Resident, Running } from "./resident.ts";
 import type { Sessions } from "./sessions.ts";
@@ -152,15 +154,21 @@ export class Lifecycle {
     const missed = new Set<string>();
     resident.missed = missed;
     const toolchains = record.runtime === "bwrap" ? await this.#parts.toolchains?.(layer.directory) : undefined;
-    const spec = sandboxSpec(record, {
-      lower: layer.directory,
-      toolchains,
-      delta: this.#parts.deltaOf(resident),
-      home: home?.directory,
-      ociRuntime: this.#parts.ociRuntime,
+    const { ociRuntime } = this.#parts;
+    const workspace = { lowers: [layer.directory], delta: this.#parts.deltaOf(resident), rules: record.rules };
+    const spec: SandboxSpec = {
+      id: record.id,
+      runtime: record.runtime,
+      workspaces: [{ ...workspace, revocable: record.revocable }, ...(toolchains?.workspaces ?? [])],
+      limits: limitsOf(record.resources),
+      network: record.network,
+      env: { ...toolchains?.env, ...record.env },
+      ...(home === undefined ? {} : { home: home.directory }),
+      ...(record.image === "" ? {} : { image: record.image }),
+      ...(record.runtime === "docker" && ociRuntime !== undefined ? { ociRuntime } : {}),
       onEvent: (event) => this.#onEvent(resident, event),
       nextProcessNumber: () => ++resident.lastProcessNumber,
-    });
+    };
     const sandbox = undo.use(await isolation.create(spec, { signal }));
     await sandbox.start({ signal });
     if (isHeld(resident.state)) await sandbox.pause();
@@ -232,40 +240,4 @@ export class Lifecycle {
     if (this.#closing) throw shuttingDown();
     resident.requirePresent();
   }
-}
-
-/** What the isolation layer is asked for. */
-function sandboxSpec(
-  record: SandboxRecord,
-  place: {
-    readonly lower: string;
-    readonly delta: string;
-    readonly home: string | undefined;
-    readonly toolchains: Required<Pick<SandboxSpec, "workspaces" | "env">> | undefined;
-    readonly ociRuntime: string | undefined;
-    onEvent(event: SandboxEvent): void;
-    nextProcessNumber(): number;
-  },
-): SandboxSpec {
-  const ownRuntime = record.runtime === "docker" && place.ociRuntime !== undefined;
-  return {
-    id: record.id,
-    runtime: record.runtime,
-    workspaces: [
-      { lowers: [place.lower], delta: place.delta, rules: record.rules, revocable: record.revocable },
-      ...(place.toolchains?.workspaces ?? []),
-    ],
-    limits: limitsOf(record.resources),
-    network: record.network,
-    env: { ...place.toolchains?.env, ...record.env },
-    ...(place.home === undefined ? {} : { home: place.home }),
-    ...(record.image === "" ? {} : { image: record.image }),
-    ...(ownRuntime ? { ociRuntime: place.ociRuntime } : {}),
-    onEvent: place.onEvent,
-    nextProcessNumber: place.nextProcessNumber,
-  };
-}
-
-function limitsOf({ pidsLimit, ...limits }: ResourceRecord): NonNullable<SandboxSpec["limits"]> {
-  return { ...limits, ...(pidsLimit === undefined ? {} : { pids: pidsLimit }) };
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { SERVER } from "../caller.ts";
 import type { SandboxRecordStatus } from "../store/store.ts";
+import { endsWithin } from "../turns.ts";
 import type { Sandboxes } from "./api.ts";
 import { sandboxCalls } from "./calls.ts";
 import { changeCalls } from "./changes.ts";
@@ -13,12 +13,12 @@ import { Lifecycle } from "./lifecycle.ts";
 import { SANDBOX_DEFAULTS, type SandboxesOptions } from "./options.ts";
 import { Pausing } from "./pausing.ts";
 import { portCalls } from "./ports.ts";
-import { ResidentProcesses } from "./processes.ts";
-import { Reaper } from "./reaper.ts";
+import { processCalls } from "./processes.ts";
+import { reap } from "./reaper.ts";
 import { SandboxRegistry } from "./registry.ts";
 import type { Resident } from "./resident.ts";
 import { bringBack, findSandboxes, settleInterrupted, tidyDeltas } from "./restart.ts";
-import { Sessions } from "./sessions.ts";
+import { openSessions } from "./sessions.ts";
 import { Sync } from "./sync.ts";
 import { Unsettled } from "./unsettled.ts";
 import { Witness } from "./witness.ts";
@@ -60,54 +60,26 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   await settleInterrupted(registry, unsettled, sync, log);
   const pausing = new Pausing({ witness, log });
   const commands = new Commands({ sync, witness, clock, observe });
-  const sessions = new Sessions({
-    registry,
-    store,
-    pausing,
-    commands,
-    witness,
-    clock,
-    log,
-    maxPerSandbox: defaults.maxSessionsPerSandbox,
-  });
+  const sessions = openSessions({ ...options, registry, pausing, commands, witness, clock, log, defaults });
   const homes = new Homes({ ...options, maxPerOwner: defaults.maxHomesPerOwner });
-  const lifecycle = new Lifecycle({
-    ...options,
-    homes,
-    sync,
-    pausing,
-    sessions,
-    witness,
-    clock,
-    log,
-    deltaOf,
-    forget: (resident) => registry.remove(resident),
-  });
-  const reaper = new Reaper({
-    all: () => [...registry].map((resident) => ({ resident, expiresAtMs: resident.record.expiresAtMs })),
-    end: ({ resident }) => {
-      if (resident.departure !== undefined) return;
-      lifecycle.destroy(SERVER, resident, "expired").catch((error: unknown) => {
-        log({ level: "error", message: "an expired sandbox could not be destroyed", sandboxId: resident.id, error });
-      });
-    },
-    clock,
-    intervalMs: defaults.cleanupIntervalMs,
-  });
-  const parts = { ...options, defaults, clock, registry, lifecycle, pausing, commands, homes, sync, witness, deltaOf };
+  const own = { ...options, homes, sync, pausing, sessions, witness, clock, log, deltaOf };
+  const lifecycle = new Lifecycle({ ...own, forget: (resident) => registry.remove(resident) });
+  const destroyExpired = (resident: Resident): void => {
+    if (resident.departure !== undefined) return;
+    lifecycle.destroy(SERVER, resident, "expired").catch((error: unknown) => {
+      log({ level: "error", message: "an expired sandbox could not be destroyed", sandboxId: resident.id, error });
+    });
+  };
+  const reaper = reap(registry, destroyExpired, { clock, intervalMs: defaults.cleanupIntervalMs });
+  const parts = { ...own, defaults, registry, lifecycle, commands };
   const calls: Sandboxes = {
     ...sandboxCalls({ ...parts, onCreated: () => reaper.look() }),
     ...commandCalls(parts),
     ...portCalls(parts),
     ...changeCalls(parts),
     ...fileCalls(parts),
-    processes: async (caller, id) => new ResidentProcesses(caller, await registry.findReturned(caller, id), parts),
-    createSession: (...given) => sessions.create(...given),
-    getSession: (...given) => sessions.get(...given),
-    listSessions: (...given) => sessions.list(...given),
-    destroySession: (...given) => sessions.destroy(...given),
-    sessionExec: (...given) => sessions.exec(...given),
-    sessionExecStream: (...given) => sessions.execStream(...given),
+    ...processCalls(parts),
+    ...sessions.calls,
   };
   const measure = async (): Promise<number> => {
     let bytes = 0;
@@ -123,12 +95,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const close = once(async (): Promise<void> => {
     registry.shut();
     reaper[Symbol.dispose]();
-    const patience = new AbortController();
-    const inTime = await Promise.race([
-      lifecycle.close(registry).then(() => true),
-      wait(LONGEST_CLOSE_MS, false, { signal: patience.signal }).catch(() => false),
-    ]);
-    patience.abort();
+    const inTime = await endsWithin(LONGEST_CLOSE_MS, lifecycle.close(registry));
     if (!inTime) log({ level: "warn", message: "not every sandbox ended in time" });
     listening[Symbol.dispose]();
   });
@@ -136,7 +103,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     ...calls,
     ready,
     counts: () => registry.counts(),
-    sessionCount: () => sessions.count,
+    sessionCount: () => sessions.count(),
     deltaBytes() {
       const nowMs = clock();
       if (measured === undefined || nowMs - measured.atMs > FRESH_MS) {

@@ -2,6 +2,7 @@ import type { Isolation } from "../../isolation/isolation.ts";
 import type { SandboxSpec } from "../../isolation/sandbox/api.ts";
 import type { AuditLog } from "../audit/api.ts";
 import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
+import type { LogLine } from "../log.ts";
 import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 
@@ -55,13 +56,6 @@ export interface SandboxObserver {
   exec?(durationMs: number, outcome: ExecOutcomeName): void;
   sync?(result: SyncResultName, counts: { readonly conflicts: number; readonly refused: number }): void;
   start?(durationMs: number, ok: boolean): void;
-}
-
-export interface LogLine {
-  readonly level: "info" | "warn" | "error";
-  readonly message: string;
-  readonly sandboxId?: string;
-  readonly error?: unknown;
 }
 
 /** Milliseconds since 1970. */

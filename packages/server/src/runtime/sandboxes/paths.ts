@@ -1,4 +1,4 @@
-import { invalid } from "./errors.ts";
+import { invalid } from "../errors.ts";
 
 const WORKSPACE = "/workspace";
 /** PATH_MAX of the kernel, with its NUL. */

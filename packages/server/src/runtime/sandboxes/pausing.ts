@@ -1,6 +1,6 @@
 import { type Caller, SERVER } from "../caller.ts";
+import type { LogLine } from "../log.ts";
 import type { SandboxRecord } from "../store/store.ts";
-import type { LogLine } from "./options.ts";
 import type { Resident, Running } from "./resident.ts";
 import { isHeld, type State, type Step } from "./state.ts";
 import type { Witness } from "./witness.ts";

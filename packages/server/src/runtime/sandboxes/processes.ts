@@ -1,11 +1,12 @@
 import { constants } from "node:os";
-import type { Cancellable } from "../../isolation/exec/api.ts";
-import type { ProcessEvent, Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
+import type { Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
-import type { SandboxProcessCalls, SpawnCall } from "./api.ts";
+import { invalid } from "../errors.ts";
+import type { Sandboxes, SandboxProcessCalls } from "./api.ts";
 import type { Commands } from "./commands.ts";
-import { invalid, toRuntimeError, translating } from "./errors.ts";
+import { toRuntimeError, translating } from "./errors.ts";
 import type { Pausing } from "./pausing.ts";
+import type { SandboxRegistry } from "./registry.ts";
 import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import { clippedCommand, type Witness } from "./witness.ts";
@@ -15,96 +16,74 @@ const TAG = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 /** The store is told of so many numbers together. */
 const NUMBERS_AT_ONCE = 100;
 
-interface Parts {
+/**
+ * The processes of a sandbox, for a caller who may see it. Processes keep no sandbox awake, but whoever reads, waits for or
+ * writes to one does.
+ */
+export function processCalls(parts: {
+  readonly registry: SandboxRegistry;
   readonly commands: Commands;
   readonly pausing: Pausing;
   readonly witness: Witness;
-}
+}): Pick<Sandboxes, "processes"> {
+  const { registry, commands, pausing, witness } = parts;
+  return {
+    processes: async (caller, id) => ofResident(caller, await registry.findReturned(caller, id)),
+  };
 
-/**
- * The processes of one sandbox, for a caller who may see it. Processes keep no sandbox awake, but whoever reads, waits for or
- * writes to one does.
- */
-export class ResidentProcesses implements SandboxProcessCalls {
-  readonly #caller: Caller;
-  readonly #resident: Resident;
-  readonly #parts: Parts;
+  function ofResident(caller: Caller, resident: Resident): SandboxProcessCalls {
+    const within = async <T>(which: number | string, work: (process: SandboxProcess) => Promise<T>): Promise<T> => {
+      using entered = await pausing.enter(caller, resident);
+      return await translating((async () => work(find(entered.sandbox, which)))());
+    };
+    return {
+      ownerId: resident.record.ownerId,
 
-  constructor(caller: Caller, resident: Resident, parts: Parts) {
-    this.#caller = caller;
-    this.#resident = resident;
-    this.#parts = parts;
-  }
+      async spawn({ signal, ...call }) {
+        const request = checked(call);
+        using entered = await pausing.enter(caller, resident, { command: true });
+        const process = await translating(entered.sandbox.processes.spawn(request, { signal }));
+        const { number, tag } = process;
+        // Before anybody is told a number: that one is not given again after a restart of the server, either.
+        if (number > resident.record.lastProcessNumber) {
+          await resident.update({ lastProcessNumber: number + NUMBERS_AT_ONCE });
+        }
+        const data = { command: clippedCommand(call.command), process: number, tag };
+        witness.tell("process_started", resident, caller, { data });
+        const commission = { resident, caller, command: call.command, process: number };
+        commands.supervise(commission, process.ended).catch(() => {}); // told by then
+        return process;
+      },
 
-  get ownerId(): string {
-    return this.#resident.record.ownerId;
-  }
+      list: () => resident.requireRunning().sandbox.processes.all(),
 
-  async spawn({ signal, ...call }: SpawnCall): Promise<SandboxProcess> {
-    const request = checked(call);
-    const { commands, pausing, witness } = this.#parts;
-    const [caller, resident] = [this.#caller, this.#resident];
-    using entered = await pausing.enter(caller, resident, { command: true });
-    const process = await translating(entered.sandbox.processes.spawn(request, { signal }));
-    const { number, tag } = process;
-    await this.#remember(number);
-    const data = { command: clippedCommand(call.command), process: number, tag };
-    witness.tell("process_started", resident, caller, { data });
-    const commission = { resident, caller, command: call.command, process: number };
-    commands.supervise(commission, process.ended).catch(() => {}); // told by then
-    return process;
-  }
+      wait: (which, { signal } = {}) =>
+        within(which, async (process) => {
+          const left = Promise.withResolvers<never>();
+          const leave = (): void => left.reject(signal?.reason);
+          signal?.addEventListener("abort", leave);
+          await Promise.race([process.ended, left.promise]).finally(() => signal?.removeEventListener("abort", leave));
+          return process;
+        }),
 
-  list(): readonly SandboxProcess[] {
-    return this.#resident.requireRunning().sandbox.processes.all();
-  }
+      async *attach(which, options) {
+        using entered = await pausing.enter(caller, resident);
+        try {
+          yield* find(entered.sandbox, which).attach(options);
+        } catch (error) {
+          throw toRuntimeError(error);
+        }
+      },
 
-  async wait(which: number | string, { signal }: Cancellable = {}): Promise<SandboxProcess> {
-    return await this.#with(which, async (process) => {
-      const left = Promise.withResolvers<never>();
-      const leave = (): void => left.reject(signal?.reason);
-      signal?.addEventListener("abort", leave);
-      await Promise.race([process.ended, left.promise]).finally(() => signal?.removeEventListener("abort", leave));
-      return process;
-    });
-  }
+      write: (which, data, options) => within(which, (process) => process.write(data, options)),
+      closeInput: (which) => within(which, (process) => process.closeInput()),
+      resize: (which, size) => within(which, (process) => process.resize(size)),
 
-  async *attach(which: number | string, options?: Cancellable): AsyncGenerator<ProcessEvent> {
-    using entered = await this.#parts.pausing.enter(this.#caller, this.#resident);
-    try {
-      yield* find(entered.sandbox, which).attach(options);
-    } catch (error) {
-      throw toRuntimeError(error);
-    }
-  }
-
-  async write(which: number | string, data: Uint8Array, options?: Cancellable): Promise<void> {
-    await this.#with(which, (process) => process.write(data, options));
-  }
-
-  async closeInput(which: number | string): Promise<void> {
-    await this.#with(which, (process) => process.closeInput());
-  }
-
-  async resize(which: number | string, size: { readonly columns: number; readonly rows: number }): Promise<void> {
-    await this.#with(which, (process) => process.resize(size));
-  }
-
-  async signal(which: number | string, signal: string): Promise<void> {
-    const number = signalNumber(signal);
-    await this.#with(which, (process) => process.signal(number));
-  }
-
-  /** Before anybody is told a number: that one is not given again after a restart of the server, either. */
-  async #remember(number: number): Promise<void> {
-    const { record } = this.#resident;
-    if (number <= record.lastProcessNumber) return;
-    await this.#resident.update({ lastProcessNumber: number + NUMBERS_AT_ONCE });
-  }
-
-  async #with<T>(which: number | string, work: (process: SandboxProcess) => Promise<T>): Promise<T> {
-    using entered = await this.#parts.pausing.enter(this.#caller, this.#resident);
-    return await translating((async () => work(find(entered.sandbox, which)))());
+      async signal(which, signal) {
+        const number = signalNumber(signal);
+        await within(which, (process) => process.signal(number));
+      },
+    };
   }
 }
 

@@ -1,5 +1,6 @@
 import { checkWish as checkShape, type Wish } from "../../isolation/exec/request.ts";
-import { invalid, toRuntimeError } from "./errors.ts";
+import { invalid } from "../errors.ts";
+import { toRuntimeError } from "./errors.ts";
 
 const LARGEST = { labels: 64, labelName: 128, labelValue: 1024 };
 

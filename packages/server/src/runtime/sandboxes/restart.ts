@@ -1,10 +1,10 @@
 import { chmod, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { isSandboxId } from "../ids.ts";
+import type { LogLine } from "../log.ts";
 import type { SandboxMetadata } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import type { LogLine } from "./options.ts";
 import type { SandboxRegistry } from "./registry.ts";
 import { Resident } from "./resident.ts";
 import { isLiving } from "./state.ts";

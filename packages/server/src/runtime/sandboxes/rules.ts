@@ -1,6 +1,5 @@
 import { compileRules, getPreset, PresetError, type Rule, RuleError } from "@agentfense/permission";
-import { RuntimeError } from "../errors.ts";
-import { invalid } from "./errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 
 /**
  * The rules of a sandbox as they are stored: those of the preset first, each with its type. Refused when one is malformed,

@@ -3,33 +3,26 @@ import type { Caller } from "../caller.ts";
 import { maySee, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import { checkSandboxId, checkSessionId } from "../ids.ts";
-import type { SandboxMetadata, SessionRecord } from "../store/store.ts";
-import type { CreateSessionRequest, ExecAnswer, ExecPart } from "./api.ts";
+import type { LogLine } from "../log.ts";
+import type { SessionRecord } from "../store/store.ts";
+import type { CreateSessionRequest, Sandboxes, SessionCall } from "./api.ts";
 import type { Commands } from "./commands.ts";
 import { sessionNotFound, translating } from "./errors.ts";
-import type { Clock, LogLine } from "./options.ts";
+import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
 import type { SandboxRegistry } from "./registry.ts";
 import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import type { Witness } from "./witness.ts";
 
-export interface SessionParts {
+interface SessionParts extends Pick<SandboxesOptions, "store"> {
   readonly registry: SandboxRegistry;
-  readonly store: SandboxMetadata;
   readonly commands: Commands;
   readonly pausing: Pausing;
   readonly witness: Witness;
   readonly clock: Clock;
-  /** 0: no limit. */
-  readonly maxPerSandbox: number;
+  readonly defaults: SandboxDefaults;
   readonly log: (line: LogLine) => void;
-}
-
-interface SessionCall {
-  readonly command: string;
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
 }
 
 interface LiveSession {
@@ -53,144 +46,35 @@ const REASONS: Readonly<Record<string, string>> = {
   server_restarted: "the server was restarted",
 };
 
-/** The shells that stay. Those that run are here; all of them, with how they ended, are in the store. */
-export class Sessions {
-  readonly #parts: SessionParts;
-  readonly #live = new Map<string, LiveSession>();
-
-  constructor(parts: SessionParts) {
-    this.#parts = parts;
-  }
-
-  get count(): number {
-    return this.#live.size;
-  }
-
-  async create(
-    caller: Caller,
-    id: string,
-    request: CreateSessionRequest,
-    signal?: AbortSignal,
-  ): Promise<SessionRecord> {
-    const resident = await this.#parts.registry.findReturned(caller, id);
-    checkWish(request);
-    using entered = await this.#parts.pausing.enter(caller, resident);
-    const { maxPerSandbox } = this.#parts;
-    if (maxPerSandbox > 0 && resident.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
-    resident.sessionCount += 1;
-    const release = (): void => {
-      resident.sessionCount -= 1;
-    };
-    let session: Session;
-    try {
-      session = await translating(entered.sandbox.session(sessionRequest(request), { signal }));
-    } catch (error) {
-      release();
-      throw error;
-    }
-    void session.ended.then(release);
-    const record: SessionRecord = {
-      id: session.id,
-      sandboxId: resident.id,
-      ownerId: resident.record.ownerId,
-      status: "ACTIVE",
-      shell: session.shell,
-      createdAtMs: this.#parts.clock(),
-      closeReason: "",
-    };
-    try {
-      await this.#parts.store.insertSession(record);
-    } catch (error) {
-      await session.close();
-      resident.requirePresent(); // it may have been destroyed meanwhile
-      throw error;
-    }
-    this.#keep(caller, resident, session, record);
-    this.#parts.witness.tell("session_created", resident, caller, {
-      sessionId: record.id,
-      data: { shell: record.shell },
-    });
-    return record;
-  }
-
-  /** One that its client closed is as unknown as one that never was. */
-  async get(caller: Caller, sessionId: string): Promise<SessionRecord> {
-    this.#parts.registry.requireOpen();
-    checkSessionId(sessionId);
-    const record = await this.#parts.store.session(sessionId);
-    if (record === undefined || !maySee(caller, record.ownerId) || record.closeReason === "closed") {
-      throw sessionNotFound();
-    }
-    return record;
-  }
-
-  async list(caller: Caller, id: string): Promise<readonly SessionRecord[]> {
-    const { registry, store } = this.#parts;
-    try {
-      registry.find(caller, checkSandboxId(id));
-    } catch (error) {
-      if (error instanceof RuntimeError && error.code === "SANDBOX_NOT_FOUND") return [];
-      throw error;
-    }
-    return (await store.listSessions(id)).filter(({ closeReason }) => closeReason !== "closed");
-  }
-
-  async destroy(caller: Caller, sessionId: string): Promise<void> {
-    await this.get(caller, sessionId);
-    const live = this.#live.get(sessionId);
-    if (live === undefined) return; // it ended by itself
-    await live.session.close();
-    await live.stored;
-  }
-
-  async exec(caller: Caller, sessionId: string, call: SessionCall): Promise<ExecAnswer> {
-    const { registry, pausing, commands } = this.#parts;
-    return await registry.ending(async () => {
-      const { session, resident } = await this.#asked(caller, sessionId, call);
-      using _entered = await pausing.enter(caller, resident, { command: true });
-      const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
-      const ended = commands.supervise({ resident, caller, command: call.command, sessionId }, work);
-      return await ended.catch((error: unknown) => {
-        throw closedWhileAsked(error, session);
-      });
-    });
-  }
-
-  async *execStream(caller: Caller, sessionId: string, call: SessionCall): AsyncGenerator<ExecPart> {
-    const { session, resident } = await this.#asked(caller, sessionId, call);
-    using _entered = await this.#parts.pausing.enter(caller, resident, { command: true });
-    const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
-    const commission = { resident, caller, command: call.command, sessionId };
-    try {
-      yield* this.#parts.commands.superviseStream(commission, events, () => session.closed !== undefined);
-    } catch (error) {
-      throw closedWhileAsked(error, session);
-    }
-  }
-
+export interface Sessions {
+  readonly calls: Pick<
+    Sandboxes,
+    ("createSession" | "getSession" | "listSessions" | "destroySession") | ("sessionExec" | "sessionExecStream")
+  >;
+  count(): number;
   /** The sandbox is about to end their shells, for this reason. Call what is returned when it has. */
-  announceEnd(resident: Resident, reason: string): () => Promise<void> {
-    const own = [...this.#live.values()].filter((live) => live.resident === resident);
-    for (const live of own) if (live.session.closed === undefined) live.reason = reason;
-    return async () => {
-      await Promise.all(own.map((live) => live.session.close().then(() => live.stored)));
-    };
-  }
+  announceEnd(resident: Resident, reason: string): () => Promise<void>;
+}
 
-  #keep(caller: Caller, resident: Resident, session: Session, record: SessionRecord): void {
+/** The shells that stay. Those that run are here; all of them, with how they ended, are in the store. */
+export function openSessions(parts: SessionParts): Sessions {
+  const { registry, store, pausing, commands, witness, clock, log } = parts;
+  const { maxSessionsPerSandbox: maxPerSandbox } = parts.defaults;
+  const sessions = new Map<string, LiveSession>();
+
+  function keep(caller: Caller, resident: Resident, session: Session, record: SessionRecord): void {
     const live: LiveSession = {
       session,
       resident,
       caller,
       record,
       reason: undefined,
-      stored: session.ended.then((end) => this.#ended(live, end)),
+      stored: session.ended.then((end) => ended(live, end)),
     };
-    this.#live.set(record.id, live);
+    sessions.set(record.id, live);
   }
 
-  async #ended(live: LiveSession, end: SessionEnd): Promise<void> {
-    const { store, clock, witness, log } = this.#parts;
+  async function ended(live: LiveSession, end: SessionEnd): Promise<void> {
     const { record, resident } = live;
     const reason = live.reason ?? end.reason;
     const closedAtMs = clock();
@@ -199,7 +83,7 @@ export class Sessions {
     } catch (error) {
       log({ level: "error", message: "the end of a session could not be stored", sandboxId: resident.id, error });
     }
-    this.#live.delete(record.id);
+    sessions.delete(record.id);
     const caller = end.reason === "closed" ? live.caller : SERVER;
     witness.tell("session_closed", resident, caller, { sessionId: record.id, data: { reason } });
     witness.tell("session_duration", resident, caller, {
@@ -208,19 +92,128 @@ export class Sessions {
     });
   }
 
-  async #asked(caller: Caller, sessionId: string, call: SessionCall): Promise<LiveSession> {
-    this.#parts.registry.requireOpen();
+  /** One that its client closed is as unknown as one that never was. */
+  const get: Sandboxes["getSession"] = async (caller, sessionId) => {
+    registry.requireOpen();
+    checkSessionId(sessionId);
+    const record = await store.session(sessionId);
+    if (record === undefined || !maySee(caller, record.ownerId) || record.closeReason === "closed") {
+      throw sessionNotFound();
+    }
+    return record;
+  };
+
+  async function asked(caller: Caller, sessionId: string, call: SessionCall): Promise<LiveSession> {
+    registry.requireOpen();
     checkWish(call);
     checkSessionId(sessionId);
-    const live = this.#live.get(sessionId);
+    const live = sessions.get(sessionId);
     if (live !== undefined && live.session.closed === undefined) {
       if (!maySee(caller, live.record.ownerId)) throw sessionNotFound();
       return live;
     }
     await live?.stored;
-    const { closeReason } = await this.get(caller, sessionId);
+    const { closeReason } = await get(caller, sessionId);
     throw sessionClosed(closeReason);
   }
+
+  const calls: Sessions["calls"] = {
+    async createSession(caller, id, request, signal) {
+      const resident = await registry.findReturned(caller, id);
+      checkWish(request);
+      using entered = await pausing.enter(caller, resident);
+      if (maxPerSandbox > 0 && resident.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
+      resident.sessionCount += 1;
+      const release = (): void => {
+        resident.sessionCount -= 1;
+      };
+      let session: Session;
+      try {
+        session = await translating(entered.sandbox.session(sessionRequest(request), { signal }));
+      } catch (error) {
+        release();
+        throw error;
+      }
+      void session.ended.then(release);
+      const record: SessionRecord = {
+        id: session.id,
+        sandboxId: resident.id,
+        ownerId: resident.record.ownerId,
+        status: "ACTIVE",
+        shell: session.shell,
+        createdAtMs: clock(),
+        closeReason: "",
+      };
+      try {
+        await store.insertSession(record);
+      } catch (error) {
+        await session.close();
+        resident.requirePresent(); // it may have been destroyed meanwhile
+        throw error;
+      }
+      keep(caller, resident, session, record);
+      witness.tell("session_created", resident, caller, {
+        sessionId: record.id,
+        data: { shell: record.shell },
+      });
+      return record;
+    },
+
+    getSession: get,
+
+    async listSessions(caller, id) {
+      try {
+        registry.find(caller, checkSandboxId(id));
+      } catch (error) {
+        if (error instanceof RuntimeError && error.code === "SANDBOX_NOT_FOUND") return [];
+        throw error;
+      }
+      return (await store.listSessions(id)).filter(({ closeReason }) => closeReason !== "closed");
+    },
+
+    async destroySession(caller, sessionId) {
+      await get(caller, sessionId);
+      const live = sessions.get(sessionId);
+      if (live === undefined) return; // it ended by itself
+      await live.session.close();
+      await live.stored;
+    },
+
+    sessionExec: (caller, sessionId, call) =>
+      registry.ending(async () => {
+        const { session, resident } = await asked(caller, sessionId, call);
+        using _entered = await pausing.enter(caller, resident, { command: true });
+        const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
+        const ended = commands.supervise({ resident, caller, command: call.command, sessionId }, work);
+        return await ended.catch((error: unknown) => {
+          throw closedWhileAsked(error, session);
+        });
+      }),
+
+    async *sessionExecStream(caller, sessionId, call) {
+      const { session, resident } = await asked(caller, sessionId, call);
+      using _entered = await pausing.enter(caller, resident, { command: true });
+      const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
+      const commission = { resident, caller, command: call.command, sessionId };
+      try {
+        yield* commands.superviseStream(commission, events, () => session.closed !== undefined);
+      } catch (error) {
+        throw closedWhileAsked(error, session);
+      }
+    },
+  };
+
+  return {
+    calls,
+    count: () => sessions.size,
+    announceEnd(resident, reason) {
+      const own = [...sessions.values()].filter((live) => live.resident === resident);
+      for (const live of own) if (live.session.closed === undefined) live.reason = reason;
+      return async () => {
+        await Promise.all(own.map((live) => live.session.close().then(() => live.stored)));
+      };
+    },
+  };
 }
 
 function sessionRequest({ shell, env, workdir, idleTimeoutMs }: CreateSessionRequest) {

@@ -1,4 +1,5 @@
-import type { CodebaseMetadata, CodebaseRecord, EntryRecord, JournalRecord, VersionChangeRecord } from "../store.ts";
+import { growthOf } from "../growth.ts";
+import type { CodebaseMetadata, CodebaseRecord, JournalRecord, VersionChangeRecord } from "../store.ts";
 import { codebaseNumber, codebaseRecord } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import { entryWriter } from "./entries.ts";
@@ -41,23 +42,18 @@ export function changeMethods(database: Database): Immediate<Pick<CodebaseMetada
 function carryOut(database: Database, codebase: number, { version, changes }: JournalRecord): void {
   const entries = entryWriter(database, codebase);
   const writeChange = changeWriter(database, codebase);
-  let size = 0;
-  let files = 0;
-  let directories = 0;
   for (const change of changes) {
-    size += (change.after?.size ?? 0) - (change.before?.size ?? 0);
-    files += countsAsFile(change.after) - countsAsFile(change.before);
-    directories += countsAsDirectory(change.after) - countsAsDirectory(change.before);
     if (change.after === undefined) entries.remove(change.path);
     else entries.put(change.after);
     writeChange(change);
   }
+  const { bytes, files, directories } = growthOf(changes);
   const keptBytes = keptBytesOf(version, changes);
   insertVersion(database, codebase, version, keptBytes);
   database.run(
     `UPDATE codebases SET size = size + ?, file_count = file_count + ?, directory_count = directory_count + ?,
        kept_bytes = kept_bytes + ?, version = ?, updated_at = ? WHERE number = ?`,
-    size,
+    bytes,
     files,
     directories,
     keptBytes,
@@ -71,14 +67,6 @@ function datedBy(journal: JournalRecord, createdAtMs: number): JournalRecord {
   return { ...journal, version: { ...journal.version, createdAtMs } };
 }
 
-function countsAsFile(entry: EntryRecord | undefined): number {
-  return entry === undefined || entry.kind === "directory" ? 0 : 1;
-}
-
-function countsAsDirectory(entry: EntryRecord | undefined): number {
-  return entry?.kind === "directory" ? 1 : 0;
-}
-
 function journalOf(database: Database, codebase: number): JournalRecord | undefined {
   const row = database.get<{ journal: string }>("SELECT journal FROM journals WHERE codebase = ?", codebase);
   return row && parse(row.journal);
@@ -86,15 +74,11 @@ function journalOf(database: Database, codebase: number): JournalRecord | undefi
 
 /** JSON leaves out what is undefined. */
 function parse(text: string): JournalRecord {
-  const journal = JSON.parse(text) as Omit<JournalRecord, "changes"> & { changes: Partial<VersionChangeRecord>[] };
+  const journal = JSON.parse(text) as Omit<JournalRecord, "changes"> & {
+    changes: (Omit<VersionChangeRecord, "before" | "after"> & Partial<VersionChangeRecord>)[];
+  };
   return {
     ...journal,
-    changes: journal.changes.map((change) => ({
-      version: change.version ?? 0,
-      path: change.path ?? "",
-      before: change.before,
-      after: change.after,
-      keptAs: change.keptAs ?? "",
-    })),
+    changes: journal.changes.map((change) => ({ ...change, before: change.before, after: change.after })),
   };
 }
