@@ -95,17 +95,23 @@ export function describeBackend(name: string, options: ContractOptions): void {
     });
 
     afterAll(async () => {
+      await (await common)?.destroy();
       await isolation?.close();
       await rm(home, { recursive: true, force: true });
     });
 
     const specs = new WeakMap<Sandbox, Partial<SandboxSpec>>();
 
-    async function make(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+    async function create(extra: Partial<SandboxSpec>): Promise<Sandbox> {
       const delta = await mkdtemp(join(home, "delta-"));
       const spec = { ...options.spec, workspaces: [{ lowers: [project], delta, rules: RULES }], ...extra };
       const sandbox = await isolation.create(spec);
       specs.set(sandbox, spec);
+      return sandbox;
+    }
+
+    async function make(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+      const sandbox = await create(extra);
       onTestFinished(() => sandbox.destroy());
       return sandbox;
     }
@@ -114,6 +120,17 @@ export function describeBackend(name: string, options: ContractOptions): void {
       const sandbox = await make(extra);
       await sandbox.start();
       return sandbox;
+    }
+
+    let common: Promise<Sandbox> | undefined;
+
+    /** One for all tests that leave it as it was: to make it and to end it takes longer than most of them. */
+    function shared(): Promise<Sandbox> {
+      common ??= create({}).then(async (sandbox) => {
+        await sandbox.start();
+        return sandbox;
+      });
+      return common;
     }
 
     /** Its next life, of the same delta and home. */
@@ -215,7 +232,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
 
     describe("exec", () => {
       promise("keeps stdout and stderr apart", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const { stdout, stderr, durationMs, ...rest } = await sandbox.exec({ command: "echo out; echo err >&2" });
         expect([text(stdout), text(stderr)]).toEqual(["out\n", "err\n"]);
         expect(rest).toEqual({ exitCode: 0, timedOut: false, truncated: false, outOfMemory: false });
@@ -223,14 +240,14 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("returns the exit code, and 128 + n with the signal's name", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         expect(await sandbox.exec({ command: "exit 3" })).toMatchObject({ exitCode: 3 });
         expect(await sandbox.exec({ command: "kill -9 $$" })).toMatchObject({ exitCode: 137, signal: "SIGKILL" });
         expect(await sandbox.exec({ command: "kill -TERM $$" })).toMatchObject({ exitCode: 143, signal: "SIGTERM" });
       });
 
       promise("takes stdin as text, bytes and a stream", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const echo = async (stdin: string | Uint8Array | AsyncIterable<Uint8Array>): Promise<string> =>
           text((await sandbox.exec({ command: "cat", stdin })).stdout);
         async function* pieces(): AsyncGenerator<Uint8Array> {
@@ -244,7 +261,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("passes binary output through", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const { stdout } = await sandbox.exec({ command: "printf '\\000\\377\\n'" });
         expect([...stdout]).toEqual([0, 255, 10]);
       });
@@ -266,7 +283,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("kills a command whose caller gave up", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const caller = new AbortController();
         const command = sandbox.exec({ command: "sleep 60" }, { signal: caller.signal });
         void aWhile(300).then(() => caller.abort());
@@ -277,7 +294,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("refuses a command, a variable or a timeout that cannot be right", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         for (const wrong of [
           { command: "" },
           { command: [] },
@@ -294,7 +311,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("runs many commands side by side", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const results = await Promise.all(Array.from({ length: 8 }, () => sandbox.exec({ command: "exit 3" })));
         expect(results.map(({ exitCode }) => exitCode)).toEqual(Array(8).fill(3));
       });
@@ -312,7 +329,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("starts in the workspace, in a directory relative to it, or an absolute one", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const where = async (workdir?: string): Promise<string> =>
           text(
             (await sandbox.exec({ command: "pwd", ...(workdir === undefined ? {} : { workdir }) })).stdout.subarray(
@@ -333,7 +350,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("runs a list of words without a shell looking at them", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const { stdout } = await sandbox.exec({ command: ["printf", "%s|", "a b", "$HOME", "*"] });
         expect(text(stdout)).toBe("a b|$HOME|*|");
         expect(await sandbox.exec({ command: ["no-such-program"] })).toMatchObject({ exitCode: 127 });
@@ -354,7 +371,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("no signal is ignored or blocked to begin with", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const look = "grep -E '^Sig(Blk|Ign):' /proc/self/status";
         const none = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n";
         expect(text((await sandbox.exec({ command: look })).stdout)).toBe(none);
@@ -369,7 +386,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("a command that never reads its input neither hangs nor fails", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const result = await sandbox.exec({ command: "true", stdin: Buffer.alloc(10_000_000) });
         expect(result.exitCode).toBe(0);
       });
@@ -440,7 +457,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
 
     describe("execStream", () => {
       promise("answers input that comes in answer to its output", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const answers = ["one", "two", "three"];
         const heard = answers.map(() => Promise.withResolvers<void>());
         async function* stdin(): AsyncGenerator<Uint8Array> {
@@ -461,7 +478,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("ends with its command, whatever input there would still be", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         async function* endless(): AsyncGenerator<Uint8Array> {
           while (true) yield Buffer.alloc(100_000, "x\n");
         }
@@ -475,7 +492,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("passes the output on and ends with the exit", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const events: ExecEvent[] = [];
         for await (const event of sandbox.execStream({ command: "echo out; echo err >&2" })) events.push(event);
         const joined = (kind: "stdout" | "stderr"): string =>
@@ -485,7 +502,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("loses nothing of a long output, however slow its reader", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         let total = 0;
         for await (const event of sandbox.execStream({ command: "head -c 12345678 /dev/zero" })) {
           if (event.kind === "stdout") total += event.data.length;
@@ -495,7 +512,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("leaving the loop kills the command", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const seen: string[] = [];
         for await (const event of sandbox.execStream({ command: "echo early; sleep 60" })) {
           seen.push(event.kind);
@@ -518,7 +535,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
 
     describe("session", () => {
       promise("keeps its state from command to command", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         await using session = await sandbox.session();
         await session.exec({ command: "X=5" });
         expect(text((await session.exec({ command: "echo $X" })).stdout)).toBe("5\n");
@@ -526,14 +543,14 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("keeps stdout and stderr apart", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         await using session = await sandbox.session();
         const { stdout, stderr } = await session.exec({ command: "echo out; echo err >&2" });
         expect([text(stdout), text(stderr)]).toEqual(["out\n", "err\n"]);
       });
 
       promise("a timeout interrupts the command and keeps the shell", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         await using session = await sandbox.session();
         await session.exec({ command: "X=5" });
         const late = await session.exec({ command: "sleep 60", timeoutMs: 400 });
@@ -554,7 +571,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       promise("takes the shells it knows and no other", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         for (const shell of ["/bin/cat", "-c", "../bash", "bash -x"]) {
           await expect(sandbox.session({ shell }), shell).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
         }
@@ -563,7 +580,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("reports the end of its shell as what it is", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         const session = await sandbox.session();
         expect(await session.exec({ command: "exit 7" })).toMatchObject({ exitCode: 7, sessionClosed: true });
         expect(session.closed).toMatchObject({ reason: "exited", exitCode: 7 });
@@ -571,7 +588,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("callers take turns, and outputs do not mix", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         await using session = await sandbox.session();
         const results = await Promise.all(
           Array.from({ length: 20 }, (_, i) => session.exec({ command: `echo ${i}; sleep 0.01; echo ${i} >&2` })),
@@ -582,18 +599,19 @@ export function describeBackend(name: string, options: ContractOptions): void {
       });
 
       reality("commands see no descriptor but the first three", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         await using session = await sandbox.session();
         const { stdout } = await session.exec({ command: "sh -c 'ls /proc/$$/fd'" });
         expect(text(stdout).split(/\s+/).filter(Boolean)).toEqual(["0", "1", "2"]);
       });
 
       reality("background jobs live on, and print into the next command", async () => {
-        const sandbox = await running();
+        const sandbox = await shared();
         await using session = await sandbox.session();
-        const first = await session.exec({ command: "(sleep 0.4; echo later) & echo now" });
+        const waits = "until [ -e /tmp/second ]; do sleep 0.01; done";
+        const first = await session.exec({ command: `(${waits}; echo later) & echo now` });
         expect(text(first.stdout)).toBe("now\n");
-        const second = await session.exec({ command: "sleep 0.9" });
+        const second = await session.exec({ command: "touch /tmp/second; wait" });
         expect(text(second.stdout)).toBe("later\n");
       });
     });
