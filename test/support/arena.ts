@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
-import { Daemon } from "./daemon-link.ts";
 import { type As, identityOf, reasonAgainst } from "./identity.ts";
 import { Probe } from "./probe.ts";
 import { openWorkspace, type TestWorkspace, type WorkspaceOptions } from "./workspace.ts";
@@ -17,11 +16,11 @@ const SITUATIONS: readonly Situation[] = [
   { name: "an ordinary user on a mount of root", daemon: "root", agent: "user" },
 ];
 
-/** What a suite gets: one daemon and one probe for all its tests, and workspaces that end with their test. */
+/** What a suite gets: one probe for all its tests, and workspaces that end with their test. */
 export interface Arena {
   readonly agent: As;
   readonly probe: Probe;
-  open(options: Omit<WorkspaceOptions, "daemon" | "as">): Promise<TestWorkspace>;
+  open(options: Omit<WorkspaceOptions, "as">): Promise<TestWorkspace>;
   /** A further agent process, ended with the test. */
   anotherProbe(): Promise<Probe>;
 }
@@ -36,11 +35,9 @@ export function describeAttack(title: string, suite: (arena: Arena) => void): vo
 }
 
 function makeArena(situation: Situation): Arena {
-  let daemon: Daemon | undefined;
   let probe: Probe | undefined;
   let opened = new AsyncDisposableStack();
   beforeAll(async () => {
-    daemon = Daemon.start(situation.daemon);
     probe = await Probe.start(situation.agent);
   });
   afterEach(async () => {
@@ -50,7 +47,6 @@ function makeArena(situation: Situation): Arena {
   });
   afterAll(async () => {
     await probe?.[Symbol.asyncDispose]();
-    await daemon?.[Symbol.asyncDispose]();
   });
   return {
     agent: situation.agent,
@@ -59,10 +55,8 @@ function makeArena(situation: Situation): Arena {
       return probe;
     },
     async open(options) {
-      // A daemon that a test has brought down must not fail the tests after it.
-      if (!daemon?.alive) daemon = Daemon.start(situation.daemon);
       const owner = situation.daemon === situation.agent ? {} : { owner: identityOf(situation.agent) };
-      return opened.use(await openWorkspace({ ...owner, ...options, daemon }));
+      return opened.use(await openWorkspace({ ...owner, ...options, as: situation.daemon }));
     },
     async anotherProbe() {
       return opened.use(await Probe.start(situation.agent));

@@ -10,6 +10,8 @@ export type DaemonRequest =
   | { readonly method: "unmount"; readonly mountPoint: string }
   | { readonly method: "cleanStaleMount"; readonly mountPoint: string };
 
+const running = new Map<As, Daemon>();
+
 /** The test's side of a daemon process; one daemon can serve many workspaces. */
 export class Daemon implements AsyncDisposable {
   readonly as: As;
@@ -30,6 +32,15 @@ export class Daemon implements AsyncDisposable {
 
   static start(as: As): Daemon {
     return new Daemon(as);
+  }
+
+  /** The one of all tests in this process, with which it ends; a new one when a test has brought it down. */
+  static ofProcess(as: As): Daemon {
+    const present = running.get(as);
+    if (present?.alive) return present;
+    const fresh = new Daemon(as);
+    running.set(as, fresh);
+    return fresh;
   }
 
   get pid(): number {

@@ -29,10 +29,8 @@ export interface WorkspaceOptions {
   /** Further codebase layers below `lower`, upper ones first. */
   readonly lowers?: readonly Tree[];
   readonly rules: readonly Rule[];
-  /** Who runs the daemon; root when absent. Ignored when `daemon` is given. */
+  /** Who runs the daemon that serves the mount; root when absent. */
   readonly as?: As;
-  /** Serves the mount in this daemon instead of one of its own. */
-  readonly daemon?: Daemon;
   /** false: no delta, the mount is read-only. */
   readonly delta?: boolean;
   readonly quota?: { readonly bytes?: number; readonly files?: number };
@@ -53,31 +51,27 @@ export class TestWorkspace implements AsyncDisposable {
   readonly lower: string;
   readonly delta: string;
   #daemon: Daemon;
-  #ownsDaemon: boolean;
   readonly #spec: WorkspaceSpec;
   readonly #events: WorkspaceEvent[] = [];
   #features: WorkspaceMount["features"] | undefined;
   #expected: Record<string, string>[];
 
-  private constructor(root: string, daemon: Daemon, ownsDaemon: boolean, spec: WorkspaceSpec, delta: string) {
+  private constructor(root: string, daemon: Daemon, spec: WorkspaceSpec, delta: string) {
     this.root = root;
     this.mountPoint = spec.mountPoint;
     this.lower = spec.lowers[0] ?? "";
     this.delta = delta;
     this.#daemon = daemon;
-    this.#ownsDaemon = ownsDaemon;
     this.#spec = spec;
     this.#expected = this.#lowerState();
   }
 
   static async open(options: WorkspaceOptions): Promise<TestWorkspace> {
-    const as = options.daemon?.as ?? options.as ?? "root";
+    const as = options.as ?? "root";
     const root = mkdtempSync(join(tmpdir(), "agentfense-workspace-"));
     const spec = prepare(root, options);
     if (as === "user") giveTo(identityOf("user"), root);
-    const daemon = options.daemon ?? Daemon.start(as);
-    const owned = options.daemon === undefined;
-    const workspace = new TestWorkspace(root, daemon, owned, spec, join(root, "delta"));
+    const workspace = new TestWorkspace(root, Daemon.ofProcess(as), spec, join(root, "delta"));
     try {
       await workspace.#mount();
     } catch (error) {
@@ -137,8 +131,7 @@ export class TestWorkspace implements AsyncDisposable {
    */
   async recover(): Promise<boolean> {
     await this.kill();
-    this.#daemon = Daemon.start(this.#daemon.as);
-    this.#ownsDaemon = true;
+    this.#daemon = Daemon.ofProcess(this.#daemon.as);
     const cleaned = await this.#daemon.cleanStaleMount(this.mountPoint);
     await this.#mount();
     return cleaned;
@@ -171,7 +164,6 @@ export class TestWorkspace implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#unmount();
-    if (this.#ownsDaemon) await this.#daemon.kill();
     detach(this.mountPoint);
     try {
       this.assertLowerUntouched();

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Rule } from "@agentfense/permission";
 import { describe, expect, test } from "vitest";
-import { Daemon } from "../../support/daemon-link.ts";
 import { type As, identityOf, reasonAgainst } from "../../support/identity.ts";
 import { rounds } from "../../support/rounds.ts";
 import { openWorkspace, type TestWorkspace } from "../../support/workspace.ts";
@@ -50,11 +49,10 @@ const FORGETS = ["nothing", "of both", "of one twin"] as const;
 type Forgets = (typeof FORGETS)[number];
 
 describe("random operations on two mounts, one of which has hidden entries, have equal results", () => {
-  for (const { title, daemon: as, agent } of SITUATIONS) {
-    const reason = reasonAgainst(as) ?? reasonAgainst(agent);
+  for (const { title, daemon, agent } of SITUATIONS) {
+    const reason = reasonAgainst(daemon) ?? reasonAgainst(agent);
     const who = `${title}${reason === undefined ? "" : ` (skipped: ${reason})`}`;
     test.skipIf(reason !== undefined)(`DISC-12 DISC-33 as ${who}`, { timeout: 60_000 * rounds(1) }, async () => {
-      await using daemon = Daemon.start(as);
       await using clients = new AsyncDisposableStack();
       const start = async () => clients.use(await startCaller(agent === "user" ? identityOf("user") : {}));
       const callers = {
@@ -74,7 +72,7 @@ function seeds(): number[] {
 }
 
 interface Round {
-  readonly daemon: Daemon;
+  readonly daemon: As;
   readonly callers: { readonly there: readonly Caller[]; readonly absent: readonly Caller[] };
   readonly agent: As;
   readonly seed: number;
@@ -116,12 +114,12 @@ async function runRound({ daemon, callers, agent, seed }: Round): Promise<Failur
   const entries = randomEntries(random, { everyKind: true });
   const rules = hidingRules(random);
   const shown = shownOf(entries, rules);
-  const owner = agent === daemon.as ? {} : { owner: identityOf(agent) };
+  const owner = agent === daemon ? {} : { owner: identityOf(agent) };
   const madeFromNs = moment();
   const open = async (codebase: Map<string, ModelEntry>) =>
     await openWorkspace({
       ...owner,
-      daemon,
+      as: daemon,
       lower: treeOf(codebase),
       rules: place === "codebase" ? rules : EVERYTHING_WRITABLE,
     });

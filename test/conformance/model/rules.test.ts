@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { Daemon } from "../../support/daemon-link.ts";
 import { rounds } from "../../support/rounds.ts";
 import { openWorkspace } from "../../support/workspace.ts";
 import { type Caller, outcome, type SystemCallError, startCaller } from "../posix/caller.ts";
@@ -13,9 +12,8 @@ const OPERATIONS_PER_ROUND = 150;
 
 describe("random rules", () => {
   test("show exactly what a naive reading of the rules shows, and let nothing else be seen or changed", async () => {
-    await using daemon = Daemon.start("root");
     await using caller = await startCaller();
-    for (let round = 0; round < rounds(25); round++) await guardedRound(daemon, caller, freshSeed());
+    for (let round = 0; round < rounds(25); round++) await guardedRound(caller, freshSeed());
   });
 
   test("that replace each other on a live mount are seen at once", async () => {
@@ -42,13 +40,13 @@ function freshSeed(): number {
   return Number.isInteger(asked) && asked > 0 ? asked : 1 + Math.floor(Math.random() * 1e9);
 }
 
-async function guardedRound(daemon: Daemon, caller: Caller, seed: number): Promise<void> {
+async function guardedRound(caller: Caller, seed: number): Promise<void> {
   const random = new Random(seed);
   const entries = randomEntries(random);
   const rules = randomRules(random);
   const model = new GuardedModel(entries, (path) => referenceLevel(rules, path));
   const about = `repeat with AGENTFENSE_SEED=${seed}; rules ${JSON.stringify(rules)}`;
-  await using workspace = await openWorkspace({ daemon, lower: treeOf(entries), rules });
+  await using workspace = await openWorkspace({ lower: treeOf(entries), rules });
   const root = workspace.mountPoint;
   expect(await walk(caller, root), about).toEqual(model.visible());
 

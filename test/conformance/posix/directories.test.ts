@@ -116,7 +116,7 @@ describe("a codebase directory of very many entries", () => {
     mkdirSync(join(base, "mnt"));
     const script = `import os\nos.makedirs("lower/large")\nfor n in range(${count}): os.close(os.open(f"lower/large/entry{n}", os.O_CREAT | os.O_WRONLY))`;
     execFileSync("python3", ["-c", script], { cwd: base });
-    daemon = Daemon.start("root");
+    daemon = Daemon.ofProcess("root");
     const mountPoint = join(base, "mnt");
     await daemon.mount(
       { mountPoint, lowers: [join(base, "lower")], delta: join(base, "delta"), rules: EVERYTHING_WRITABLE },
@@ -129,7 +129,6 @@ describe("a codebase directory of very many entries", () => {
   afterAll(async () => {
     await fs?.[Symbol.asyncDispose]();
     if (fs !== undefined) await daemon?.unmount(join(base, "mnt"));
-    await daemon?.[Symbol.asyncDispose]();
     rmSync(base, { recursive: true, force: true });
   });
 

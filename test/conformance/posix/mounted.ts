@@ -15,7 +15,7 @@ export interface Mounted {
   another(uid?: number, gid?: number, groups?: readonly number[]): Promise<Caller>;
 }
 
-export type MountOptions = Omit<WorkspaceOptions, "rules" | "daemon"> & { readonly rules?: readonly Rule[] };
+export type MountOptions = Omit<WorkspaceOptions, "rules"> & { readonly rules?: readonly Rule[] };
 
 /** A group of tests on one mount. Each test keeps to names of its own. */
 export function describeMounted(title: string, options: MountOptions, tests: (mounted: Mounted) => void): void {
