@@ -77,7 +77,7 @@ describe("the routes of the contract", () => {
         (each) => each[1],
       );
       expect([...route.parameters.keys()]).toEqual(names);
-      for (const [name, [field]] of route.parameters) {
+      for (const [name, field] of route.parameters) {
         expect(parameterMessage(route.exchange).fields.find((each) => each.name === name)).toBe(field);
       }
     }
@@ -175,9 +175,7 @@ function fieldValue(input: Message, field: DescField): string {
 
 /** A Request object resolves these two segments away, whatever their encoding; the raw form is tested elsewhere. */
 function fitsIntoUrl(route: Route, input: Message): boolean {
-  const values = [...route.parameters.values()].flatMap(([field]) =>
-    field === undefined ? [] : [fieldValue(input, field)],
-  );
+  const values = [...route.parameters.values()].map((field) => fieldValue(input, field));
   return values.every((value) => value.split("/").every((segment) => !/^(\.|%2e){1,2}$/i.test(segment)));
 }
 
@@ -189,13 +187,13 @@ function httpRequest(route: Route, input: Message, snakeCase: boolean): Request 
     if (segment.kind === "literal") {
       return segment.text;
     }
-    const field = route.parameters.get(segment.field)?.[0];
+    const field = route.parameters.get(segment.field);
     const value = field === undefined ? "" : fieldValue(input, field);
     const texts = segment.kind === "rest" ? value.split("/") : [value];
     return texts.map(encodeURIComponent).join("/");
   });
   const url = `http://localhost/${path.join("/")}`;
-  if (route.body.kind === "whole") {
+  if (route.hasJsonBody) {
     return new Request(url, { method: route.httpMethod, body: JSON.stringify(json) });
   }
   const query = Object.entries(json).flatMap(([name, value]) => queryPairs(name, value));

@@ -1,5 +1,5 @@
-import type { DescField, DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
-import { hasOwnJsonForm, isTextMessage } from "../rest/fields.ts";
+import type { DescField, DescMethod, DescService } from "@bufbuild/protobuf";
+import { isTextMessage } from "../rest/fields.ts";
 import { bytesMediaType, type Exchange, parameterMessage, type Route, routesOf } from "../rest/routes.ts";
 import { described, type Schema, Schemas, schemaName } from "./schemas.ts";
 
@@ -82,7 +82,7 @@ function operationOf(route: Route, schemas: Schemas) {
 
 function pathParameters(route: Route, schemas: Schemas) {
   return route.segments.flatMap((segment) => {
-    const field = segment.kind === "literal" ? undefined : route.parameters.get(segment.field)?.at(-1);
+    const field = segment.kind === "literal" ? undefined : route.parameters.get(segment.field);
     if (segment.kind === "literal" || field === undefined) return [];
     // It may contain slashes, which need not be encoded.
     const many = segment.kind === "rest" ? { "x-many-segments": true } : {};
@@ -91,36 +91,17 @@ function pathParameters(route: Route, schemas: Schemas) {
 }
 
 function queryParameters(route: Route, schemas: Schemas) {
-  if (route.body.kind === "whole") return [];
-  const inPath = new Set([...route.parameters.values()].map((fields) => fields.map((field) => field.name).join(".")));
-  const inBody = route.body.kind === "field" ? route.body.field : undefined;
-  return queryFields(parameterMessage(route.exchange), "", [])
-    .filter(({ name, field }) => !inPath.has(name) && field !== inBody)
-    .map(({ name, field }) => ({
-      name,
+  if (route.hasJsonBody) return [];
+  const inPath = new Set(route.parameters.values());
+  return parameterMessage(route.exchange)
+    .fields.filter((field) => !inPath.has(field) && (field.message === undefined || isTextMessage(field.message)))
+    .map((field) => ({
+      name: field.name,
       in: "query",
       required: false,
       ...fieldMembers(field, schemas),
       ...(field.fieldKind === "map" ? { style: "deepObject", explode: true } : {}),
     }));
-}
-
-/** Every field that a query can set, those of inner messages as `outer.inner`. */
-function queryFields(
-  message: DescMessage,
-  prefix: string,
-  above: readonly DescMessage[],
-): readonly { readonly name: string; readonly field: DescField }[] {
-  return message.fields.flatMap((field) => {
-    const name = `${prefix}${field.name}`;
-    if (field.message === undefined || isTextMessage(field.message)) {
-      return [{ name, field }];
-    }
-    const inner = field.message;
-    return field.fieldKind === "message" && !hasOwnJsonForm(inner) && !above.includes(inner)
-      ? queryFields(inner, `${name}.`, [...above, message])
-      : [];
-  });
 }
 
 /** A parameter is described beside its schema, not in it. */
@@ -129,7 +110,7 @@ function fieldMembers(field: DescField, schemas: Schemas) {
   return { ...described(`${field.parent.typeName}.${field.name}`), schema };
 }
 
-function requestBodyOf({ exchange, body, template }: Route, schemas: Schemas) {
+function requestBodyOf({ exchange, hasJsonBody, template }: Route, schemas: Schemas) {
   const { input } = exchange.method;
   if (exchange.kind === "upload") {
     const mediaType = bytesMediaType(template);
@@ -139,9 +120,7 @@ function requestBodyOf({ exchange, body, template }: Route, schemas: Schemas) {
     const content: Content = { "application/x-ndjson": { schema: schemas.message(input) } };
     return { description: "One JSON message a line.", content };
   }
-  if (body.kind === "none") return undefined;
-  const schema = body.kind === "whole" ? schemas.message(input) : schemas.field(body.field);
-  return { content: { "application/json": { schema } } };
+  return hasJsonBody ? { content: { "application/json": { schema: schemas.message(input) } } } : undefined;
 }
 
 function responseContent(exchange: Exchange, schemas: Schemas): Content {

@@ -12,7 +12,7 @@ import {
   hasOption,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { fieldNamed, hasOwnJsonForm, type MessageField } from "./fields.ts";
+import { fieldNamed, hasOwnJsonForm, isTextMessage, type MessageField } from "./fields.ts";
 
 export type HttpMethod = "GET" | "PUT" | "POST" | "DELETE" | "PATCH";
 
@@ -21,9 +21,10 @@ export interface Route {
   readonly httpMethod: HttpMethod;
   readonly template: string;
   readonly segments: readonly Segment[];
-  /** The fields that the path names, by the name in the template, from the outermost to the scalar. */
-  readonly parameters: ReadonlyMap<string, readonly DescField[]>;
-  readonly body: RouteBody;
+  /** The fields that the path names. */
+  readonly parameters: ReadonlyMap<string, DescField>;
+  /** The JSON of a body has all fields but those of the path; where there is none, the query has them. */
+  readonly hasJsonBody: boolean;
   readonly exchange: Exchange;
 }
 
@@ -41,14 +42,6 @@ export type Segment =
   | { readonly kind: "literal"; readonly text: string }
   | { readonly kind: "one"; readonly field: string }
   | { readonly kind: "rest"; readonly field: string };
-
-export type RouteBody =
-  /** Whatever is sent is ignored; fields come from the path and the query. */
-  | { readonly kind: "none" }
-  /** All fields but those of the path. */
-  | { readonly kind: "whole" }
-  /** One field; the others come from the path and the query. */
-  | { readonly kind: "field"; readonly field: DescField };
 
 /** How a method's messages travel as HTTP bodies; decided by the shape of the messages, never by the method's name. */
 export type Exchange =
@@ -77,10 +70,7 @@ export function routesOf(services: readonly DescService[]): readonly Route[] {
   return services
     .flatMap((service) => service.methods)
     .filter((method) => hasOption(method, http))
-    .flatMap((method) => {
-      const rule = getOption(method, http);
-      return [rule, ...rule.additionalBindings].map((each) => routeOf(method, each));
-    });
+    .map((method) => routeOf(method, getOption(method, http)));
 }
 
 /** The message that path and query fill. */
@@ -107,12 +97,17 @@ function routeOf(method: DescMethod, rule: HttpRule): Route {
   const exchange = exchangeOf(method, name, template, rule.body);
   const message = parameterMessage(exchange);
   const fields = segments.flatMap((segment) => (segment.kind === "literal" ? [] : [segment.field]));
+  const hasJsonBody = exchange.kind !== "upload" && exchange.kind !== "lines" && rule.body === "*";
+  const unsaid = hasJsonBody
+    ? undefined
+    : message.fields.find((field) => field.fieldKind === "message" && !isTextMessage(field.message));
+  if (unsaid !== undefined) throw new Error(`${name}: ${unsaid.name} does not fit into a query`);
   return {
     httpMethod: rule.pattern.case.toUpperCase() as HttpMethod,
     template,
     segments,
-    parameters: new Map(fields.map((field) => [field, fieldPath(message, field, `${name} ${template}`)])),
-    body: bodyOf(exchange, rule.body, name),
+    parameters: new Map(fields.map((field) => [field, pathField(message, field, `${name} ${template}`)])),
+    hasJsonBody,
     exchange,
   };
 }
@@ -173,28 +168,9 @@ function isPlainMessage(field: DescField): field is MessageField {
   return field.fieldKind === "message" && !hasOwnJsonForm(field.message);
 }
 
-function fieldPath(message: DescMessage, path: string, where: string): readonly DescField[] {
-  const fields: DescField[] = [];
-  let within: DescMessage | undefined = message;
-  for (const name of path.split(".")) {
-    const field: DescField | undefined = within === undefined ? undefined : fieldNamed(within, name);
-    if (field === undefined) throw new Error(`${where}: ${path} is no field of ${message.typeName}`);
-    fields.push(field);
-    within = field.fieldKind === "message" ? field.message : undefined;
-  }
-  const last = fields.at(-1);
-  if (last?.fieldKind !== "scalar" && last?.fieldKind !== "enum") {
-    throw new Error(`${where}: ${path} does not fit into a path`);
-  }
-  return fields;
-}
-
-function bodyOf(exchange: Exchange, body: string, name: string): RouteBody {
-  if (exchange.kind === "upload" || exchange.kind === "lines" || body === "") return { kind: "none" };
-  if (body === "*") return { kind: "whole" };
-  const field = fieldNamed(exchange.method.input, body);
-  if (field === undefined) {
-    throw new Error(`${name}: the body "${body}" is no field of ${exchange.method.input.typeName}`);
-  }
-  return { kind: "field", field };
+function pathField(message: DescMessage, name: string, where: string): DescField {
+  const field = fieldNamed(message, name);
+  if (field === undefined) throw new Error(`${where}: ${name} is no field of ${message.typeName}`);
+  if (field.fieldKind === "scalar" || field.fieldKind === "enum") return field;
+  throw new Error(`${where}: ${name} does not fit into a path`);
 }
