@@ -12,12 +12,11 @@ import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
-import { HttpPortLinks } from "./service/http/port-links.ts";
-import { PortServer } from "./service/http/port-server.ts";
+import { HttpPortLinks, PortServer } from "./service/http/port-server.ts";
 import { paced, UNHURRIED } from "./service/http/upload-pace.ts";
 import type { ServiceLog } from "./service/log.ts";
-import { callerKey } from "./service/rpc/caller-context.ts";
 import { toConnectError } from "./service/rpc/errors.ts";
+import { callerKey } from "./service/rpc/handlers.ts";
 import { registerServices } from "./service/rpc/register.ts";
 
 export interface EmbeddedOptions {

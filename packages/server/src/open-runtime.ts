@@ -11,7 +11,7 @@ import { deltaWork } from "./runtime/sandboxes/delta-work.ts";
 import { type OpenSandboxes, openSandboxes } from "./runtime/sandboxes/open.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import type { MetadataStore } from "./runtime/store/store.ts";
-import type { ServiceRuntime } from "./service/rpc/service-runtime.ts";
+import type { ServiceRuntime } from "./service/rpc/register.ts";
 
 export interface RuntimeOptions {
   /** The caller's to close, after the runtime. */

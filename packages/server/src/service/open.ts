@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter, createRouterTransport } from "@connectrpc/connect";
+import { RuntimeError } from "../runtime/errors.ts";
 import type { Keys } from "../runtime/keys/api.ts";
 import type { PortTokens } from "../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../runtime/sandboxes/api.ts";
@@ -7,10 +8,8 @@ import { isWithinMachine, type ListenAddress, resolveBinding } from "./http/addr
 import { Authenticator } from "./http/authentication.ts";
 import { createCallChain } from "./http/call-chain.ts";
 import { type Door, Doors } from "./http/doors.ts";
-import { drainService } from "./http/drain.ts";
 import { Forwarder } from "./http/forwarding.ts";
-import { createFront, sendStatus } from "./http/front.ts";
-import { registerHealth } from "./http/health.ts";
+import { createFront, createUpgrades, sendStatus } from "./http/front.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "./http/limits.ts";
 import { Listener, type NodeRequest, type NodeResponse, type TlsOptions } from "./http/listener.ts";
 import { createMetricsPages, createPages } from "./http/pages.ts";
@@ -18,12 +17,13 @@ import { OwnerRates } from "./http/rate-limit.ts";
 import { registerReflection } from "./http/reflection.ts";
 import { answerUnknown, RpcDoor } from "./http/rpc-door.ts";
 import { RunningCalls } from "./http/running-calls.ts";
-import { Serving } from "./http/serving.ts";
-import { createUpgrades } from "./http/upgrades.ts";
+import { registerHealth, Serving } from "./http/serving.ts";
 import type { ServiceLog } from "./log.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { openApiDocument } from "./openapi/openapi.ts";
+import { unless } from "./race.ts";
 import { createRestHandler } from "./rest/handler.ts";
+import { fromRuntimeError } from "./rpc/errors.ts";
 
 export interface StartServiceOptions {
   readonly runtime: {
@@ -58,6 +58,9 @@ export interface StartServiceOptions {
   readonly log?: ServiceLog;
   readonly clock?: { now(): number };
 }
+
+/** Between the end of the calls and the end of their connections: the last errors are on their way. */
+const FLUSH_MS = 200;
 
 /** The listening service. */
 export interface Service extends AsyncDisposable {
@@ -190,9 +193,29 @@ export async function startService(options: StartServiceOptions): Promise<Servic
       : await listen(separateMetrics, { keys: "off", allowOpen: true }, createMetricsPages({ serving, metrics, log }));
 
   const parts = undo.move();
+  const end = async (graceMs: number): Promise<void> => {
+    const goodbye = fromRuntimeError(new RuntimeError("SHUTTING_DOWN", "the server is shutting down"));
+    serving.drain();
+    await settledWithin(doors.close(), FLUSH_MS); // they have a way of their own to say goodbye
+    calls.cutEndless(goodbye);
+    const closed = Promise.all(listeners.map((listener) => listener.closed));
+    const stopAll = (): void => {
+      for (const listener of listeners) listener.stop();
+    };
+    stopAll();
+    // A connection whose last call just ended is idle and goes with the next round.
+    const rounds = setInterval(stopAll, 50);
+    try {
+      if (await settledWithin(closed, graceMs)) return;
+      calls.cutAll(goodbye);
+      await settledWithin(closed, FLUSH_MS);
+    } finally {
+      clearInterval(rounds);
+    }
+  };
   let closing: Promise<void> | undefined;
   const drain = async (graceMs: number): Promise<void> => {
-    closing ??= drainService({ serving, calls, listeners, doors }, graceMs).finally(() => parts.disposeAsync());
+    closing ??= end(graceMs).finally(() => parts.disposeAsync());
     await closing;
   };
   const close = (): Promise<void> => drain(0);
@@ -209,4 +232,9 @@ function warnAbout(address: string, binding: ListenAddress, { tls, log }: StartS
 
 function servicesOf(router: ConnectRouter): DescService[] {
   return [...new Set(router.handlers.map((handler) => handler.service))];
+}
+
+async function settledWithin(promise: Promise<unknown>, waitMs: number): Promise<boolean> {
+  const settled = promise.then(() => true);
+  return await unless(settled, { waitMs, late: () => false });
 }

@@ -14,7 +14,7 @@ import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { Keys } from "../../src/runtime/keys/api.ts";
 import { PortTokens } from "../../src/runtime/ports/tokens.ts";
 import { type Service, type StartServiceOptions, startService } from "../../src/service/open.ts";
-import { callerOf } from "../../src/service/rpc/caller-context.ts";
+import { callerKey } from "../../src/service/rpc/handlers.ts";
 
 /** Keys in memory. Creating and listing them is somebody else's test. */
 export class TestKeys implements Pick<Keys, "authenticate" | "callerOf"> {
@@ -58,7 +58,9 @@ const CHUNK = new Uint8Array(64 * 1024).fill(120);
 export function registerSample(router: ConnectRouter, journal: Journal): void {
   const admit = (context: HandlerContext): Caller => {
     journal.calls.push(context.method.name);
-    return callerOf(context);
+    const caller = context.values.get(callerKey);
+    if (caller === undefined) throw new Error(`${context.method.name} runs for nobody`);
+    return caller;
   };
   router.service(SystemService, {
     getServerInfo: (_request, context) => ({ version: "test", ownerId: admit(context).ownerId ?? "" }),

@@ -17,9 +17,8 @@ import {
 import { Code, ConnectError, createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
 import type { Caller } from "../../src/runtime/caller.ts";
 import type { ServiceLogLine } from "../../src/service/log.ts";
-import { callerKey } from "../../src/service/rpc/caller-context.ts";
-import { registerServices } from "../../src/service/rpc/register.ts";
-import type { ServerFacts, ServiceRuntime } from "../../src/service/rpc/service-runtime.ts";
+import { callerKey } from "../../src/service/rpc/handlers.ts";
+import { registerServices, type ServerFacts, type ServiceRuntime } from "../../src/service/rpc/register.ts";
 
 export const ALICE: Caller = { ownerId: "alice", role: "user", keyId: "key_alice" };
 export const ADMIN: Caller = { ownerId: undefined, role: "admin" };

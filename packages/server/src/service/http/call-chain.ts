@@ -1,16 +1,30 @@
 import { STATUS_NUMBERS } from "@agentfense/protocol";
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { ConnectError, ConnectRouterOptions } from "@connectrpc/connect";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import {
+  type ConnectError,
+  type ConnectRouterOptions,
+  createContextKey,
+  type HandlerContext,
+  type Interceptor,
+} from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
+import type { Caller } from "../../runtime/caller.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
 import type { ServiceLog } from "../log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { unless } from "../race.ts";
+import { toConnectError } from "../rpc/errors.ts";
+import { callerKey } from "../rpc/handlers.ts";
 import type { Authenticator } from "./authentication.ts";
-import { createGate, methodName } from "./gate.ts";
 import type { ServiceLimits } from "./limits.ts";
 import type { OwnerRates } from "./rate-limit.ts";
-import type { RunningCalls } from "./running-calls.ts";
+import { limitedAs, type RunningCall, type RunningCalls } from "./running-calls.ts";
 import type { Serving } from "./serving.ts";
-import { createSupervision } from "./supervision.ts";
+import { paced } from "./upload-pace.ts";
+
+/** The secret of a call, to see later whether it is still valid. */
+const secretKey = createContextKey<string | undefined>(undefined, { description: "secret" });
 
 export interface CallChainOptions {
   readonly limits: ServiceLimits;
@@ -24,36 +38,151 @@ export interface CallChainOptions {
 
 /** What every call over every door passes: the gate before its first message, the supervision from then on. */
 export function createCallChain(options: CallChainOptions): ConnectRouterOptions {
-  const { limits, serving, metrics, log } = options;
-  const observe = (method: DescMethod, durationMs: number, error: ConnectError | undefined): void =>
-    metrics.rpc(methodName(method), statusName(error?.code ?? STATUS_NUMBERS.OK), durationMs);
+  const { limits } = options;
   return {
     acceptCompression: [compressionGzip, compressionBrotli],
     // Answers go out as they are: near networks carry bytes faster than we squeeze them.
     compressMinBytes: 0xffff_ffff,
     readMaxBytes: limits.messageBytes,
     writeMaxBytes: limits.responseBytes,
-    requestGate: createGate({
-      authenticator: options.authenticator,
-      rates: options.rates,
-      isDraining: () => serving.isDraining,
-      log,
-      onRefusal: (method, error) => observe(method, 0, error),
-    }),
-    interceptors: [
-      createSupervision({
-        calls: options.calls,
-        pace: { idleMs: limits.uploadIdleMs, totalMs: limits.uploadMs },
-        log,
-        now: () => performance.now(),
-        onEnd: observe,
-      }),
-    ],
+    requestGate: createGate(options),
+    interceptors: [createSupervision(options)],
   };
+}
+
+const HEALTH = "grpc.health.v1.Health";
+const REFLECTION = new Set(["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"]);
+
+/**
+ * Decides about every call, over whatever door it came, before its first message is read: is the server still serving,
+ * who calls, may a key of this role call this, is it the owner's turn.
+ */
+function createGate(options: CallChainOptions): (context: HandlerContext) => Promise<void> {
+  const { serving, authenticator, rates, metrics, log } = options;
+  return async ({ method, requestHeader, values, signal }) => {
+    if (method.parent.typeName === HEALTH) return;
+    try {
+      if (serving.isDraining) throw new RuntimeError("SHUTTING_DOWN", "the server is shutting down");
+      const { caller, secret } = await authenticator.identify(requestHeader);
+      checkRole(caller, method);
+      rates.take(limitedAs(caller));
+      values.set(callerKey, caller);
+      values.set(secretKey, secret);
+    } catch (error) {
+      const refusal = toConnectError(error, { log, method: methodName(method), signal });
+      observe(metrics, method, 0, refusal);
+      throw refusal;
+    }
+  };
+}
+
+function checkRole(caller: Caller, method: DescMethod): void {
+  if (caller.role !== "read-only" || REFLECTION.has(method.parent.typeName)) return;
+  if (method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) return;
+  throw new RuntimeError("ROLE_FORBIDS", `a read-only key may not call ${method.name}`, {
+    details: { role: caller.role, method: method.name },
+  });
+}
+
+/** These end with the caller or the server, and may never do so by themselves: a server that wants to stop does not wait for them. */
+const ENDLESS = new Set([
+  "sandbox.v1.EventService.WatchEvents",
+  "sandbox.v1.SandboxService.WatchFiles",
+  "sandbox.v1.SandboxService.AttachProcess",
+  "sandbox.v1.SandboxService.WaitProcess",
+  "grpc.health.v1.Health.Watch",
+]);
+
+/** Stands around every call: counts it, can end it, and gives its errors their form. */
+function createSupervision({ limits, calls, metrics, log }: CallChainOptions): Interceptor {
+  const pace = { idleMs: limits.uploadIdleMs, totalMs: limits.uploadMs };
+  return (next) => async (request) => {
+    const { method, contextValues } = request;
+    const caller = contextValues.get(callerKey);
+    const startedAtMs = performance.now();
+    let call: RunningCall | undefined;
+    let ended = false;
+    const failureOf = (error: unknown): ConnectError =>
+      toConnectError(error, { log, method: methodName(method), signal: call?.signal ?? request.signal });
+    const end = (error?: ConnectError): void => {
+      if (ended) return;
+      ended = true;
+      call?.end();
+      observe(metrics, method, performance.now() - startedAtMs, error);
+    };
+    try {
+      call = calls.begin({
+        // Nobody's calls (health) must not be in the way of anybody's, nor of each other's.
+        owner: caller === undefined ? `nobody:${methodName(method)}` : limitedAs(caller),
+        secret: contextValues.get(secretKey),
+        endless: ENDLESS.has(methodName(method)),
+        signal: request.signal,
+      });
+      const { signal, cut } = call;
+      const answer = next(
+        request.stream
+          ? { ...request, signal, message: paced(request.message, method, pace, signal) }
+          : { ...request, signal },
+      );
+      const response = await unless(answer, { signal: cut });
+      if (response.stream) return { ...response, message: supervised(response.message, { call, end, failureOf }) };
+      end();
+      return response;
+    } catch (error) {
+      const failure = failureOf(error);
+      end(failure);
+      throw failure;
+    }
+  };
+}
+
+interface Supervision {
+  readonly call: RunningCall;
+  readonly end: (error?: ConnectError) => void;
+  readonly failureOf: (error: unknown) => ConnectError;
+}
+
+/**
+ * The messages of a call, until it ends in one of four ways: they are over, the call failed, the server cut it, or the
+ * caller is gone. In the last two the source is told to stop even if nobody asks for another message.
+ */
+async function* supervised<Message>(
+  source: AsyncIterable<Message>,
+  { call, end, failureOf }: Supervision,
+): AsyncGenerator<Message> {
+  const iterator = source[Symbol.asyncIterator]();
+  const stopSource = (): void => {
+    end(failureOf(call.signal.reason));
+    // It is told to stop; how that goes is of interest to nobody.
+    iterator.return?.().catch(() => {});
+  };
+  call.signal.addEventListener("abort", stopSource, { once: true });
+  try {
+    for (;;) {
+      const result = await unless(iterator.next(), { signal: call.cut });
+      if (result.done === true) break;
+      yield result.value;
+    }
+    end();
+  } catch (error) {
+    const failure = failureOf(error);
+    end(failure);
+    throw failure;
+  } finally {
+    call.signal.removeEventListener("abort", stopSource);
+    end();
+    void iterator.return?.().catch(() => {});
+  }
+}
+
+/** "sandbox.v1.SandboxService.Exec" */
+function methodName(method: DescMethod): string {
+  return `${method.parent.typeName}.${method.name}`;
 }
 
 const STATUS_NAMES = new Map<number, string>(Object.entries(STATUS_NUMBERS).map(([name, number]) => [number, name]));
 
-function statusName(code: number): string {
-  return STATUS_NAMES.get(code) ?? "UNKNOWN";
+function observe(metrics: Metrics, method: DescMethod, durationMs: number, error: ConnectError | undefined): void {
+  const status = STATUS_NAMES.get(error?.code ?? STATUS_NUMBERS.OK) ?? "UNKNOWN";
+  metrics.rpc(methodName(method), status, durationMs);
 }

@@ -4,9 +4,8 @@ import type { Transport } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
 import type { ServiceLog } from "../log.ts";
 import { type Authenticator, type Credential, type HeaderSource, headerSource } from "./authentication.ts";
-import { limitedAs } from "./gate.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
-import type { RunningCalls } from "./running-calls.ts";
+import { limitedAs, type RunningCalls } from "./running-calls.ts";
 import { webListener } from "./web.ts";
 
 /** A request that has passed the rules about hosts and origins, and whose key is valid. */

@@ -10,7 +10,6 @@ import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { ServiceLog } from "../log.ts";
 import { failureResponse, statusBody } from "../rest/failure.ts";
 import { type Authenticator, EVERYBODY, headerSource } from "./authentication.ts";
-import { limitedAs } from "./gate.ts";
 import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
 import {
   foreignCookies,
@@ -22,7 +21,7 @@ import {
   tokenCookieOf,
 } from "./port-target.ts";
 import type { OwnerRates } from "./rate-limit.ts";
-import type { RunningCall, RunningCalls } from "./running-calls.ts";
+import { limitedAs, type RunningCall, type RunningCalls } from "./running-calls.ts";
 
 export interface ForwarderOptions {
   readonly sandboxes: Pick<Sandboxes, "connect">;

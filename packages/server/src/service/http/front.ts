@@ -1,8 +1,10 @@
+import { type IncomingMessage, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
 import { cors } from "@connectrpc/connect";
 import type { ServiceLog } from "../log.ts";
-import { statusBody } from "../rest/failure.ts";
+import { failureResponse, statusBody } from "../rest/failure.ts";
 import { type Authenticator, headerSource } from "./authentication.ts";
 import { type Doors, headersAt } from "./doors.ts";
 import type { Forwarder } from "./forwarding.ts";
@@ -10,17 +12,17 @@ import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead 
 import { mayShare, type Refusal, type RequestFacts, type RequestPolicy, refusalOf } from "./request-rules.ts";
 
 /** What decides whether a request is let in at all. */
-export interface EntranceOptions {
+interface EntranceOptions {
   readonly policy: RequestPolicy;
   readonly authenticator: Authenticator;
   /** Absent where there are none. */
   readonly doors?: Doors | undefined;
   /** Absent where ports of sandboxes are not served. */
   readonly ports?: Forwarder | undefined;
+  readonly log: ServiceLog;
 }
 
 export interface FrontOptions extends EntranceOptions {
-  readonly log: ServiceLog;
   readonly isDraining: () => boolean;
   /** Answers what passed. */
   readonly next: (request: NodeRequest, response: NodeResponse) => void | Promise<void>;
@@ -67,7 +69,7 @@ async function pass(request: NodeRequest, response: NodeResponse, options: Front
 }
 
 /** The rules about hosts, origins and content types. */
-export async function enter(
+async function enter(
   request: NodeRequest,
   { policy, authenticator, doors, ports }: EntranceOptions,
 ): Promise<{ readonly facts: RequestFacts; readonly refusal: Refusal | undefined }> {
@@ -144,4 +146,43 @@ function endUnreadRequest(request: NodeRequest, response: NodeResponse): void {
     request.once("end", () => clearTimeout(linger));
     request.resume();
   });
+}
+
+/** Connections that are to become WebSockets: they pass the same rules as requests, then the door that is meant. */
+export function createUpgrades(
+  options: EntranceOptions,
+): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
+  return (request, socket, head) => {
+    socket.on("error", () => socket.destroy());
+    passUpgrade(request, socket, head, options)
+      .catch(async (error: unknown) => {
+        const response = failureResponse(error, { log: options.log });
+        refuse(socket, response.status, await response.text());
+      })
+      .catch(() => socket.destroy());
+  };
+}
+
+async function passUpgrade(
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  options: EntranceOptions,
+): Promise<void> {
+  const { refusal } = await enter(request, options);
+  if (refusal !== undefined) {
+    refuse(socket, refusal.httpStatus, JSON.stringify(statusBody(refusal.status, refusal.message)));
+    return;
+  }
+  const isWebSocket = request.headers.upgrade?.toLowerCase() === "websocket";
+  if (isWebSocket && (await options.ports?.upgrade(request, socket, head))) return;
+  if (isWebSocket && (await options.doors?.upgrade(request, socket, head))) return;
+  refuse(socket, 404, JSON.stringify(statusBody("NOT_FOUND", "there is no WebSocket here")));
+}
+
+function refuse(socket: Duplex, status: number, body: string): void {
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
 }

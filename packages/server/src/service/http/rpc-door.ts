@@ -1,8 +1,7 @@
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { ServiceLog } from "../log.ts";
-import { withPlainMessage } from "./grpc-message.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 
 /** gRPC, gRPC-Web and Connect, by the path of a request. */
@@ -71,4 +70,31 @@ export function answerUnknown(request: NodeRequest, response: NodeResponse): boo
   response.setHeader("grpc-message", "unknown service or method");
   response.end();
   return true;
+}
+
+const GRPC_MESSAGE = "grpc-message";
+
+/**
+ * The answer with the text of its status encoded as gRPC has it: what is not printable ASCII, and "%". The library encodes all
+ * that a URL would, and clients that decode with decodeURI then show "file not found%3A a.txt".
+ */
+function withPlainMessage(response: UniversalServerResponse): UniversalServerResponse {
+  const { trailer } = response;
+  if (trailer === undefined) return response;
+  return {
+    ...response,
+    // A stream's status is known only at its end, which is when this is asked for.
+    get trailer() {
+      const encoded = trailer.get(GRPC_MESSAGE);
+      if (encoded === null) return trailer;
+      const plain = new Headers(trailer);
+      plain.set(GRPC_MESSAGE, encodeMessage(decodeURIComponent(encoded)));
+      return plain;
+    },
+  };
+}
+
+function encodeMessage(text: string): string {
+  // Spaces at the ends would not survive a header.
+  return text.replace(/[^ -~]+|%|^ | $/gu, encodeURIComponent);
 }

@@ -1,4 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
+import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { fromRuntimeError } from "../rpc/errors.ts";
 
@@ -16,6 +17,11 @@ interface Entry {
   readonly secret: string | undefined;
   readonly endless: boolean;
   readonly controller: AbortController;
+}
+
+/** Whose limits a call counts against: the owner's; an administrator's key has its own. */
+export function limitedAs(caller: Caller): string {
+  return caller.ownerId === undefined ? `key:${caller.keyId ?? ""}` : `owner:${caller.ownerId}`;
 }
 
 /** How soon a revoked key ends what runs with it. */

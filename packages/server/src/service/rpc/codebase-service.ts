@@ -6,7 +6,7 @@ import type { Handlers } from "./handlers.ts";
 import { batchResultMessage, codebaseMessage, manifestEntryOf, versionMessage } from "./messages/codebase.ts";
 import { count, given, invalid, optionalCount, permissionBits, required } from "./messages/fields.ts";
 import { entryInfo, pathForm } from "./messages/file-info.ts";
-import type { ServiceRuntime } from "./service-runtime.ts";
+import type { ServiceRuntime } from "./register.ts";
 import { receiveUpload } from "./upload-stream.ts";
 
 export function codebaseHandlers({
@@ -21,9 +21,7 @@ export function codebaseHandlers({
       return codebaseMessage(await codebases.create(caller, { name, ownerId }));
     },
 
-    async getCodebase({ codebaseId }, { caller }) {
-      return codebaseMessage(await codebases.get(caller, required(codebaseId, "codebase_id")));
-    },
+    getCodebase: async ({ codebaseId }, { caller }) => codebaseMessage(await codebases.get(caller, codebaseId)),
 
     async listCodebases({ ownerId, pageSize, pageToken }, { caller }) {
       const page = await codebases.list(caller, { ownerId, pageSize, pageToken });
@@ -31,7 +29,7 @@ export function codebaseHandlers({
     },
 
     async deleteCodebase({ codebaseId, force }, { caller }) {
-      await sandboxes.deleteCodebase(caller, required(codebaseId, "codebase_id"), { force });
+      await sandboxes.deleteCodebase(caller, codebaseId, { force });
       return {};
     },
 
@@ -71,28 +69,21 @@ export function codebaseHandlers({
     },
 
     async *downloadFile({ codebaseId, filePath, version }, { caller, signal }) {
-      required(codebaseId, "codebase_id");
       required(filePath, "file_path");
       const options = { version: count(version, "version"), signal };
       const { content } = await codebases.download(caller, codebaseId, filePath, options);
       for await (const data of chunked(content)) yield { data };
     },
 
-    async listFiles({ codebaseId, path, recursive, version, pageSize, pageToken }, { caller }) {
-      required(codebaseId, "codebase_id");
-      const page = await codebases.listFiles(caller, codebaseId, {
-        path,
-        recursive,
-        version: count(version, "version"),
-        pageSize,
-        pageToken,
-      });
+    async listFiles({ codebaseId, version: number, ...query }, { caller }) {
+      const { path, recursive, pageSize, pageToken } = query;
+      const version = count(number, "version");
+      const page = await codebases.listFiles(caller, codebaseId, { path, recursive, version, pageSize, pageToken });
       const form = pathForm(path);
       return { files: page.items.map((entry) => entryInfo(entry, form)), nextPageToken: page.nextPageToken };
     },
 
     async compareManifest({ codebaseId, entries }, { caller }) {
-      required(codebaseId, "codebase_id");
       const manifest = entries.map((entry, index) => manifestEntryOf(entry, `entries[${index}]`));
       return { missing: [...(await codebases.compare(caller, codebaseId, manifest))] };
     },
@@ -121,40 +112,33 @@ export function codebaseHandlers({
     },
 
     async *downloadArchive({ codebaseId, path, version }, { caller, signal }) {
-      required(codebaseId, "codebase_id");
       const query = { path, version: count(version, "version"), signal };
       for await (const data of chunked(await codebases.downloadArchive(caller, codebaseId, query))) yield { data };
     },
 
     async deleteFile({ codebaseId, filePath, recursive }, { caller }) {
-      required(codebaseId, "codebase_id");
       required(filePath, "file_path");
       return batchResultMessage(codebaseId, await codebases.deleteFile(caller, codebaseId, filePath, { recursive }));
     },
 
     async renameFile({ codebaseId, fromPath, toPath }, { caller }) {
-      required(codebaseId, "codebase_id");
       required(fromPath, "from_path");
       required(toPath, "to_path");
       return batchResultMessage(codebaseId, await codebases.renameFile(caller, codebaseId, fromPath, toPath));
     },
 
     async listVersions({ codebaseId, pageSize, pageToken }, { caller }) {
-      required(codebaseId, "codebase_id");
       const page = await codebases.listVersions(caller, codebaseId, { pageSize, pageToken });
       return { versions: page.items.map((record) => versionMessage(record)), nextPageToken: page.nextPageToken };
     },
 
     async getVersion({ codebaseId, version }, { caller }) {
-      required(codebaseId, "codebase_id");
       const found = await codebases.getVersion(caller, codebaseId, count(version, "version"));
       return versionMessage(found.version, found.changes);
     },
 
-    async rollback({ codebaseId, version }, { caller }) {
-      required(codebaseId, "codebase_id");
-      return versionMessage(await codebases.rollback(caller, codebaseId, count(version, "version")));
-    },
+    rollback: async ({ codebaseId, version }, { caller }) =>
+      versionMessage(await codebases.rollback(caller, codebaseId, count(version, "version"))),
   };
 }
 

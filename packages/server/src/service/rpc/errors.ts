@@ -6,7 +6,7 @@ import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { ServiceLog } from "../log.ts";
-import { durationMessage } from "./messages/time.ts";
+import { durationMessage } from "./messages/fields.ts";
 
 /** Where an error was met: what it takes to tell the caller's own doing from ours. */
 export interface ErrorPlace {

@@ -3,8 +3,7 @@ import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { AuditLog, EventFilter } from "../../runtime/audit/api.ts";
 import type { EventRecord } from "../../runtime/store/store.ts";
 import type { Handlers } from "./handlers.ts";
-import { count, given } from "./messages/fields.ts";
-import { timestampMessage, timestampMs } from "./messages/time.ts";
+import { count, given, timestampMessage, timestampMs } from "./messages/fields.ts";
 
 export function eventHandlers(audit: AuditLog): Handlers<typeof EventService> {
   return {

@@ -5,24 +5,22 @@ import type { ExecAnswer, ExecPart, Sandboxes } from "../../runtime/sandboxes/ap
 import { pieces } from "./chunks.ts";
 import { CommandInput, readStart } from "./command-input.ts";
 import { fromRuntimeError } from "./errors.ts";
-import type { Call } from "./handlers.ts";
+import type { Call, SandboxHandlers } from "./handlers.ts";
 import { execCallOf, execResultMessage, type OutputRoom, outputMessage, streamEndMessage } from "./messages/exec.ts";
-import { required } from "./messages/fields.ts";
-import type { MessageLimits, SandboxHandlers } from "./sandbox-parts.ts";
 
-export function execHandlers(
-  sandboxes: Sandboxes,
-  limits: MessageLimits,
-): SandboxHandlers<"exec" | "execStream" | "execInteractive"> {
+export interface MessageLimits {
+  readonly maxMessageBytes: number;
+}
+
+export function execHandlers(sandboxes: Sandboxes, limits: MessageLimits) {
   return {
     async exec(request, call) {
-      const id = required(request.sandboxId, "sandbox_id");
-      return execResult(await sandboxes.exec(call.caller, id, execCallOf(request, call.signal)), call, limits);
+      const answer = await sandboxes.exec(call.caller, request.sandboxId, execCallOf(request, call.signal));
+      return execResult(answer, call, limits);
     },
 
     async *execStream(request, { caller, signal }) {
-      const id = required(request.sandboxId, "sandbox_id");
-      yield* execOutputs(sandboxes.execStream(caller, id, execCallOf(request, signal)), limits);
+      yield* execOutputs(sandboxes.execStream(caller, request.sandboxId, execCallOf(request, signal)), limits);
     },
 
     async *execInteractive(requests, { caller, signal }) {
@@ -37,7 +35,7 @@ export function execHandlers(
         throw input.fault === undefined ? error : input.fault.error;
       }
     },
-  };
+  } satisfies SandboxHandlers;
 }
 
 /** The result, or the error that a timeout is for callers of a single answer; what there was of output goes with it. */

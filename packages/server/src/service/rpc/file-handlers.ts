@@ -1,20 +1,15 @@
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { chunked } from "./chunks.ts";
+import type { SandboxHandlers } from "./handlers.ts";
 import { FILE_EVENTS } from "./messages/enums.ts";
 import { permissionBits, required } from "./messages/fields.ts";
 import { pathForm, viewInfo } from "./messages/file-info.ts";
-import type { SandboxHandlers } from "./sandbox-parts.ts";
 import { receiveUpload } from "./upload-stream.ts";
 
 /** Files of a running sandbox, as a process inside sees them. */
-export function fileHandlers(
-  sandboxes: Sandboxes,
-): SandboxHandlers<
-  "readFile" | "writeFile" | "listDirectory" | "statFile" | "makeDirectory" | "removeFile" | "moveFile" | "watchFiles"
-> {
+export function fileHandlers(sandboxes: Sandboxes) {
   return {
     async *readFile({ sandboxId, path }, { caller, signal }) {
-      required(sandboxId, "sandbox_id");
       const content = await sandboxes.readFile(caller, sandboxId, required(path, "path"), signal);
       for await (const data of chunked(content)) yield { data };
     },
@@ -34,43 +29,37 @@ export function fileHandlers(
     },
 
     async listDirectory({ sandboxId, path, recursive }, { caller }) {
-      required(sandboxId, "sandbox_id");
       const entries = await sandboxes.listDirectory(caller, sandboxId, orRoot(path), { recursive });
       const form = pathForm(path);
       return { files: entries.map((entry) => viewInfo(entry, form)) };
     },
 
     async statFile({ sandboxId, path }, { caller }) {
-      required(sandboxId, "sandbox_id");
       return viewInfo(await sandboxes.stat(caller, sandboxId, orRoot(path)), pathForm(path));
     },
 
     async makeDirectory({ sandboxId, path, recursive }, { caller }) {
-      required(sandboxId, "sandbox_id");
       required(path, "path");
       return viewInfo(await sandboxes.makeDirectory(caller, sandboxId, path, { recursive }), pathForm(path));
     },
 
     async removeFile({ sandboxId, path, recursive }, { caller }) {
-      required(sandboxId, "sandbox_id");
       await sandboxes.remove(caller, sandboxId, required(path, "path"), { recursive });
       return {};
     },
 
     async moveFile({ sandboxId, fromPath, toPath }, { caller }) {
-      required(sandboxId, "sandbox_id");
       required(fromPath, "from_path");
       required(toPath, "to_path");
       return viewInfo(await sandboxes.move(caller, sandboxId, fromPath, toPath), pathForm(toPath));
     },
 
     async *watchFiles({ sandboxId, path, recursive }, { caller, signal }) {
-      required(sandboxId, "sandbox_id");
       const changes = await sandboxes.watch(caller, sandboxId, orRoot(path), { recursive, signal });
       yield {}; // the watch is on
       for await (const change of changes) yield { kind: FILE_EVENTS[change.kind], path: change.path };
     },
-  };
+  } satisfies SandboxHandlers;
 }
 
 /** Where no path means the workspace itself. */

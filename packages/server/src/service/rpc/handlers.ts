@@ -1,21 +1,31 @@
 import { setImmediate } from "node:timers/promises";
 import { inspect } from "node:util";
-import type {
-  DescMethod,
-  DescMethodBiDiStreaming,
-  DescMethodClientStreaming,
-  DescMethodServerStreaming,
-  DescMethodUnary,
-  DescService,
-  MessageInitShape,
-  MessageShape,
+import { http } from "@agentfense/protocol/annotations";
+import type { SandboxService } from "@agentfense/protocol/sandbox";
+import {
+  type DescField,
+  type DescMethod,
+  type DescMethodBiDiStreaming,
+  type DescMethodClientStreaming,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type DescService,
+  getOption,
+  hasOption,
+  type MessageInitShape,
+  type MessageShape,
+  ScalarType,
 } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { ConnectRouter, HandlerContext, MethodImpl } from "@connectrpc/connect";
+import { type ConnectRouter, createContextKey, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
+import { RuntimeError } from "../../runtime/errors.ts";
 import type { ServiceLog } from "../log.ts";
-import { callerOf } from "./caller-context.ts";
 import { toConnectError } from "./errors.ts";
+import { required } from "./messages/fields.ts";
+
+/** Who asks, put there by whoever authenticated the request. Absent: nobody did, and no handler runs. */
+export const callerKey = createContextKey<Caller | undefined>(undefined, { description: "caller" });
 
 /** What a handler knows about the call besides its message. */
 export interface Call {
@@ -41,6 +51,9 @@ type Handler<Method extends DescMethod> =
 export type Handlers<Service extends DescService> = {
   readonly [Name in keyof Service["method"]]: Handler<Service["method"][Name]>;
 };
+
+/** Some of the methods of SandboxService: it has more than one file can tell. */
+export type SandboxHandlers = Partial<Handlers<typeof SandboxService>>;
 
 /** What all handlers look like once their messages are forgotten. */
 type UnaryHandler = (input: unknown, call: Call) => Promise<unknown>;
@@ -69,12 +82,13 @@ export function serve<Service extends DescService>(
 function guarded(method: DescMethod, handler: unknown, { log, witnessed }: ServeOptions): unknown {
   const onlyReads = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   const name = `${method.parent.typeName}.${method.name}`;
+  const ids = idsOf(method);
   if (method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming") {
     const stream = handler as StreamingHandler;
     return async function* (input: unknown, context: HandlerContext) {
       const place = { log, method: name, signal: context.signal };
       try {
-        yield* untilAborted(stream(requestsOf(method, input, context), callOf(context)), place);
+        yield* untilAborted(stream(requestsOf(method, ids, input, context), callOf(context)), place);
       } catch (error) {
         throw toConnectError(error, place);
       } finally {
@@ -85,7 +99,7 @@ function guarded(method: DescMethod, handler: unknown, { log, witnessed }: Serve
   const unary = handler as UnaryHandler;
   return async (input: unknown, context: HandlerContext) => {
     try {
-      return await unary(requestsOf(method, input, context), callOf(context));
+      return await unary(requestsOf(method, ids, input, context), callOf(context));
     } catch (error) {
       throw toConnectError(error, { log, method: name, signal: context.signal });
     } finally {
@@ -94,10 +108,26 @@ function guarded(method: DescMethod, handler: unknown, { log, witnessed }: Serve
   };
 }
 
-/** What a handler gets: the message, or a stream of them. */
-function requestsOf({ methodKind }: DescMethod, input: unknown, { signal }: HandlerContext): unknown {
+/** What a handler gets: the message, of which the ids are there, or a stream of them. */
+function requestsOf(
+  { methodKind }: DescMethod,
+  ids: readonly DescField[],
+  input: unknown,
+  { signal }: HandlerContext,
+): unknown {
   const isStream = methodKind === "client_streaming" || methodKind === "bidi_streaming";
-  return isStream ? untilTheEnd(input as AsyncIterable<unknown>, signal) : input;
+  if (isStream) return untilTheEnd(input as AsyncIterable<unknown>, signal);
+  for (const { localName, name } of ids) required((input as Record<string, string>)[localName] ?? "", name);
+  return input;
+}
+
+/** The fields that say what a call is about: those that stand as one segment in its path over HTTP. */
+function idsOf(method: DescMethod): readonly DescField[] {
+  if (!hasOption(method, http)) return [];
+  const path = getOption(method, http).pattern.value ?? "";
+  return method.input.fields.filter(
+    (field) => field.fieldKind === "scalar" && field.scalar === ScalarType.STRING && path.includes(`/{${field.name}}`),
+  );
 }
 
 /** In the process, a stream of requests that breaks off looks like one that ends, until its signal says so a moment later. */
@@ -131,6 +161,10 @@ async function* untilAborted<T>(
   }
 }
 
-function callOf(context: HandlerContext): Call {
-  return { caller: callerOf(context), signal: context.signal, protocol: context.protocolName };
+function callOf({ values, signal, protocolName: protocol }: HandlerContext): Call {
+  const caller = values.get(callerKey);
+  if (caller !== undefined) return { caller, signal, protocol };
+  throw new RuntimeError("UNAUTHENTICATED", "an API key is required", {
+    hint: "send it as the header Authorization: Bearer <key>",
+  });
 }

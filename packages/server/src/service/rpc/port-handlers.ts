@@ -4,9 +4,8 @@ import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { chunked } from "./chunks.ts";
-import { given, invalid, required } from "./messages/fields.ts";
-import { durationMs, timestampMessage } from "./messages/time.ts";
-import type { SandboxHandlers } from "./sandbox-parts.ts";
+import type { SandboxHandlers } from "./handlers.ts";
+import { durationMs, given, invalid, required, timestampMessage } from "./messages/fields.ts";
 import { unread } from "./upload-stream.ts";
 
 /** Where a port is reached over HTTP. */
@@ -25,13 +24,9 @@ export interface PortLinks {
 const HOUR_MS = 3_600_000;
 const LONGEST_MS = 7 * 24 * HOUR_MS;
 
-export function portHandlers(
-  sandboxes: Sandboxes,
-  links: PortLinks,
-): SandboxHandlers<"getPort" | "waitForPort" | "forwardPort"> {
+export function portHandlers(sandboxes: Sandboxes, links: PortLinks) {
   return {
     async getPort({ sandboxId, port, expiresIn }, { caller }) {
-      required(sandboxId, "sandbox_id");
       const expiresInMs = durationMs(expiresIn, "expires_in") ?? HOUR_MS;
       if (expiresInMs > LONGEST_MS) throw invalid("expires_in is a week at most", { field: "expires_in" });
       const { expiresAtMs, ...link } = await links.linkTo(caller, sandboxId, portOf(port), expiresInMs);
@@ -40,7 +35,7 @@ export function portHandlers(
 
     async waitForPort({ sandboxId, port, timeout }, { caller, signal }) {
       const options = given({ timeoutMs: durationMs(timeout, "timeout"), signal });
-      await sandboxes.waitForPort(caller, required(sandboxId, "sandbox_id"), portOf(port), options);
+      await sandboxes.waitForPort(caller, sandboxId, portOf(port), options);
       return {};
     },
 
@@ -64,7 +59,7 @@ export function portHandlers(
         socket.destroy();
       }
     },
-  };
+  } satisfies SandboxHandlers;
 }
 
 const BREAKS: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE"]);

@@ -3,39 +3,24 @@ import { ProcessState, ProcessOutput_OutputType as Type } from "@agentfense/prot
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ExecOutcome, Sandboxes, SandboxProcess } from "../../runtime/sandboxes/api.ts";
 import { pieces } from "./chunks.ts";
-import type { Call } from "./handlers.ts";
+import type { Call, SandboxHandlers } from "./handlers.ts";
 import { PROCESS_KINDS } from "./messages/enums.ts";
 import { commandOf } from "./messages/exec.ts";
-import { given, invalid, required } from "./messages/fields.ts";
-import { durationMs, timestampMessage } from "./messages/time.ts";
-import type { SandboxHandlers } from "./sandbox-parts.ts";
+import { durationMs, given, invalid, required, timestampMessage } from "./messages/fields.ts";
 import { sizeOf } from "./terminal-handlers.ts";
 
 const TYPES = { stdout: Type.STDOUT, stderr: Type.STDERR, terminal: Type.TERMINAL } as const;
 
-export function processHandlers(
-  sandboxes: Sandboxes,
-): SandboxHandlers<
-  | "startProcess"
-  | "listProcesses"
-  | "attachProcess"
-  | "sendInput"
-  | "closeInput"
-  | "signalProcess"
-  | "resizeProcess"
-  | "waitProcess"
-> {
+export function processHandlers(sandboxes: Sandboxes) {
   const of = ({ sandboxId }: Pick<ProcessRequest, "sandboxId">, { caller }: Call) =>
-    sandboxes.processes(caller, required(sandboxId, "sandbox_id"));
+    sandboxes.processes(caller, sandboxId);
   const one = async (request: Pick<ProcessRequest, "sandboxId" | "number" | "tag">, call: Call) => {
-    required(request.sandboxId, "sandbox_id");
     const which = whichOf(request);
     return { which, processes: await of(request, call) };
   };
   return {
     async startProcess(request, call) {
       const { sandboxId, env, workdir, tag, stdin, terminal, timeout } = request;
-      required(sandboxId, "sandbox_id");
       const command = commandOf(request);
       const optional = given({ terminal: terminal && sizeOf(terminal), timeoutMs: durationMs(timeout, "timeout") });
       const processes = await of(request, call);
@@ -71,7 +56,6 @@ export function processHandlers(
     },
 
     async signalProcess(request, call) {
-      required(request.sandboxId, "sandbox_id");
       required(request.signal, "signal");
       const { which, processes } = await one(request, call);
       await processes.signal(which, request.signal);
@@ -79,7 +63,6 @@ export function processHandlers(
     },
 
     async resizeProcess(request, call) {
-      required(request.sandboxId, "sandbox_id");
       if (request.size === undefined) throw invalid("size is required", { field: "size" });
       const size = sizeOf(request.size);
       const { which, processes } = await one(request, call);
@@ -92,7 +75,7 @@ export function processHandlers(
       const process = await processes.wait(which, { signal: call.signal });
       return processMessage(process, request.sandboxId, processes.ownerId);
     },
-  };
+  } satisfies SandboxHandlers;
 }
 
 function whichOf({ number, tag }: Pick<ProcessRequest, "number" | "tag">): number | string {

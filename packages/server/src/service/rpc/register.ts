@@ -3,13 +3,37 @@ import { EventService } from "@agentfense/protocol/event";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { SystemService } from "@agentfense/protocol/system";
 import type { ConnectRouter } from "@connectrpc/connect";
+import type { AuditLog } from "../../runtime/audit/api.ts";
+import type { Codebases } from "../../runtime/codebases/api.ts";
+import type { Keys } from "../../runtime/keys/api.ts";
+import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
+import type { RuntimeName } from "../../runtime/store/store.ts";
 import type { ServiceLog } from "../log.ts";
 import { codebaseHandlers } from "./codebase-service.ts";
 import { eventHandlers } from "./event-service.ts";
 import { type ServeOptions, serve } from "./handlers.ts";
+import type { PortLinks } from "./port-handlers.ts";
 import { sandboxHandlers } from "./sandbox-service.ts";
-import type { ServiceRuntime } from "./service-runtime.ts";
 import { systemHandlers } from "./system-service.ts";
+
+/** What the services are a face of. */
+export interface ServiceRuntime {
+  readonly codebases: Codebases;
+  readonly sandboxes: Sandboxes;
+  readonly audit: AuditLog;
+  readonly keys: Keys;
+  readonly links: PortLinks;
+  readonly info: ServerFacts;
+}
+
+export interface ServerFacts {
+  readonly version: string;
+  /** The default one first. */
+  readonly runtimes: readonly RuntimeName[];
+  /** Limits that this server cannot enforce, each as a sentence. */
+  degradations(): readonly string[];
+  readonly keysRequired: boolean;
+}
 
 /** What clients of gRPC accept in one message unless they are told otherwise. */
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;

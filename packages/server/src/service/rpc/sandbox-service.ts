@@ -1,21 +1,17 @@
-import type { SandboxService } from "@agentfense/protocol/sandbox";
+import type { SandboxService, SessionExecRequest } from "@agentfense/protocol/sandbox";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
-import { changeHandlers } from "./change-handlers.ts";
-import { execHandlers } from "./exec-handlers.ts";
+import { execHandlers, execOutputs, execResult, type MessageLimits } from "./exec-handlers.ts";
 import { fileHandlers } from "./file-handlers.ts";
-import type { Handlers } from "./handlers.ts";
-import { explanationMessage } from "./messages/changes.ts";
+import type { Handlers, SandboxHandlers } from "./handlers.ts";
+import { changeMessage, diffMessages, explanationMessage, outcomeMessage } from "./messages/changes.ts";
 import { SANDBOX_STATUSES, wordFor } from "./messages/enums.ts";
-import { given, required } from "./messages/fields.ts";
-import { rulesOf } from "./messages/rules.ts";
-import { createSandboxRequestOf, sandboxMessage } from "./messages/sandbox.ts";
+import { durationMs, given, required } from "./messages/fields.ts";
+import { createSandboxRequestOf, rulesOf, sandboxMessage, sessionMessage } from "./messages/sandbox.ts";
 import { type PortLinks, portHandlers } from "./port-handlers.ts";
 import { processHandlers } from "./process-handlers.ts";
-import type { MessageLimits, SandboxHandlers } from "./sandbox-parts.ts";
-import { sessionHandlers } from "./session-handlers.ts";
 import { terminalHandlers } from "./terminal-handlers.ts";
 
-/** The service in parts, each a file: what one does *with* a sandbox; here is what one does *to* it. */
+/** The service in parts: here is what one does to a sandbox, with its sessions and its changes. */
 export function sandboxHandlers(
   sandboxes: Sandboxes,
   links: PortLinks,
@@ -33,82 +29,101 @@ export function sandboxHandlers(
   };
 }
 
-function lifecycleHandlers(
-  sandboxes: Sandboxes,
-): SandboxHandlers<
-  | "createSandbox"
-  | "getSandbox"
-  | "listSandboxes"
-  | "startSandbox"
-  | "stopSandbox"
-  | "pauseSandbox"
-  | "resumeSandbox"
-  | "destroySandbox"
-  | "updatePermissions"
-  | "explainPath"
-  | "listHomes"
-  | "deleteHome"
-> {
+function lifecycleHandlers(sandboxes: Sandboxes) {
   return {
-    async createSandbox(request, { caller, signal }) {
-      return sandboxMessage(await sandboxes.create(caller, createSandboxRequestOf(request), signal));
-    },
+    createSandbox: async (request, { caller, signal }) =>
+      sandboxMessage(await sandboxes.create(caller, createSandboxRequestOf(request), signal)),
 
-    async getSandbox({ sandboxId }, { caller }) {
-      return sandboxMessage(await sandboxes.get(caller, required(sandboxId, "sandbox_id")));
-    },
+    getSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.get(caller, sandboxId)),
 
     async listSandboxes({ codebaseId, ownerId, status, labels, pageSize, pageToken }, { caller }) {
-      const page = await sandboxes.list(caller, {
-        codebaseId,
-        ownerId,
-        labels,
-        pageSize,
-        pageToken,
-        ...given({ status: wordFor(SANDBOX_STATUSES, status, "status") }),
-      });
+      const wanted = given({ status: wordFor(SANDBOX_STATUSES, status, "status") });
+      const query = { codebaseId, ownerId, labels, pageSize, pageToken, ...wanted };
+      const page = await sandboxes.list(caller, query);
       return { sandboxes: page.items.map(sandboxMessage), nextPageToken: page.nextPageToken };
     },
 
-    async startSandbox({ sandboxId }, { caller, signal }) {
-      return sandboxMessage(await sandboxes.start(caller, required(sandboxId, "sandbox_id"), signal));
-    },
-
-    async stopSandbox({ sandboxId }, { caller }) {
-      return sandboxMessage(await sandboxes.stop(caller, required(sandboxId, "sandbox_id")));
-    },
-
-    async pauseSandbox({ sandboxId }, { caller }) {
-      return sandboxMessage(await sandboxes.pause(caller, required(sandboxId, "sandbox_id")));
-    },
-
-    async resumeSandbox({ sandboxId }, { caller }) {
-      return sandboxMessage(await sandboxes.resume(caller, required(sandboxId, "sandbox_id")));
-    },
+    startSandbox: async ({ sandboxId }, { caller, signal }) =>
+      sandboxMessage(await sandboxes.start(caller, sandboxId, signal)),
+    stopSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.stop(caller, sandboxId)),
+    pauseSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.pause(caller, sandboxId)),
+    resumeSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.resume(caller, sandboxId)),
 
     async destroySandbox({ sandboxId }, { caller }) {
-      await sandboxes.destroy(caller, required(sandboxId, "sandbox_id"));
+      await sandboxes.destroy(caller, sandboxId);
       return {};
     },
 
-    async updatePermissions({ sandboxId, permissions, preset }, { caller }) {
-      required(sandboxId, "sandbox_id");
-      const request = { rules: rulesOf(permissions), preset };
-      return sandboxMessage(await sandboxes.updatePermissions(caller, sandboxId, request));
-    },
+    updatePermissions: async ({ sandboxId, permissions, preset }, { caller }) =>
+      sandboxMessage(await sandboxes.updatePermissions(caller, sandboxId, { rules: rulesOf(permissions), preset })),
 
-    async listHomes({ ownerId }, { caller }) {
-      return { homes: [...(await sandboxes.listHomes(caller, ownerId))] };
-    },
+    listHomes: async ({ ownerId }, { caller }) => ({ homes: [...(await sandboxes.listHomes(caller, ownerId))] }),
 
     async deleteHome({ name, ownerId }, { caller }) {
-      await sandboxes.deleteHome(caller, ownerId, required(name, "name"));
+      await sandboxes.deleteHome(caller, ownerId, name);
       return {};
     },
 
-    async explainPath({ sandboxId, path }, { caller }) {
-      required(sandboxId, "sandbox_id");
-      return explanationMessage(await sandboxes.explain(caller, sandboxId, required(path, "path")));
+    explainPath: async ({ sandboxId, path }, { caller }) =>
+      explanationMessage(await sandboxes.explain(caller, sandboxId, required(path, "path"))),
+  } satisfies SandboxHandlers;
+}
+
+function sessionHandlers(sandboxes: Sandboxes, limits: MessageLimits) {
+  return {
+    async createSession({ sandboxId, shell, env, workdir, idleTimeout }, { caller, signal }) {
+      const request = { shell, env, workdir, ...given({ idleTimeoutMs: durationMs(idleTimeout, "idle_timeout") }) };
+      return sessionMessage(await sandboxes.createSession(caller, sandboxId, request, signal));
     },
-  };
+
+    getSession: async ({ sessionId }, { caller }) => sessionMessage(await sandboxes.getSession(caller, sessionId)),
+
+    listSessions: async ({ sandboxId }, { caller }) => ({
+      sessions: (await sandboxes.listSessions(caller, sandboxId)).map(sessionMessage),
+    }),
+
+    async destroySession({ sessionId }, { caller }) {
+      await sandboxes.destroySession(caller, sessionId);
+      return {};
+    },
+
+    async sessionExec(request, call) {
+      const command = sessionCallOf(request, call.signal);
+      return execResult(await sandboxes.sessionExec(call.caller, request.sessionId, command), call, limits);
+    },
+
+    async *sessionExecStream(request, { caller, signal }) {
+      const command = sessionCallOf(request, signal);
+      yield* execOutputs(sandboxes.sessionExecStream(caller, request.sessionId, command), limits);
+    },
+  } satisfies SandboxHandlers;
+}
+
+function sessionCallOf({ command, timeout }: SessionExecRequest, signal: AbortSignal) {
+  required(command, "command");
+  return { command, signal, ...given({ timeoutMs: durationMs(timeout, "timeout") }) };
+}
+
+function changeHandlers(sandboxes: Sandboxes, { maxMessageBytes }: MessageLimits) {
+  return {
+    async listChanges({ sandboxId, pageSize, pageToken, fold }, { caller }) {
+      const page = await sandboxes.changes(caller, sandboxId, { pageSize, pageToken, fold });
+      return { changes: page.items.map(changeMessage), nextPageToken: page.nextPageToken };
+    },
+
+    async *diffChanges({ sandboxId, paths, patch }, { caller, signal }) {
+      const diffs = sandboxes.diff(caller, sandboxId, { paths, patch, signal });
+      // Beside the text there are two paths, of at most 4 KiB each.
+      for await (const diff of diffs) yield* diffMessages(diff, maxMessageBytes - 16 * 1024);
+    },
+
+    async applyChanges({ sandboxId, paths, dryRun }, { caller, signal }) {
+      const { version, outcomes } = await sandboxes.apply(caller, sandboxId, { paths, dryRun, signal });
+      return { version: BigInt(version), outcomes: outcomes.map(outcomeMessage) };
+    },
+
+    discardChanges: async ({ sandboxId, paths }, { caller }) => ({
+      discarded: (await sandboxes.discard(caller, sandboxId, paths)).map(changeMessage),
+    }),
+  } satisfies SandboxHandlers;
 }

@@ -5,9 +5,8 @@ import { RuntimeError } from "../../runtime/errors.ts";
 import type { KeyRecord } from "../../runtime/store/store.ts";
 import type { Handlers } from "./handlers.ts";
 import { ROLES, RUNTIMES, wordFor } from "./messages/enums.ts";
-import { given, required } from "./messages/fields.ts";
-import { timestampMessage } from "./messages/time.ts";
-import type { ServiceRuntime } from "./service-runtime.ts";
+import { given, required, timestampMessage } from "./messages/fields.ts";
+import type { ServiceRuntime } from "./register.ts";
 
 export function systemHandlers({
   keys,
@@ -48,7 +47,7 @@ export function systemHandlers({
 
     async revokeKey({ keyId }, { caller }) {
       expectAdministrator(caller);
-      await keys.revoke(required(keyId, "key_id"));
+      await keys.revoke(keyId);
       audit.record({ type: "key_revoked", ...given({ keyId: caller.keyId }), data: { key_id: keyId } });
       return {};
     },

@@ -1,15 +1,15 @@
 import type { TerminalInput, TerminalInput_Open, TerminalSize } from "@agentfense/protocol/sandbox";
 import type { Sandboxes, TerminalHandle } from "../../runtime/sandboxes/api.ts";
 import { chunked } from "./chunks.ts";
+import type { SandboxHandlers } from "./handlers.ts";
 import { invalid, required } from "./messages/fields.ts";
-import type { SandboxHandlers } from "./sandbox-parts.ts";
 import { unread } from "./upload-stream.ts";
 
 const DEFAULT_SIZE = { columns: 80, rows: 24 };
 /** The kernel's window size has 16 bits for each. */
 const LARGEST_SIDE = 65_535;
 
-export function terminalHandlers(sandboxes: Sandboxes): SandboxHandlers<"openTerminal"> {
+export function terminalHandlers(sandboxes: Sandboxes) {
   return {
     async *openTerminal(requests, { caller, signal }) {
       const inputs = requests[Symbol.asyncIterator]();
@@ -29,7 +29,7 @@ export function terminalHandlers(sandboxes: Sandboxes): SandboxHandlers<"openTer
       // What the client did wrong is the answer, however the terminal took its end.
       if (input.fault !== undefined) throw input.fault.error;
     },
-  };
+  } satisfies SandboxHandlers;
 }
 
 async function readOpen(inputs: AsyncIterator<TerminalInput>): Promise<TerminalInput_Open> {

@@ -8,7 +8,7 @@ import type {
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ApplyOutcome, Explanation, FileDiff, SandboxChange } from "../../../runtime/sandboxes/api.ts";
 import { CHANGE_KINDS, CHANGE_TYPES, PERMISSIONS } from "./enums.ts";
-import { ruleMessage } from "./rules.ts";
+import { ruleMessage } from "./sandbox.ts";
 
 export function changeMessage(change: SandboxChange): MessageInitShape<typeof ChangeSchema> {
   return {

@@ -8,8 +8,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { BatchResult, ManifestEntry, VersionChange } from "../../../runtime/codebases/api.ts";
 import type { CodebaseRecord, VersionRecord } from "../../../runtime/store/store.ts";
 import { CHANGE_KINDS, MANIFEST_KINDS, VERSION_ORIGINS, wordFor } from "./enums.ts";
-import { count, int32, permissionBits, required } from "./fields.ts";
-import { timestampMessage } from "./time.ts";
+import { count, int32, permissionBits, required, timestampMessage } from "./fields.ts";
 
 export function codebaseMessage(record: CodebaseRecord): MessageInitShape<typeof CodebaseSchema> {
   return {

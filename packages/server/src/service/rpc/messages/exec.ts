@@ -7,8 +7,7 @@ import {
 } from "@agentfense/protocol/sandbox";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ExecAnswer, ExecCall, ExecEnd } from "../../../runtime/sandboxes/api.ts";
-import { given, invalid, required } from "./fields.ts";
-import { durationMessage, durationMs } from "./time.ts";
+import { durationMessage, durationMs, given, invalid, required } from "./fields.ts";
 
 export function execCallOf(message: ExecRequest, signal: AbortSignal): ExecCall {
   return {

@@ -3,7 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ViewEntry } from "../../../runtime/sandboxes/api.ts";
 import type { EntryRecord } from "../../../runtime/store/store.ts";
 import { PERMISSIONS } from "./enums.ts";
-import { timestampMessage } from "./time.ts";
+import { timestampMessage } from "./fields.ts";
 
 type FileInfoInit = MessageInitShape<typeof FileInfoSchema>;
 

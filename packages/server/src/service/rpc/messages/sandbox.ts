@@ -1,3 +1,4 @@
+import { PatternType, type PermissionRule, type PermissionRuleSchema } from "@agentfense/protocol/common";
 import type {
   CreateSandboxRequest as CreateSandboxMessage,
   ResourceLimits,
@@ -8,10 +9,27 @@ import type {
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CreateSandboxRequest } from "../../../runtime/sandboxes/api.ts";
 import type { ResourceRecord, SandboxRecord, SessionRecord } from "../../../runtime/store/store.ts";
-import { NETWORKS, RUNTIMES, SANDBOX_STATUSES, SESSION_STATUSES, SYNC_MODES, wordFor } from "./enums.ts";
-import { count, given, optionalCount, required } from "./fields.ts";
-import { ruleMessage, rulesOf } from "./rules.ts";
-import { durationMessage, durationMs, timestampMessage } from "./time.ts";
+import {
+  NETWORKS,
+  PATTERN_TYPES,
+  PERMISSIONS,
+  RUNTIMES,
+  type Rule,
+  SANDBOX_STATUSES,
+  SESSION_STATUSES,
+  SYNC_MODES,
+  wordFor,
+} from "./enums.ts";
+import {
+  count,
+  durationMessage,
+  durationMs,
+  given,
+  invalid,
+  optionalCount,
+  required,
+  timestampMessage,
+} from "./fields.ts";
 
 export function createSandboxRequestOf(message: CreateSandboxMessage): CreateSandboxRequest {
   return {
@@ -101,4 +119,38 @@ function resourcesMessage(record: ResourceRecord): MessageInitShape<typeof Resou
   const asked = LIMITS.filter((limit) => record[limit] !== undefined);
   if (asked.length === 0) return undefined;
   return Object.fromEntries(asked.map((limit) => [limit, BigInt(record[limit] ?? 0)]));
+}
+
+/**
+ * The rules of a request. A level that is missing or unknown is refused with the rule's index: taken for "none" it would hide
+ * a mistake, taken for anything else a secret would show.
+ */
+export function rulesOf(permissions: readonly PermissionRule[]): Rule[] {
+  return permissions.map((message, index) => {
+    const at = `permissions[${index}]`;
+    const permission = wordFor(PERMISSIONS, message.permission, `${at}: permission`);
+    if (permission === undefined) {
+      throw invalid(`${at}: permission is required: none, view, read or write`, { index: String(index) });
+    }
+    return {
+      pattern: message.pattern,
+      permission,
+      priority: message.priority,
+      ...given({ type: typeOf(message, at) }),
+    };
+  });
+}
+
+/** Clients of the earlier server say "glob" for every pattern, so that only the other two types are their intent. */
+function typeOf(message: PermissionRule, at: string): Rule["type"] {
+  return message.type === PatternType.GLOB ? undefined : wordFor(PATTERN_TYPES, message.type, `${at}: type`);
+}
+
+export function ruleMessage(rule: Rule): MessageInitShape<typeof PermissionRuleSchema> {
+  return {
+    pattern: rule.pattern,
+    type: rule.type === undefined ? PatternType.UNSPECIFIED : PATTERN_TYPES[rule.type],
+    permission: PERMISSIONS[rule.permission],
+    priority: rule.priority ?? 0,
+  };
 }
