@@ -1,6 +1,7 @@
 // `@agentfense/sdk/project`: the policy file of a project, without anything that talks to a server.
+
+export { nearestName } from "@agentfense/protocol/nearest";
 export { ProjectPolicyError, YamlError } from "./errors.ts";
-export { nearestName } from "./nearest.ts";
 export { bytesOf, cpuQuotaOf } from "./quantities.ts";
 export { POLICY_FILE, type ProjectPolicy, parseProjectPolicy, readProjectPolicy } from "./read.ts";
 export { DEFAULT_PRESET, protectPolicyFile, takenNetwork, takenRules, withProjectPolicy } from "./taking.ts";

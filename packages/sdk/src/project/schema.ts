@@ -1,6 +1,6 @@
 import { getPreset, listPresets, PresetError, parseRules, type Rule, RuleError } from "@agentfense/permission";
+import { nearestName } from "@agentfense/protocol/nearest";
 import type { NetworkMode, ResourceLimits, RuntimeName } from "../model/options.ts";
-import { nearestName } from "./nearest.ts";
 import { bytesOf, cpuQuotaOf } from "./quantities.ts";
 
 /** What `.agentfense.yaml` can say; absent is what it does not say. */

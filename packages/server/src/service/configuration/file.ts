@@ -1,111 +1,75 @@
 import { open } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import { type GivenValue, isSetting, ROOT_SECTION, type Section, type Source } from "./keys.ts";
 import { ConfigurationError, shown, suggestion } from "./problems.ts";
-import type { Setting } from "./values.ts";
 
 const LARGEST_FILE = 1_048_576;
 /** Nodes looked at, those behind aliases each time: a few lines of aliases can stand for millions. */
 const MOST_NODES = 10_000;
 
+/** The settings in a YAML file, each with its line. Sections may be empty; values may not. */
 export async function readConfigurationFile(path: string): Promise<Source> {
-  return parseConfigurationFile(await readText(path), path);
-}
-
-/** The settings in the text of a YAML file, each with its line. Sections may be empty; values may not. */
-function parseConfigurationFile(text: string, path: string): Source {
+  const text = await readText(path);
   const fileName = basename(path);
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, version: "1.2", merge: false });
-  const complaints = [...document.errors, ...document.warnings];
-  if (complaints.length > 0) {
-    const problems = complaints.map(({ message, pos }) => {
-      const { line } = lines.linePos(pos[0]);
-      return `${fileName}:${line}: ${message.split(/ at line |:\n/)[0]}`;
-    });
-    return { values: [], problems };
-  }
-  const reading = new FileReading(document, lines, path);
-  if (document.contents !== null) reading.readSection(ROOT_SECTION, [], document.contents);
-  return reading;
-}
+  const values: GivenValue[] = [];
+  const problems = [...document.errors, ...document.warnings].map(
+    ({ message, pos }) => `${fileName}:${lines.linePos(pos[0]).line}: ${message.split(/ at line |:\n/)[0]}`,
+  );
+  let nodesLeft = MOST_NODES;
 
-class FileReading implements Source {
-  readonly values: GivenValue[] = [];
-  readonly problems: string[] = [];
-  readonly #document: Document.Parsed;
-  readonly #lines: LineCounter;
-  readonly #fileName: string;
-  readonly #directory: string;
-  #nodesLeft = MOST_NODES;
-
-  constructor(document: Document.Parsed, lines: LineCounter, path: string) {
-    this.#document = document;
-    this.#lines = lines;
-    this.#fileName = basename(path);
-    this.#directory = dirname(path);
-  }
-
-  readSection(section: Section, path: readonly string[], node: Node): void {
-    const content = this.#resolve(node);
-    if (isScalar(content) && content.value === null) return;
-    if (!isMap(content)) {
-      const what = path.length === 0 ? "the file" : path.join(".");
-      this.#complain(node, `${what}: expected a section with keys, not ${shown(this.#plain(content))}`);
-      return;
-    }
-    for (const { key, value } of content.items) {
-      const name = isScalar(key) ? String(key.value) : shown(this.#plain(key as Node));
-      const member = isScalar(key) && Object.hasOwn(section, name) ? section[name] : undefined;
-      const place = [...path, name];
-      if (member === undefined) {
-        this.#complain(key as Node, `unknown key ${place.join(".")}${suggestion(name, Object.keys(section))}`);
-      } else if (isSetting(member)) this.#readValue(member, place.join("."), key as Node, value as Node | null);
-      else this.readSection(member, place, (value ?? key) as Node);
-    }
-  }
-
-  #readValue(setting: Setting, name: string, keyNode: Node, node: Node | null): void {
-    const plain = node === null ? null : this.#plain(this.#resolve(node));
-    // An empty value would otherwise be the default, while it looks like "nothing" or "none".
-    if (plain === null) this.#complain(keyNode, `${name}: has no value; expected ${setting.expects}`);
-    else {
-      const origin = `file ${this.#fileName}:${this.#lineOf(node ?? keyNode)}`;
-      const isPlace = setting.isPath && typeof plain === "string" && plain !== "";
-      // Where the server was started from says nothing about where its files are.
-      this.values.push({ name, value: isPlace ? resolve(this.#directory, plain) : plain, origin });
-    }
-  }
-
-  #complain(node: Node, problem: string): void {
-    this.problems.push(`${this.#fileName}:${this.#lineOf(node)}: ${problem}`);
-  }
-
-  #lineOf(node: Node): number {
-    return this.#lines.linePos(node.range?.[0] ?? 0).line;
-  }
-
-  #resolve(node: Node): Node {
-    this.#countNode();
-    if (!isAlias(node)) return node;
-    const target = node.resolve(this.#document);
-    if (target === undefined) throw new ConfigurationError([`${this.#fileName}: *${node.source} stands for nothing`]);
-    return target;
-  }
-
+  const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
+  const complain = (node: Node, problem: string): void => {
+    problems.push(`${fileName}:${lineOf(node)}: ${problem}`);
+  };
+  const resolved = (node: Node): Node => {
+    nodesLeft -= 1;
+    if (nodesLeft < 0) throw new ConfigurationError([`${fileName}: too many values, or aliases that multiply`]);
+    const target = isAlias(node) ? node.resolve(document) : node;
+    if (target !== undefined) return target;
+    throw new ConfigurationError([`${fileName}: ${String(node)} stands for nothing`]);
+  };
   /** A value without its nodes. No value of ours has lists in lists or keys of its own: an empty one of either is enough. */
-  #plain(node: Node, depth = 0): unknown {
+  const plain = (node: Node, depth = 0): unknown => {
     if (isScalar(node)) return node.value;
     if (!isSeq(node)) return {};
-    return depth > 0 ? [] : node.items.map((item) => this.#plain(this.#resolve(item as Node), depth + 1));
-  }
+    return depth > 0 ? [] : node.items.map((item) => plain(resolved(item as Node), depth + 1));
+  };
 
-  #countNode(): void {
-    this.#nodesLeft -= 1;
-    if (this.#nodesLeft < 0)
-      throw new ConfigurationError([`${this.#fileName}: too many values, or aliases that multiply`]);
-  }
+  const readSection = (section: Section, at: readonly string[], node: Node): void => {
+    const content = resolved(node);
+    if (isScalar(content) && content.value === null) return;
+    if (!isMap(content)) {
+      const what = at.length === 0 ? "the file" : at.join(".");
+      complain(node, `${what}: expected a section with keys, not ${shown(plain(content))}`);
+      return;
+    }
+    for (const pair of content.items) {
+      const [key, value] = [pair.key as Node, pair.value as Node | null];
+      const name = isScalar(key) ? String(key.value) : shown(plain(key));
+      const path = [...at, name];
+      const member = isScalar(key) && Object.hasOwn(section, name) ? section[name] : undefined;
+      if (member === undefined) {
+        complain(key, `unknown key ${path.join(".")}${suggestion(name, Object.keys(section))}`);
+      } else if (!isSetting(member)) {
+        readSection(member, path, value ?? key);
+      } else {
+        const given = value === null ? null : plain(resolved(value));
+        // An empty value would otherwise be the default, while it looks like "nothing" or "none".
+        if (given === null) complain(key, `${path.join(".")}: has no value; expected ${member.expects}`);
+        else values.push({ name: path.join("."), value: placed(given, member), origin: originAt(value ?? key) });
+      }
+    }
+  };
+  const originAt = (node: Node): string => `file ${fileName}:${lineOf(node)}`;
+  // Where the server was started from says nothing about where its files are.
+  const placed = (given: unknown, { isPath }: { readonly isPath?: true }): unknown =>
+    isPath && typeof given === "string" && given !== "" ? resolve(dirname(path), given) : given;
+
+  if (problems.length === 0 && document.contents !== null) readSection(ROOT_SECTION, [], document.contents);
+  return { values, problems };
 }
 
 async function readText(path: string): Promise<string> {
