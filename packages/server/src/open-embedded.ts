@@ -140,5 +140,5 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
 const asProgram: Interceptor = (next) => (request) => {
   request.contextValues.set(callerKey, PROGRAM);
   if (!request.stream) return next(request);
-  return next({ ...request, message: paced(request.message, request.method, UNHURRIED, request.signal) });
+  return next({ ...request, message: paced(request.message, UNHURRIED, request.signal) });
 };

@@ -11,7 +11,7 @@ import { type Door, Doors } from "./http/doors.ts";
 import { Forwarder } from "./http/forwarding.ts";
 import { createFront, createUpgrades, sendStatus } from "./http/front.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "./http/limits.ts";
-import { Listener, type NodeRequest, type NodeResponse, type TlsOptions } from "./http/listener.ts";
+import { type Listener, type NodeRequest, type NodeResponse, openListener, type TlsOptions } from "./http/listener.ts";
 import { createMetricsPages, createPages } from "./http/pages.ts";
 import { OwnerRates } from "./http/rate-limit.ts";
 import { registerReflection } from "./http/reflection.ts";
@@ -140,7 +140,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     upgrade?: ReturnType<typeof createUpgrades>,
   ) => {
     const binding = await resolveBinding(address, rules);
-    const listener = await Listener.open({
+    const listener = await openListener({
       address: binding,
       tls: options.tls,
       limits,

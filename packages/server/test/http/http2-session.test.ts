@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
-import { tendSession } from "../../src/service/http/http2-session.ts";
+import { tendSession } from "../../src/service/http/connections.ts";
 import { DEFAULT_LIMITS } from "../../src/service/http/limits.ts";
 
 setFlagsFromString("--expose-gc");

@@ -98,8 +98,7 @@ test("no request is an error of the server", async () => {
           headers: lastId !== undefined && /^[ -~]*$/.test(lastId) ? { "Last-Event-ID": lastId } : {},
         });
         // As it may come from the wire, without what a Request makes of it.
-        Object.defineProperty(request, "url", { value: `http://localhost${target}` });
-        const response = await rest.handler(request);
+        const response = await rest.handler(request, target);
         await response?.bytes();
         expect(EXPECTED).toContain(response?.status);
         expect(rest.logged).toEqual([]);

@@ -121,7 +121,8 @@ describe("a unary method is the same over REST and over gRPC", () => {
             ({ message }) => message,
             (error: unknown) => ConnectError.from(error),
           );
-          const response = await handler(httpRequest(route, input, snakeCase));
+          const request = httpRequest(route, input, snakeCase);
+          const response = await handler(request, request.url.slice("http://localhost".length));
           const body = parseJson((await response?.bytes()) ?? new Uint8Array()) as JsonValue;
 
           expect(round.seen.length).toBe(2);

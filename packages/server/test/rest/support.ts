@@ -46,7 +46,7 @@ export function restTo(implement: (method: DescMethod) => Implementation): Rest 
     log: (line) => logged.push(line),
   });
   const send = async (path: string, init?: RequestInit) => {
-    const response = await handler(new Request(`http://localhost${path}`, init));
+    const response = await handler(new Request(`http://localhost${path}`, init), path);
     if (response === undefined) {
       throw new Error(`${path} is not ours`);
     }
@@ -76,9 +76,14 @@ export function only(name: string, implementation: Implementation): (method: Des
 /** The REST handler on a real port. */
 export async function serve(handler: RestHandler): Promise<{ url: string; port: number } & AsyncDisposable> {
   const server: Server = createServer(
-    getRequestListener(async (request) => (await handler(request)) ?? new Response("not found", { status: 404 }), {
-      overrideGlobalObjects: false,
-    }) as never,
+    getRequestListener(
+      async (request) =>
+        (await handler(request, request.url.replace(/^http:\/\/[^/]*/, ""))) ??
+        new Response("not found", { status: 404 }),
+      {
+        overrideGlobalObjects: false,
+      },
+    ) as never,
   );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

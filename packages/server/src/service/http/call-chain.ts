@@ -21,7 +21,7 @@ import type { ServiceLimits } from "./limits.ts";
 import type { OwnerRates } from "./rate-limit.ts";
 import { limitedAs, type RunningCall, type RunningCalls } from "./running-calls.ts";
 import type { Serving } from "./serving.ts";
-import { paced } from "./upload-pace.ts";
+import { paced, UNHURRIED } from "./upload-pace.ts";
 
 /** The secret of a call, to see later whether it is still valid. */
 const secretKey = createContextKey<string | undefined>(undefined, { description: "secret" });
@@ -119,9 +119,10 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): I
         signal: request.signal,
       });
       const { signal, cut } = call;
+      const ownPace = method.methodKind === "bidi_streaming" ? UNHURRIED : pace;
       const answer = next(
         request.stream
-          ? { ...request, signal, message: paced(request.message, method, pace, signal) }
+          ? { ...request, signal, message: paced(request.message, ownPace, signal) }
           : { ...request, signal },
       );
       const response = await unless(answer, { signal: cut });

@@ -1,44 +1,30 @@
 /** What one connection, request or owner may take. 0 switches a limit off where that is said. */
-export interface ServiceLimits {
+export const DEFAULT_LIMITS = {
   /** Of one request message, after decompression. */
-  readonly messageBytes: number;
-  /** Of one response message. */
-  readonly responseBytes: number;
-  /** Of a JSON document sent to REST. */
-  readonly bodyBytes: number;
-  /** The longest silence within an upload; also the longest a request of a single message may take; 0: no limit. */
-  readonly uploadIdleMs: number;
-  /** The longest an upload may take; 0: no limit. */
-  readonly uploadMs: number;
-  /** Per owner; 0: no limit. */
-  readonly requestsPerSecond: number;
-  /** How many calls an owner may make at once after a quiet time. */
-  readonly burst: number;
-  /** Per owner; 0: no limit. */
-  readonly concurrentCalls: number;
-  /** Per HTTP/2 connection. */
-  readonly streamsPerConnection: number;
-  /** Per listener; 0: no limit. */
-  readonly connections: number;
-  readonly headerBytes: number;
-  /** For a request's headers, the first bytes of a connection and a TLS handshake. */
-  readonly headerTimeoutMs: number;
-  /** For a connection without a call. */
-  readonly idleTimeoutMs: number;
-}
-
-export const DEFAULT_LIMITS: ServiceLimits = {
   messageBytes: 4 * 1024 * 1024,
+  /** Of one response message. */
   responseBytes: 64 * 1024 * 1024,
+  /** Of a JSON document sent to REST. */
   bodyBytes: 4 * 1024 * 1024,
+  /** The longest silence within an upload; also the longest a request of a single message may take; 0: no limit. */
   uploadIdleMs: 300_000,
+  /** The longest an upload may take; 0: no limit. */
   uploadMs: 24 * 3_600_000,
+  /** Per owner; 0: no limit. */
   requestsPerSecond: 2000,
+  /** How many calls an owner may make at once after a quiet time. */
   burst: 4000,
+  /** Per owner; 0: no limit. */
   concurrentCalls: 256,
+  /** Per HTTP/2 connection. */
   streamsPerConnection: 256,
+  /** Per listener; 0: no limit. */
   connections: 4096,
   headerBytes: 16 * 1024,
+  /** For a request's headers, the first bytes of a connection and a TLS handshake. */
   headerTimeoutMs: 20_000,
+  /** For a connection without a call. */
   idleTimeoutMs: 120_000,
 };
+
+export type ServiceLimits = Readonly<typeof DEFAULT_LIMITS>;

@@ -18,9 +18,8 @@ import type { Duplex } from "node:stream";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { ServiceLog } from "../log.ts";
 import { formatAddress, type ListenAddress } from "./address.ts";
-import { tendSession } from "./http2-session.ts";
+import { sniffProtocol, tendSession } from "./connections.ts";
 import type { ServiceLimits } from "./limits.ts";
-import { sniffProtocol } from "./sniff.ts";
 import { SocketFile } from "./socket-file.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
@@ -63,6 +62,18 @@ export interface ListenerOptions {
   readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
 }
 
+/** A port, or a socket, that is open. */
+export interface Listener {
+  /** "127.0.0.1:9000", with the port that was really bound. */
+  readonly address: string;
+  /** Resolves when the last connection ended after `stop`. */
+  readonly closed: Promise<void>;
+  /** No new connection and no new stream from here on; connections end with the last call on them. */
+  stop(): void;
+  /** Ends every connection, whatever runs on it. */
+  cut(): Promise<void>;
+}
+
 /**
  * One port that speaks HTTP/1.1 and HTTP/2. In cleartext a client's first bytes tell which (gRPC clients start HTTP/2
  * without asking), under TLS the negotiated protocol does.
@@ -70,96 +81,65 @@ export interface ListenerOptions {
  * The HTTP/1 server owns the port, because its timeouts for slow headers run only in a server that listens; connections
  * of the other kind are handed to an HTTP/2 server that listens nowhere.
  */
-export class Listener {
-  /** "127.0.0.1:9000", with the port that was really bound. */
-  readonly address: string;
-  readonly #http1: Server;
-  /** Undefined when it listens at a port. */
-  readonly #socketFile: SocketFile | undefined;
-  readonly #sessions: Set<ServerHttp2Session>;
-  readonly #sockets: Set<Socket>;
-  readonly #closed: Promise<void>;
+export async function openListener(options: ListenerOptions): Promise<Listener> {
+  const { limits, tls } = options;
+  const http1 = createHttp1(options);
+  if (options.upgrade !== undefined) http1.on("upgrade", options.upgrade);
+  const http2 = createHttp2(options);
+  const sessions = new Set<ServerHttp2Session>();
+  const sockets = new Set<Socket>();
 
-  private constructor(
-    http1: Server,
-    socketFile: SocketFile | undefined,
-    sessions: Set<ServerHttp2Session>,
-    sockets: Set<Socket>,
-  ) {
-    this.address = formatAddress(socketFile ?? boundPort(http1));
-    this.#http1 = http1;
-    this.#socketFile = socketFile;
-    this.#sessions = sessions;
-    this.#sockets = sockets;
-    this.#closed = new Promise((resolve) => http1.once("close", resolve));
-  }
+  http2.on("session", (session: ServerHttp2Session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+    tendSession(session, limits);
+  });
 
-  static async open(options: ListenerOptions): Promise<Listener> {
-    const { limits, tls } = options;
-    const http1 = createHttp1(options);
-    const http2 = createHttp2(options);
-    const sessions = new Set<ServerHttp2Session>();
-    const sockets = new Set<Socket>();
-
-    http2.on("session", (session: ServerHttp2Session) => {
-      sessions.add(session);
-      session.once("close", () => sessions.delete(session));
-      tendSession(session, limits);
+  // The transport's own listener comes first, so that a connection is known from its first moment on.
+  const event = tls === undefined ? "connection" : "secureConnection";
+  const serveHttp1 = http1.listeners(event) as ((socket: Socket) => void)[];
+  http1.removeAllListeners(event);
+  http1.on(event, (socket: Socket) => {
+    // A peer that resets its connection is nobody's error.
+    socket.on("error", () => socket.destroy());
+    sniffProtocol(socket, limits.headerTimeoutMs, (protocol) => {
+      if (protocol === "http1") {
+        for (const serve of serveHttp1) serve.call(http1, socket);
+        return;
+      }
+      // HTTP/1 servers keep answering a client that only stopped sending; in HTTP/2 that client is gone.
+      socket.allowHalfOpen = false;
+      http2.emit("connection", socket);
     });
+  });
+  http1.prependListener("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    socket.setNoDelay(true);
+    if (options.holdsProcess === false) socket.unref();
+    // Finds out about peers that vanished without a word.
+    socket.setKeepAlive(true, 60_000);
+  });
+  if (limits.connections > 0) http1.maxConnections = limits.connections;
 
-    // The transport's own listener comes first, so that a connection is known from its first moment on.
-    const event = tls === undefined ? "connection" : "secureConnection";
-    const serveHttp1 = http1.listeners(event) as ((socket: Socket) => void)[];
-    http1.removeAllListeners(event);
-    http1.on(event, (socket: Socket) => {
-      // A peer that resets its connection is nobody's error.
-      socket.on("error", () => socket.destroy());
-      sniffProtocol(socket, limits.headerTimeoutMs, (protocol) => {
-        if (protocol === "http1") {
-          for (const serve of serveHttp1) serve.call(http1, socket);
-          return;
-        }
-        // HTTP/1 servers keep answering a client that only stopped sending; in HTTP/2 that client is gone.
-        socket.allowHalfOpen = false;
-        http2.emit("connection", socket);
-      });
-    });
-    http1.prependListener("connection", (socket: Socket) => {
-      sockets.add(socket);
-      socket.once("close", () => sockets.delete(socket));
-      socket.setNoDelay(true);
-      if (options.holdsProcess === false) socket.unref();
-      // Finds out about peers that vanished without a word.
-      socket.setKeepAlive(true, 60_000);
-    });
-    if (limits.connections > 0) http1.maxConnections = limits.connections;
+  const socketFile = await listen(http1, options.address);
+  if (options.holdsProcess === false) http1.unref();
+  http1.on("error", (error) => options.log({ level: "error", message: `listener: ${error.message}` }));
 
-    const socketFile = await listen(http1, options.address);
-    if (options.holdsProcess === false) http1.unref();
-    http1.on("error", (error) => options.log({ level: "error", message: `listener: ${error.message}` }));
-    return new Listener(http1, socketFile, sessions, sockets);
-  }
-
-  /** No new connection and no new stream from here on; connections end with the last call on them. */
-  stop(): void {
-    if (this.#http1.listening) this.#http1.close();
-    for (const session of this.#sessions) session.close();
-    this.#http1.closeIdleConnections();
-  }
-
-  /** Resolves when the last connection ended after `stop`. */
-  get closed(): Promise<void> {
-    return this.#closed;
-  }
-
-  /** Ends every connection, whatever runs on it. */
-  async cut(): Promise<void> {
-    this.stop();
-    for (const session of this.#sessions) session.destroy();
-    for (const socket of this.#sockets) socket.destroy();
-    await this.#closed;
-    await this.#socketFile?.remove();
-  }
+  const closed = new Promise<void>((resolve) => http1.once("close", resolve));
+  const stop = (): void => {
+    if (http1.listening) http1.close();
+    for (const session of sessions) session.close();
+    http1.closeIdleConnections();
+  };
+  const cut = async (): Promise<void> => {
+    stop();
+    for (const session of sessions) session.destroy();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+    await socketFile?.remove();
+  };
+  return { address: formatAddress(socketFile ?? boundPort(http1)), closed, stop, cut };
 }
 
 function boundPort(server: Server): ListenAddress {
@@ -168,12 +148,6 @@ function boundPort(server: Server): ListenAddress {
 }
 
 function createHttp1(options: ListenerOptions): Server {
-  const server = createPlainOrTls(options);
-  if (options.upgrade !== undefined) server.on("upgrade", options.upgrade);
-  return server;
-}
-
-function createPlainOrTls(options: ListenerOptions): Server {
   const { limits, tls } = options;
   const settings = {
     maxHeaderSize: limits.headerBytes,

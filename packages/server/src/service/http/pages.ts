@@ -37,7 +37,7 @@ export function createPages({ serving, authenticator, rest, openApi, metrics, lo
     if (page !== undefined) return page;
     // The call itself asks again; this answer comes before a byte of the body was read.
     if (incoming.url?.startsWith("/v1/")) await authenticator.identify(request.headers);
-    return (await rest(withRawTarget(request, incoming))) ?? notFound();
+    return (await rest(request, incoming.url ?? "/")) ?? notFound();
   });
 }
 
@@ -67,12 +67,6 @@ async function metricsPage(metrics: Metrics): Promise<Response> {
 
 function notFound(): Response {
   return jsonResponse(404, statusBody("NOT_FOUND", "Not Found"));
-}
-
-/** The target as the client wrote it: a URL object has already resolved the `..` that a path may not contain. */
-function withRawTarget(request: Request, incoming: NodeRequest): Request {
-  const target = incoming.url ?? "/";
-  return Object.defineProperty(request, "url", { value: `http://${incoming.headers.host ?? "localhost"}${target}` });
 }
 
 /** Who comes over a Unix socket has no address, nor has who left already. */

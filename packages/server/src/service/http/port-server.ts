@@ -7,7 +7,7 @@ import { Authenticator } from "./authentication.ts";
 import { Forwarder, type ForwarderOptions } from "./forwarding.ts";
 import { createFront, createUpgrades, sendStatus } from "./front.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
-import { Listener } from "./listener.ts";
+import { type Listener, openListener } from "./listener.ts";
 import { TOKEN_PARAMETER } from "./port-target.ts";
 import { OwnerRates } from "./rate-limit.ts";
 import { RunningCalls } from "./running-calls.ts";
@@ -55,7 +55,7 @@ export class PortServer implements AsyncDisposable {
       ports,
       log,
     };
-    const listener = await Listener.open({
+    const listener = await openListener({
       address: { host: "127.0.0.1", port: 0 },
       tls: undefined,
       limits: DEFAULT_LIMITS,

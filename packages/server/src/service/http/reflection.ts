@@ -19,29 +19,15 @@ export function registerReflection(router: ConnectRouter, contract: readonly Des
   const files = withDependencies(services.map((service) => service.file));
   const names = services.map((service) => service.typeName).toSorted();
   const described: Described = { services: names, files, types: createRegistry(...files) };
-  router.service(ServerReflection, {
-    async *serverReflectionInfo(requests) {
-      for await (const request of requests) {
-        yield {
-          validHost: request.host,
-          originalRequest: request,
-          messageResponse: answer(request.messageRequest, described),
-        };
-      }
-    },
-  });
+  const answers = async function* (requests: AsyncIterable<{ host: string; messageRequest: QuestionShape }>) {
+    for await (const request of requests) {
+      const messageResponse = answer(request.messageRequest, described);
+      yield { validHost: request.host, originalRequest: request as never, messageResponse };
+    }
+  };
   // The same messages with the same fields, but types of another package.
-  router.service(ServerReflectionAlpha, {
-    async *serverReflectionInfo(requests) {
-      for await (const request of requests) {
-        yield {
-          validHost: request.host,
-          originalRequest: request,
-          messageResponse: answer(request.messageRequest, described),
-        };
-      }
-    },
-  });
+  router.service(ServerReflection, { serverReflectionInfo: answers });
+  router.service(ServerReflectionAlpha, { serverReflectionInfo: answers });
 }
 
 type Question = ServerReflectionRequest["messageRequest"] | { readonly case: undefined; readonly value?: undefined };

@@ -51,34 +51,28 @@ export function mayShare(facts: RequestFacts, policy: RequestPolicy): boolean {
 
 function checkForm({ host }: RequestFacts): Refusal | undefined {
   if (host !== undefined && nameOf(host) !== undefined) return undefined;
-  return { httpStatus: 400, status: "INVALID_ARGUMENT", message: "the request names no valid host", keyHelps: false };
+  return refusal(400, "INVALID_ARGUMENT", "the request names no valid host");
 }
 
 function checkHost(facts: RequestFacts, policy: RequestPolicy): Refusal | undefined {
   if (facts.place === "host") return undefined;
   // Pages of sandboxes have such names: nothing but ports is there, whoever asks.
   if (isPortHost(facts.host)) {
-    const message = "this host name is one of ports of sandboxes, of which none is served here";
-    return { httpStatus: 403, status: "PERMISSION_DENIED", message, keyHelps: false };
+    return refusal(
+      403,
+      "PERMISSION_DENIED",
+      "this host name is one of ports of sandboxes, of which none is served here",
+    );
   }
   // Browsers speak HTTP/2 only under TLS, and there the certificate already ties the name to us.
   if (facts.http2 || facts.encrypted || isOurHost(facts, policy)) return undefined;
-  return {
-    httpStatus: 403,
-    status: "PERMISSION_DENIED",
-    message: "the Host header names a host that this server does not answer for; add it to allowed_hosts",
-    keyHelps: true,
-  };
+  const message = "the Host header names a host that this server does not answer for; add it to allowed_hosts";
+  return { ...refusal(403, "PERMISSION_DENIED", message), keyHelps: true };
 }
 
 function checkOrigin(facts: RequestFacts, policy: RequestPolicy): Refusal | undefined {
   if (facts.origin === undefined || mayShare(facts, policy) || isOurOrigin(facts, policy)) return undefined;
-  return {
-    httpStatus: 403,
-    status: "PERMISSION_DENIED",
-    message: "requests from this Origin are not allowed; add it to allowed_origins",
-    keyHelps: false,
-  };
+  return refusal(403, "PERMISSION_DENIED", "requests from this Origin are not allowed; add it to allowed_origins");
 }
 
 const LOCAL_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "::1"]);
@@ -115,12 +109,12 @@ function checkContentType({ method, hasBody, contentType = "", place, origin }: 
   if (place === "door" && origin === undefined && FORM.test(contentType)) return undefined;
   // Browsers ask before any PUT, whatever it carries, and `curl -T` names no type.
   if (method === "PUT" && contentType === "") return undefined;
-  return {
-    httpStatus: 415,
-    status: "INVALID_ARGUMENT",
-    message: "the body needs a Content-Type of application/json (or of the protocol in use)",
-    keyHelps: false,
-  };
+  const message = "the body needs a Content-Type of application/json (or of the protocol in use)";
+  return refusal(415, "INVALID_ARGUMENT", message);
+}
+
+function refusal(httpStatus: number, status: StatusName, message: string): Refusal {
+  return { httpStatus, status, message, keyHelps: false };
 }
 
 /** The name in "name:port", lower case; of "[::1]:80" it is "::1". */

@@ -1,4 +1,3 @@
-import type { DescMethod } from "@bufbuild/protobuf";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { unless } from "../race.ts";
 
@@ -8,23 +7,14 @@ export interface UploadPace {
   readonly totalMs: number;
 }
 
-/** As slow as it likes. */
+/** As slow as it likes: conversations (a terminal) may be silent for hours. */
 export const UNHURRIED: UploadPace = { idleMs: 0, totalMs: 0 };
 
 /**
- * The messages of an upload, as long as they keep coming and nobody ends the call. Conversations (a terminal) may be silent
- * for hours. What is waited for is only the client: the time in which the server works on a message does not count as idle.
+ * The messages of an upload, as long as they keep coming and nobody ends the call. What is waited for is only the client: the time in
+ * which the server works on a message does not count as idle.
  */
-export function paced<Message>(
-  messages: AsyncIterable<Message>,
-  method: DescMethod,
-  pace: UploadPace,
-  signal: AbortSignal,
-): AsyncIterable<Message> {
-  return timed(messages, method.methodKind === "bidi_streaming" ? UNHURRIED : pace, signal);
-}
-
-async function* timed<Message>(
+export async function* paced<Message>(
   messages: AsyncIterable<Message>,
   pace: UploadPace,
   signal: AbortSignal,

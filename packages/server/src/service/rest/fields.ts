@@ -2,18 +2,9 @@ import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
 
 export type MessageField = DescField & { fieldKind: "message" };
 
-const named = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
-
 /** A message's field by either of its names, `codebase_id` or `codebaseId`. */
 export function fieldNamed(message: DescMessage, name: string): DescField | undefined {
-  let fields = named.get(message);
-  if (fields === undefined) {
-    fields = new Map(
-      message.fields.flatMap((field) => [[field.name, field] as const, [field.jsonName, field] as const]),
-    );
-    named.set(message, fields);
-  }
-  return fields.get(name);
+  return message.fields.find((field) => field.name === name || field.jsonName === name);
 }
 
 const TEXT_MESSAGES: ReadonlySet<string> = new Set([
@@ -31,18 +22,10 @@ export function isTextMessage(message: DescMessage): boolean {
 export function hasOwnJsonForm(message: DescMessage): boolean {
   return message.file.proto.package === "google.protobuf" && message.typeName !== "google.protobuf.Empty";
 }
-const numbers = new WeakMap<DescEnum, ReadonlyMap<string, number>>();
-
 /** The number of an enum value by its full name or its short one: `PERMISSION_READ` or `read`, `on_exec` or `on-exec`. */
 export function enumNumber(desc: DescEnum, name: string): number | undefined {
-  let known = numbers.get(desc);
-  if (known === undefined) {
-    known = new Map(
-      desc.values.flatMap((value) => [value.name, shortName(desc, value.name)].map((each) => [each, value.number])),
-    );
-    numbers.set(desc, known);
-  }
-  return known.get(name) ?? known.get(name.toLowerCase().replaceAll("-", "_"));
+  const short = name.toLowerCase().replaceAll("-", "_");
+  return desc.values.find((value) => value.name === name || shortName(desc, value.name) === short)?.number;
 }
 
 /** What to write, for a person who wrote something else. The zero value says "unspecified" and is no choice. */

@@ -36,16 +36,19 @@ export interface Call extends Pick<RestOptions, "transport" | "limits"> {
 
 export type ExchangeOf<Kind extends Exchange["kind"]> = Extract<Exchange, { kind: Kind }>;
 
-/** Answers a request whose path is one of the services'; undefined for any other. Never rejects. */
-export type RestHandler = (request: Request) => Promise<Response | undefined>;
+/**
+ * Answers a request whose path is one of the services'; undefined for any other. Never rejects. The target is as the client wrote
+ * it: a URL object has resolved `..` and turned backslashes, and the method could not refuse them.
+ */
+export type RestHandler = (request: Request, target: string) => Promise<Response | undefined>;
 
 /** The services over plain HTTP and JSON, as their methods' `google.api.http` options say. */
 export function createRestHandler(options: RestOptions): RestHandler {
   const table = new RouteTable(routesOf(options.services));
   const { transport, limits, log, heartbeatMs = 15_000 } = options;
 
-  return async (request) => {
-    const { path, query } = splitTarget(request.url);
+  return async (request, target) => {
+    const [, path = "", query = ""] = /^([^?#]*)(?:\?([^#]*))?/.exec(target) ?? [];
     const found = table.find(path);
     if (found === undefined) return undefined;
     if (request.method === "OPTIONS") return new Response(null, { status: 204, headers: { Allow: allowed(found) } });
@@ -53,12 +56,12 @@ export function createRestHandler(options: RestOptions): RestHandler {
     const respond = async (): Promise<Response> => {
       let place: ErrorPlace = { log, method: path, signal: request.signal };
       try {
-        const target = found.route((isHead ? "GET" : request.method) as HttpMethod);
+        const chosen = found.route((isHead ? "GET" : request.method) as HttpMethod);
         // A stream of events has no length and may have no end: there is nothing to say about it without a body.
-        if (target === undefined || (isHead && target.route.exchange.kind === "events")) {
+        if (chosen === undefined || (isHead && chosen.route.exchange.kind === "events")) {
           return jsonResponse(501, statusBody("UNIMPLEMENTED", "Method Not Allowed"), { Allow: allowed(found) });
         }
-        const { route, values: pathValues } = target;
+        const { route, values: pathValues } = chosen;
         const { method } = route.exchange;
         place = { ...place, method: `${method.parent.typeName}.${method.name}` };
         const headers = callHeaders(request);
@@ -103,17 +106,6 @@ function callHeaders(request: Request): Headers {
     }
   }
   return headers;
-}
-
-/** The raw path: a URL object would resolve `..` and turn backslashes, and the method could not refuse them. */
-function splitTarget(url: string): { readonly path: string; readonly query: string } {
-  const authority = url.indexOf("://");
-  const begin = authority < 0 ? 0 : url.indexOf("/", authority + 3);
-  const target = (begin < 0 ? "/" : url.slice(begin)).split("#", 1)[0] ?? "/";
-  const question = target.indexOf("?");
-  return question < 0
-    ? { path: target, query: "" }
-    : { path: target.slice(0, question), query: target.slice(question + 1) };
 }
 
 function allowed(place: Place): string {

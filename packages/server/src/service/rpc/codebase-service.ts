@@ -1,13 +1,17 @@
 import type { CodebaseService, UploadResultSchema } from "@agentfense/protocol/codebase";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { receiveBatch } from "./batch-stream.ts";
-import { chunked } from "./chunks.ts";
 import type { Handlers } from "./handlers.ts";
-import { batchResultMessage, codebaseMessage, manifestEntryOf, versionMessage } from "./messages/codebase.ts";
+import {
+  batchResultMessage,
+  codebaseMessage,
+  entryInfo,
+  manifestEntryOf,
+  pathForm,
+  versionMessage,
+} from "./messages/codebase.ts";
 import { count, given, invalid, optionalCount, permissionBits, required } from "./messages/fields.ts";
-import { entryInfo, pathForm } from "./messages/file-info.ts";
 import type { ServiceRuntime } from "./register.ts";
-import { receiveUpload } from "./upload-stream.ts";
+import { chunked, receiveBatch, receiveUpload } from "./streams.ts";
 
 export function codebaseHandlers({
   codebases,

@@ -1,14 +1,12 @@
 import type { ExecInput, ExecRequest } from "@agentfense/protocol/sandbox";
 import { invalid, required } from "./messages/fields.ts";
-import { unread } from "./upload-stream.ts";
+import { readFirst, unread } from "./streams.ts";
 
 /** The request of a command whose input follows. */
 export async function readStart(inputs: AsyncIterator<ExecInput>): Promise<ExecRequest> {
-  const first = await inputs.next();
-  if (first.done === true) throw invalid("no start received");
-  const { input } = first.value;
-  if (input.case !== "start") throw invalid("start must be sent first");
-  const start = input.value;
+  const { opening: start } = await readFirst(inputs, "start", ({ input }) =>
+    input.case === "start" ? input.value : undefined,
+  );
   required(start.sandboxId, "sandbox_id", "in start");
   if (start.stdin !== "" || start.stdinBytes.length > 0) {
     throw invalid("start takes neither stdin nor stdin_bytes: send the input in messages of its own");

@@ -106,7 +106,6 @@ function clippedMetadata(metadata: Readonly<Record<string, string>>): Record<str
 function clipText(text: string, bytes: number): string {
   const encoded = Buffer.from(text.toWellFormed(), "utf8");
   if (encoded.length <= bytes) return text.toWellFormed();
-  let end = bytes;
-  while (end > 0 && ((encoded[end] ?? 0) & 0xc0) === 0x80) end--;
-  return `${encoded.toString("utf8", 0, end)}…`;
+  // A decoder that expects more leaves out a character that is not complete.
+  return `${new TextDecoder("utf-8", { ignoreBOM: true }).decode(encoded.subarray(0, bytes), { stream: true })}…`;
 }

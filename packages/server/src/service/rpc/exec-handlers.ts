@@ -2,11 +2,11 @@ import { type ExecOutputSchema, ExecResultSchema } from "@agentfense/protocol/sa
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { ExecAnswer, ExecPart, Sandboxes } from "../../runtime/sandboxes/api.ts";
-import { pieces } from "./chunks.ts";
 import { CommandInput, readStart } from "./command-input.ts";
 import { fromRuntimeError } from "./errors.ts";
 import type { Call, SandboxHandlers } from "./handlers.ts";
 import { execCallOf, execResultMessage, type OutputRoom, outputMessage, streamEndMessage } from "./messages/exec.ts";
+import { pieces } from "./streams.ts";
 
 export interface MessageLimits {
   readonly maxMessageBytes: number;

@@ -1,10 +1,9 @@
+import { FILE_EVENTS } from "@agentfense/protocol/words";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
-import { chunked } from "./chunks.ts";
 import type { SandboxHandlers } from "./handlers.ts";
-import { FILE_EVENTS } from "./messages/enums.ts";
+import { pathForm, viewInfo } from "./messages/codebase.ts";
 import { permissionBits, required } from "./messages/fields.ts";
-import { pathForm, viewInfo } from "./messages/file-info.ts";
-import { receiveUpload } from "./upload-stream.ts";
+import { chunked, receiveUpload } from "./streams.ts";
 
 /** Files of a running sandbox, as a process inside sees them. */
 export function fileHandlers(sandboxes: Sandboxes) {

@@ -5,15 +5,9 @@ import type { SandboxService } from "@agentfense/protocol/sandbox";
 import {
   type DescField,
   type DescMethod,
-  type DescMethodBiDiStreaming,
-  type DescMethodClientStreaming,
-  type DescMethodServerStreaming,
-  type DescMethodUnary,
   type DescService,
   getOption,
   hasOption,
-  type MessageInitShape,
-  type MessageShape,
   ScalarType,
 } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
@@ -36,16 +30,11 @@ export interface Call {
   readonly protocol: string;
 }
 
+/** A method as Connect has it, told about the call in our words. */
 type Handler<Method extends DescMethod> =
-  Method extends DescMethodUnary<infer I, infer O>
-    ? (request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>>
-    : Method extends DescMethodServerStreaming<infer I, infer O>
-      ? (request: MessageShape<I>, call: Call) => AsyncIterable<MessageInitShape<O>>
-      : Method extends DescMethodClientStreaming<infer I, infer O>
-        ? (requests: AsyncIterable<MessageShape<I>>, call: Call) => Promise<MessageInitShape<O>>
-        : Method extends DescMethodBiDiStreaming<infer I, infer O>
-          ? (requests: AsyncIterable<MessageShape<I>>, call: Call) => AsyncIterable<MessageInitShape<O>>
-          : never;
+  MethodImpl<Method> extends (request: infer Request, context: HandlerContext) => infer Answer
+    ? (request: Request, call: Call) => Answer
+    : never;
 
 /** One handler a method; a method without one does not compile. */
 export type Handlers<Service extends DescService> = {

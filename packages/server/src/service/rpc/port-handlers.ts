@@ -1,12 +1,11 @@
 import type { Socket } from "node:net";
-import type { PortData, PortData_Open } from "@agentfense/protocol/sandbox";
+import type { PortData } from "@agentfense/protocol/sandbox";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
-import { chunked } from "./chunks.ts";
 import type { SandboxHandlers } from "./handlers.ts";
 import { durationMs, given, invalid, required, timestampMessage } from "./messages/fields.ts";
-import { unread } from "./upload-stream.ts";
+import { chunked, readFirst, unread } from "./streams.ts";
 
 /** Where a port is reached over HTTP. */
 export interface PortLink {
@@ -41,7 +40,11 @@ export function portHandlers(sandboxes: Sandboxes, links: PortLinks) {
 
     async *forwardPort(requests, { caller, signal }) {
       const inputs = requests[Symbol.asyncIterator]();
-      const { sandboxId, port } = await readOpen(inputs);
+      const { opening } = await readFirst(inputs, "open", ({ content }) =>
+        content.case === "open" ? content.value : undefined,
+      );
+      const { sandboxId, port } = opening;
+      required(sandboxId, "sandbox_id", "in open");
       const socket = await sandboxes.connect(caller, sandboxId, portOf(port), signal);
       const cut = (): void => void socket.destroy();
       signal.addEventListener("abort", cut, { once: true });
@@ -72,15 +75,6 @@ function isBreak(error: unknown): boolean {
 function portOf(port: number): number {
   if (port < 1 || port > 65_535) throw invalid(`port must be from 1 to 65535, not ${port}`, { field: "port" });
   return port;
-}
-
-async function readOpen(inputs: AsyncIterator<PortData>): Promise<PortData_Open> {
-  const first = await inputs.next();
-  if (first.done === true) throw invalid("no open received");
-  const { content } = first.value;
-  if (content.case !== "open") throw invalid("open must be sent first");
-  required(content.value.sandboxId, "sandbox_id", "in open");
-  return content.value;
 }
 
 /** What arrives goes into the connection, as fast as it is taken there. */

@@ -3,13 +3,20 @@ import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { execHandlers, execOutputs, execResult, type MessageLimits } from "./exec-handlers.ts";
 import { fileHandlers } from "./file-handlers.ts";
 import type { Handlers, SandboxHandlers } from "./handlers.ts";
-import { changeMessage, diffMessages, explanationMessage, outcomeMessage } from "./messages/changes.ts";
-import { SANDBOX_STATUSES, wordFor } from "./messages/enums.ts";
-import { durationMs, given, required } from "./messages/fields.ts";
-import { createSandboxRequestOf, rulesOf, sandboxMessage, sessionMessage } from "./messages/sandbox.ts";
+import { durationMs, given, required, wordFor } from "./messages/fields.ts";
+import {
+  changeMessage,
+  createSandboxRequestOf,
+  diffMessages,
+  explanationMessage,
+  outcomeMessage,
+  rulesOf,
+  SANDBOX_STATUSES,
+  sandboxMessage,
+  sessionMessage,
+} from "./messages/sandbox.ts";
 import { type PortLinks, portHandlers } from "./port-handlers.ts";
-import { processHandlers } from "./process-handlers.ts";
-import { terminalHandlers } from "./terminal-handlers.ts";
+import { processHandlers, terminalHandlers } from "./process-handlers.ts";
 
 /** The service in parts: here is what one does to a sandbox, with its sessions and its changes. */
 export function sandboxHandlers(

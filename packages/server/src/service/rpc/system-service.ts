@@ -1,11 +1,11 @@
 import type { KeySchema, SystemService } from "@agentfense/protocol/system";
+import { ROLES, RUNTIMES } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { KeyRecord } from "../../runtime/store/store.ts";
 import type { Handlers } from "./handlers.ts";
-import { ROLES, RUNTIMES, wordFor } from "./messages/enums.ts";
-import { given, required, timestampMessage } from "./messages/fields.ts";
+import { given, required, timestampMessage, wordFor } from "./messages/fields.ts";
 import type { ServiceRuntime } from "./register.ts";
 
 export function systemHandlers({

@@ -1,16 +1,12 @@
-import type {
-  BatchUploadResultSchema,
-  CodebaseSchema,
-  ManifestEntry as ManifestEntryMessage,
-  VersionSchema,
-} from "@agentfense/protocol/codebase";
+import type * as wire from "@agentfense/protocol/codebase";
+import * as words from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { BatchResult, ManifestEntry, VersionChange } from "../../../runtime/codebases/api.ts";
-import type { CodebaseRecord, VersionRecord } from "../../../runtime/store/store.ts";
-import { CHANGE_KINDS, MANIFEST_KINDS, VERSION_ORIGINS, wordFor } from "./enums.ts";
-import { count, int32, permissionBits, required, timestampMessage } from "./fields.ts";
+import type { ViewEntry } from "../../../runtime/sandboxes/api.ts";
+import type { CodebaseRecord, EntryRecord, VersionRecord } from "../../../runtime/store/store.ts";
+import { count, int32, permissionBits, required, timestampMessage, wordFor } from "./fields.ts";
 
-export function codebaseMessage(record: CodebaseRecord): MessageInitShape<typeof CodebaseSchema> {
+export function codebaseMessage(record: CodebaseRecord): MessageInitShape<typeof wire.CodebaseSchema> {
   return {
     id: record.id,
     name: record.name,
@@ -26,18 +22,18 @@ export function codebaseMessage(record: CodebaseRecord): MessageInitShape<typeof
 export function versionMessage(
   record: VersionRecord,
   changes: readonly VersionChange[] = [],
-): MessageInitShape<typeof VersionSchema> {
+): MessageInitShape<typeof wire.VersionSchema> {
   return {
     codebaseId: record.codebaseId,
     version: BigInt(record.version),
-    origin: VERSION_ORIGINS[record.origin],
+    origin: words.VERSION_ORIGINS[record.origin],
     sandboxId: record.sandboxId,
     message: record.message,
     createdAt: timestampMessage(record.createdAtMs),
     filesChanged: int32(record.filesChanged),
     size: BigInt(record.size),
     fileCount: int32(record.fileCount),
-    changes: changes.map(({ kind, path, size }) => ({ kind: CHANGE_KINDS[kind], path, size: BigInt(size) })),
+    changes: changes.map(({ kind, path, size }) => ({ kind: words.CHANGE_KINDS[kind], path, size: BigInt(size) })),
     conflicts: record.conflicts.map(({ path, replacedVersion, replacedSandboxId }) => ({
       path,
       replacedVersion: BigInt(replacedVersion),
@@ -49,7 +45,7 @@ export function versionMessage(
 export function batchResultMessage(
   codebaseId: string,
   result: BatchResult,
-): MessageInitShape<typeof BatchUploadResultSchema> {
+): MessageInitShape<typeof wire.BatchUploadResultSchema> {
   return {
     codebaseId,
     version: BigInt(result.version),
@@ -59,9 +55,9 @@ export function batchResultMessage(
 }
 
 /** `at` says where the entry stands in the request: "entries[3]". */
-export function manifestEntryOf(message: ManifestEntryMessage, at: string): ManifestEntry {
+export function manifestEntryOf(message: wire.ManifestEntry, at: string): ManifestEntry {
   const path = required(message.path, `${at}: path`);
-  const kind = wordFor(MANIFEST_KINDS, message.kind, `${at}: kind`) ?? "file";
+  const kind = wordFor(words.MANIFEST_KINDS, message.kind, `${at}: kind`) ?? "file";
   switch (kind) {
     case "file":
       return {
@@ -78,4 +74,36 @@ export function manifestEntryOf(message: ManifestEntryMessage, at: string): Mani
     case "absent":
       return { kind, path };
   }
+}
+
+type FileInfoInit = MessageInitShape<typeof wire.FileInfoSchema>;
+
+/** How a caller writes paths, "/src/a.ts" or "src/a.ts": the answer's paths begin as the request's path did. */
+export type PathForm = "absolute" | "relative";
+
+export function pathForm(requestPath: string): PathForm {
+  return requestPath.startsWith("/") ? "absolute" : "relative";
+}
+
+/** A file of a codebase. */
+export function entryInfo(entry: EntryRecord, form: PathForm): FileInfoInit {
+  return { ...commonInfo(entry, form), checksum: entry.sha256 };
+}
+
+/** A file as a sandbox sees it. */
+export function viewInfo(entry: ViewEntry, form: PathForm): FileInfoInit {
+  return { ...commonInfo(entry, form), permission: words.PERMISSIONS[entry.permission] };
+}
+
+function commonInfo(entry: EntryRecord | ViewEntry, form: PathForm): FileInfoInit {
+  const relative = entry.path.startsWith("/") ? entry.path.slice(1) : entry.path;
+  return {
+    path: form === "absolute" ? `/${relative}` : relative,
+    name: relative.slice(relative.lastIndexOf("/") + 1),
+    isDir: entry.kind === "directory",
+    size: BigInt(Math.trunc(entry.size)),
+    modifiedAt: timestampMessage(entry.modifiedAtMs),
+    mode: entry.mode & 0o7777,
+    symlinkTarget: entry.target,
+  };
 }

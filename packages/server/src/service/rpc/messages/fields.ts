@@ -100,3 +100,15 @@ export function timestampMessage(ms: number | undefined): Timestamp | undefined 
   const nanos = Math.min(Math.round((ms - seconds * 1000) * 1_000_000), Number(NANOS_PER_SECOND) - 1);
   return create(TimestampSchema, { seconds: BigInt(seconds), nanos });
 }
+
+/** The runtime's word for a number of the contract; undefined when it was not given. Numbers without a word are refused. */
+export function wordFor<Word extends string>(
+  table: Readonly<Record<Word, number>>,
+  value: number,
+  field: string,
+): Word | undefined {
+  if (value === 0) return undefined;
+  const word = (Object.keys(table) as Word[]).find((each) => table[each] === value);
+  if (word === undefined) throw invalid(`${field}: ${value} is not a known value`, { field });
+  return word;
+}

@@ -1,25 +1,9 @@
-import { PatternType, type PermissionRule, type PermissionRuleSchema } from "@agentfense/protocol/common";
-import type {
-  CreateSandboxRequest as CreateSandboxMessage,
-  ResourceLimits,
-  ResourceLimitsSchema,
-  SandboxSchema,
-  SessionSchema,
-} from "@agentfense/protocol/sandbox";
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { CreateSandboxRequest } from "../../../runtime/sandboxes/api.ts";
-import type { ResourceRecord, SandboxRecord, SessionRecord } from "../../../runtime/store/store.ts";
-import {
-  NETWORKS,
-  PATTERN_TYPES,
-  PERMISSIONS,
-  RUNTIMES,
-  type Rule,
-  SANDBOX_STATUSES,
-  SESSION_STATUSES,
-  SYNC_MODES,
-  wordFor,
-} from "./enums.ts";
+import * as common from "@agentfense/protocol/common";
+import * as wire from "@agentfense/protocol/sandbox";
+import * as words from "@agentfense/protocol/words";
+import type { DescField, MessageInitShape } from "@bufbuild/protobuf";
+import type * as runtime from "../../../runtime/sandboxes/api.ts";
+import type * as store from "../../../runtime/store/store.ts";
 import {
   count,
   durationMessage,
@@ -29,9 +13,20 @@ import {
   optionalCount,
   required,
   timestampMessage,
+  wordFor,
 } from "./fields.ts";
 
-export function createSandboxRequestOf(message: CreateSandboxMessage): CreateSandboxRequest {
+type Rule = store.SandboxRecord["rules"][number];
+
+export const SANDBOX_STATUSES = {
+  PENDING: common.SandboxStatus.PENDING,
+  RUNNING: common.SandboxStatus.RUNNING,
+  PAUSED: common.SandboxStatus.PAUSED,
+  STOPPED: common.SandboxStatus.STOPPED,
+  ERROR: common.SandboxStatus.ERROR,
+} as const satisfies Record<store.SandboxRecordStatus, number>;
+
+export function createSandboxRequestOf(message: wire.CreateSandboxRequest): runtime.CreateSandboxRequest {
   return {
     codebaseId: required(message.codebaseId, "codebase_id"),
     codebaseVersion: count(message.codebaseVersion, "codebase_version"),
@@ -47,15 +42,15 @@ export function createSandboxRequestOf(message: CreateSandboxMessage): CreateSan
       expiresInMs: durationMs(message.expiresIn, "expires_in"),
       // Zero is an answer here: not even by the server's default.
       idlePauseMs: message.idlePause && (durationMs(message.idlePause, "idle_pause") ?? 0),
-      runtime: wordFor(RUNTIMES, message.runtime, "runtime"),
-      sync: wordFor(SYNC_MODES, message.sync, "sync"),
-      network: wordFor(NETWORKS, message.network, "network"),
+      runtime: wordFor(words.RUNTIMES, message.runtime, "runtime"),
+      sync: wordFor(words.SYNC_MODES, message.sync, "sync"),
+      network: wordFor(words.NETWORKS, message.network, "network"),
     }),
   };
 }
 
 /** The variables it was made with are not told again: they often are secrets. */
-export function sandboxMessage(record: SandboxRecord): MessageInitShape<typeof SandboxSchema> {
+export function sandboxMessage(record: store.SandboxRecord): MessageInitShape<typeof wire.SandboxSchema> {
   return {
     id: record.id,
     codebaseId: record.codebaseId,
@@ -66,12 +61,12 @@ export function sandboxMessage(record: SandboxRecord): MessageInitShape<typeof S
     startedAt: timestampMessage(record.startedAtMs),
     stoppedAt: timestampMessage(record.stoppedAtMs),
     expiresAt: timestampMessage(record.expiresAtMs),
-    runtime: RUNTIMES[record.runtime],
+    runtime: words.RUNTIMES[record.runtime],
     image: record.image,
     resources: resourcesMessage(record.resources),
     ownerId: record.ownerId,
-    sync: SYNC_MODES[record.sync],
-    network: NETWORKS[record.network],
+    sync: words.SYNC_MODES[record.sync],
+    network: words.NETWORKS[record.network],
     codebaseVersion: BigInt(record.codebaseVersion),
     statusReason: record.statusReason,
     revocable: record.revocable,
@@ -80,11 +75,11 @@ export function sandboxMessage(record: SandboxRecord): MessageInitShape<typeof S
   };
 }
 
-export function sessionMessage(record: SessionRecord): MessageInitShape<typeof SessionSchema> {
+export function sessionMessage(record: store.SessionRecord): MessageInitShape<typeof wire.SessionSchema> {
   return {
     id: record.id,
     sandboxId: record.sandboxId,
-    status: SESSION_STATUSES[record.status],
+    status: common.SessionStatus[record.status],
     shell: record.shell,
     createdAt: timestampMessage(record.createdAtMs),
     closedAt: timestampMessage(record.closedAtMs),
@@ -92,43 +87,34 @@ export function sessionMessage(record: SessionRecord): MessageInitShape<typeof S
   };
 }
 
-/** Our name, and the contract's for error texts. */
-const LIMIT_NAMES = {
-  memoryBytes: "memory_bytes",
-  cpuQuota: "cpu_quota",
-  cpuShares: "cpu_shares",
-  pidsLimit: "pids_limit",
-  diskBytes: "disk_bytes",
-  diskFiles: "disk_files",
-  outputBytes: "output_bytes",
-} as const satisfies Record<keyof ResourceRecord, string>;
+const LIMITS = wire.ResourceLimitsSchema.fields as readonly (DescField & { localName: keyof store.ResourceRecord })[];
 
-const LIMITS = Object.keys(LIMIT_NAMES) as (keyof ResourceRecord)[];
-
-function resourcesOf(message: ResourceLimits | undefined): ResourceRecord {
+function resourcesOf(message: wire.ResourceLimits | undefined): store.ResourceRecord {
   if (message === undefined) return {};
-  return given(
-    Object.fromEntries(
-      LIMITS.map((limit) => [limit, optionalCount(message[limit], `resources.${LIMIT_NAMES[limit]}`)]),
-    ) as Record<keyof ResourceRecord, number | undefined>,
-  );
+  const limits = LIMITS.map(({ localName, name }) => [
+    localName,
+    optionalCount(message[localName], `resources.${name}`),
+  ]);
+  return given(Object.fromEntries(limits) as Record<keyof store.ResourceRecord, number | undefined>);
 }
 
 /** Absent when no limit was asked for. */
-function resourcesMessage(record: ResourceRecord): MessageInitShape<typeof ResourceLimitsSchema> | undefined {
-  const asked = LIMITS.filter((limit) => record[limit] !== undefined);
+function resourcesMessage(
+  record: store.ResourceRecord,
+): MessageInitShape<typeof wire.ResourceLimitsSchema> | undefined {
+  const asked = LIMITS.filter(({ localName }) => record[localName] !== undefined);
   if (asked.length === 0) return undefined;
-  return Object.fromEntries(asked.map((limit) => [limit, BigInt(record[limit] ?? 0)]));
+  return Object.fromEntries(asked.map(({ localName }) => [localName, BigInt(record[localName] ?? 0)]));
 }
 
 /**
  * The rules of a request. A level that is missing or unknown is refused with the rule's index: taken for "none" it would hide
  * a mistake, taken for anything else a secret would show.
  */
-export function rulesOf(permissions: readonly PermissionRule[]): Rule[] {
+export function rulesOf(permissions: readonly common.PermissionRule[]): Rule[] {
   return permissions.map((message, index) => {
     const at = `permissions[${index}]`;
-    const permission = wordFor(PERMISSIONS, message.permission, `${at}: permission`);
+    const permission = wordFor(words.PERMISSIONS, message.permission, `${at}: permission`);
     if (permission === undefined) {
       throw invalid(`${at}: permission is required: none, view, read or write`, { index: String(index) });
     }
@@ -142,15 +128,77 @@ export function rulesOf(permissions: readonly PermissionRule[]): Rule[] {
 }
 
 /** Clients of the earlier server say "glob" for every pattern, so that only the other two types are their intent. */
-function typeOf(message: PermissionRule, at: string): Rule["type"] {
-  return message.type === PatternType.GLOB ? undefined : wordFor(PATTERN_TYPES, message.type, `${at}: type`);
+function typeOf(message: common.PermissionRule, at: string): Rule["type"] {
+  return message.type === common.PatternType.GLOB
+    ? undefined
+    : wordFor(words.PATTERN_TYPES, message.type, `${at}: type`);
 }
 
-export function ruleMessage(rule: Rule): MessageInitShape<typeof PermissionRuleSchema> {
+function ruleMessage(rule: Rule): MessageInitShape<typeof common.PermissionRuleSchema> {
   return {
     pattern: rule.pattern,
-    type: rule.type === undefined ? PatternType.UNSPECIFIED : PATTERN_TYPES[rule.type],
-    permission: PERMISSIONS[rule.permission],
+    type: rule.type === undefined ? common.PatternType.UNSPECIFIED : words.PATTERN_TYPES[rule.type],
+    permission: words.PERMISSIONS[rule.permission],
     priority: rule.priority ?? 0,
   };
+}
+
+export function changeMessage(change: runtime.SandboxChange): MessageInitShape<typeof wire.ChangeSchema> {
+  return {
+    kind: words.CHANGE_KINDS[change.kind],
+    path: change.path,
+    oldPath: change.oldPath,
+    type: words.CHANGE_TYPES[change.type],
+    size: BigInt(Math.trunc(change.size)),
+    ...(change.folded && { folded: change.folded }),
+  };
+}
+
+/** A text that no message can hold comes in several. */
+export function* diffMessages(
+  diff: runtime.FileDiff,
+  roomBytes: number,
+): Generator<MessageInitShape<typeof wire.FileDiffSchema>> {
+  const { unified, binary } = diff;
+  const change = changeMessage(diff.change);
+  // A character takes three bytes at most, of a pair four for two.
+  const room = Math.floor(roomBytes / 3);
+  let start = 0;
+  while (unified.length - start > room) {
+    const splitsPair = /[\ud800-\udbff]/.test(unified.charAt(start + room - 1));
+    const end = start + room - (splitsPair ? 1 : 0);
+    yield { change, unified: unified.slice(start, end), binary, more: true };
+    start = end;
+  }
+  yield { change, unified: unified.slice(start), binary, more: diff.more };
+}
+
+export function outcomeMessage(
+  outcome: runtime.ApplyOutcome,
+): MessageInitShape<typeof wire.ApplyChangesResponse_OutcomeSchema> {
+  return {
+    change: changeMessage(outcome.change),
+    applied: outcome.applied,
+    reason: outcome.reason,
+    sensitive: outcome.sensitive,
+    conflict: outcome.conflict,
+  };
+}
+
+export function explanationMessage(
+  answer: runtime.Explanation,
+): MessageInitShape<typeof wire.ExplainPathResponseSchema> {
+  return {
+    path: answer.path,
+    permission: words.PERMISSIONS[answer.permission],
+    ...(answer.deciding === undefined ? {} : { deciding: candidateMessage(answer.deciding) }),
+    losing: answer.losing.map(candidateMessage),
+    explanation: answer.text,
+  };
+}
+
+function candidateMessage(
+  candidate: runtime.Explanation["losing"][number],
+): MessageInitShape<typeof wire.ExplainPathResponse_CandidateSchema> {
+  return { index: candidate.index, rule: ruleMessage(candidate.rule), reason: candidate.reason };
 }
