@@ -3,7 +3,7 @@ import type { Rule } from "@agentfense/permission";
 import type { TerminalSize } from "../../isolation/backend/backend.ts";
 import type { ChangeCounts } from "../../isolation/changes/fold.ts";
 import type { Cancellable, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
-import type { ProcessEvent, ProcessKind, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
+import type { ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { ViewStat, ViewChange as WatchedChange } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
@@ -51,7 +51,7 @@ export interface HomeRecord {
 
 export type ExecCall = ExecRequest & Cancellable;
 
-export type { ExecOutcome, ProcessKind, SandboxProcess, WatchedChange };
+export type { ExecOutcome, SandboxProcess, WatchedChange };
 
 export type SpawnCall = SpawnRequest & Cancellable;
 
