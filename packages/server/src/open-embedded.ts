@@ -12,7 +12,7 @@ import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
-import { HttpPortLinks, PortServer } from "./service/http/port-server.ts";
+import { httpPortLinks, PortServer } from "./service/http/port-server.ts";
 import { paced, UNHURRIED } from "./service/http/upload-pace.ts";
 import type { ServiceLog } from "./service/log.ts";
 import { toConnectError } from "./service/rpc/errors.ts";
@@ -112,7 +112,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   const limits = { readMaxBytes: MESSAGE_BYTES, writeMaxBytes: MESSAGE_BYTES };
   const tokens = new PortTokens();
   const ports = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys: undefined, tokens, log }));
-  const links = new HttpPortLinks({ ...runtime, ...runtime.service, tokens, origin: () => ports.origin() });
+  const links = httpPortLinks({ ...runtime, ...runtime.service, tokens, origin: () => ports.origin() });
   const service = { ...runtime.service, links };
   const transport = createRouterTransport(
     (router) => registerServices(router, service, { log, maxMessageBytes: MESSAGE_BYTES }),

@@ -11,7 +11,7 @@ import type { MetadataStore, RuntimeName } from "./runtime/store/store.ts";
 import { ConfigurationError } from "./service/configuration/problems.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import type { Door } from "./service/http/doors.ts";
-import { HttpPortLinks, PortServer } from "./service/http/port-server.ts";
+import { httpPortLinks, PortServer } from "./service/http/port-server.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
 import { type StartServiceOptions, startService } from "./service/open.ts";
 import { registerServices } from "./service/rpc/register.ts";
@@ -91,7 +91,7 @@ export async function openServer(
   const ownPorts = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys, tokens, log }));
   let httpOrigin: string | undefined;
   const origin = async (): Promise<string> => httpOrigin ?? (await ownPorts.origin());
-  const links = new HttpPortLinks({ ...runtime, ...runtime.service, tokens, origin });
+  const links = httpPortLinks({ ...runtime, ...runtime.service, tokens, origin });
   const service = await startService({
     ...serviceOptions(config),
     ...(tls === undefined ? {} : { tls }),

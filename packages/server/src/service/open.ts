@@ -15,7 +15,7 @@ import { type Listener, type NodeRequest, type NodeResponse, openListener, type 
 import { createMetricsPages, createPages } from "./http/pages.ts";
 import { OwnerRates } from "./http/rate-limit.ts";
 import { registerReflection } from "./http/reflection.ts";
-import { answerUnknown, RpcDoor } from "./http/rpc-door.ts";
+import { answerUnknown, createRpcDoor } from "./http/rpc-door.ts";
 import { RunningCalls } from "./http/running-calls.ts";
 import { registerHealth, Serving } from "./http/serving.ts";
 import type { ServiceLog } from "./log.ts";
@@ -109,7 +109,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const contract = servicesOf(router);
   registerHealth(router, serving, new Set(contract.map((service) => service.typeName)));
   registerReflection(router, contract);
-  const rpc = new RpcDoor({ router, log, messageTimeoutMs: limits.uploadIdleMs });
+  const rpc = createRpcDoor({ router, log, messageTimeoutMs: limits.uploadIdleMs });
 
   const policy = {
     allowedHosts: new Set((options.allowedHosts ?? []).map((host) => host.toLowerCase())),
@@ -125,7 +125,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
       isDraining: () => serving.isDraining,
       next: async (request, response) => {
         if (doors !== undefined && (await ports.answer(request, response))) return;
-        if (await rpc.answer(request, response)) return;
+        if (await rpc(request, response)) return;
         if (answerUnknown(request, response)) return;
         if (await doors?.answer(request, response)) return;
         await next(request, response);
@@ -140,53 +140,37 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     upgrade?: ReturnType<typeof createUpgrades>,
   ) => {
     const binding = await resolveBinding(address, rules);
-    const listener = await openListener({
-      address: binding,
-      tls: options.tls,
-      limits,
-      log,
-      answer,
-      upgrade,
-    });
+    const listener = await openListener({ address: binding, tls: options.tls, limits, log, answer, upgrade });
     undo.defer(() => listener.cut());
     listeners.push(listener);
     warnAbout(listener.address, binding, options);
     return listener.address;
   };
 
-  const grpcAddress = await listen(
-    options.grpc.address,
-    options,
-    front(async (_request, response) => sendStatus(response, 404, "NOT_FOUND", "Not Found")),
-  );
+  const nothing = front(async (_request, response) => sendStatus(response, 404, "NOT_FOUND", "Not Found"));
+  const grpcAddress = await listen(options.grpc.address, options, nothing);
   const separateMetrics = options.metrics?.address;
   const inMemory = createRouterTransport(options.register, { router: chain });
   const doors = new Doors({ doors: options.doors ?? [], authenticator, calls, transport: inMemory, log });
   undo.defer(async () => void (await doors.close()));
+  const pages = createPages({
+    serving,
+    authenticator,
+    rest: createRestHandler({
+      services: contract,
+      transport: inMemory,
+      limits: { ...limits, uploadIdleMs: limits.uploadIdleMs || Number.POSITIVE_INFINITY },
+      log,
+    }),
+    openApi: JSON.stringify(openApiDocument(contract, options.runtime.info)),
+    metrics: separateMetrics === undefined ? metrics : undefined,
+    log,
+  });
+  const upgrades = createUpgrades({ policy, authenticator, doors, ports, log });
   const httpAddress =
     options.http.address === ""
       ? undefined
-      : await listen(
-          options.http.address,
-          options,
-          front(
-            createPages({
-              serving,
-              authenticator,
-              rest: createRestHandler({
-                services: contract,
-                transport: inMemory,
-                limits: { ...limits, uploadIdleMs: limits.uploadIdleMs || Number.POSITIVE_INFINITY },
-                log,
-              }),
-              openApi: JSON.stringify(openApiDocument(contract, options.runtime.info)),
-              metrics: separateMetrics === undefined ? metrics : undefined,
-              log,
-            }),
-            doors,
-          ),
-          createUpgrades({ policy, authenticator, doors, ports, log }),
-        );
+      : await listen(options.http.address, options, front(pages, doors), upgrades);
   const metricsAddress =
     separateMetrics === undefined
       ? undefined

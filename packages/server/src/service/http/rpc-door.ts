@@ -1,31 +1,25 @@
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { ServiceLog } from "../log.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 
-/** gRPC, gRPC-Web and Connect, by the path of a request. */
-export class RpcDoor {
-  readonly #handlers: ReadonlyMap<string, UniversalHandler>;
-  readonly #log: ServiceLog;
-  readonly #messageTimeoutMs: number;
-
-  /** `messageTimeoutMs`: for the arrival of a request that is a single message; 0: no limit. */
-  constructor(options: {
-    readonly router: ConnectRouter;
-    readonly log: ServiceLog;
-    readonly messageTimeoutMs: number;
-  }) {
-    this.#handlers = new Map(options.router.handlers.map((handler) => [handler.requestPath, handler]));
-    this.#log = options.log;
-    this.#messageTimeoutMs = options.messageTimeoutMs;
-  }
-
-  /** False when the path is none of these; nothing was done then. */
-  async answer(request: NodeRequest, response: NodeResponse): Promise<boolean> {
-    const handler = this.#handlers.get(request.url?.split("?", 1)[0] ?? "");
+/**
+ * Answers gRPC, gRPC-Web and Connect, by the path of a request; gives false when it is none of these, and nothing was done then.
+ * `messageTimeoutMs` is for the arrival of a request that is a single message; 0: no limit.
+ */
+export function createRpcDoor(options: {
+  readonly router: ConnectRouter;
+  readonly log: ServiceLog;
+  readonly messageTimeoutMs: number;
+}): (request: NodeRequest, response: NodeResponse) => Promise<boolean> {
+  const { router, log, messageTimeoutMs } = options;
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  return async (request, response) => {
+    const handler = handlers.get(request.url?.split("?", 1)[0] ?? "");
     if (handler === undefined) return false;
-    if (handler.method.methodKind === "unary") this.#limitArrival(request, response);
+    if (handler.method.methodKind === "unary" && messageTimeoutMs > 0)
+      limitArrival(request, response, messageTimeoutMs);
     try {
       const call = universalRequestFromNodeRequest(request, response, undefined, undefined);
       const body = wholeBody(request, call.body as AsyncIterable<Uint8Array>);
@@ -34,21 +28,19 @@ export class RpcDoor {
     } catch (error) {
       const { code } = ConnectError.from(error);
       if (code !== Code.Aborted && code !== Code.Canceled) {
-        this.#log({ level: "warn", message: `the answer to ${handler.method.name} was not delivered`, error });
+        log({ level: "warn", message: `the answer to ${handler.method.name} was not delivered`, error });
       }
       response.destroy();
     }
     return true;
-  }
+  };
+}
 
-  #limitArrival(request: NodeRequest, response: NodeResponse): void {
-    if (this.#messageTimeoutMs <= 0) return;
-    const timer = setTimeout(() => {
-      if (!request.complete) response.destroy();
-    }, this.#messageTimeoutMs);
-    timer.unref();
-    response.once("close", () => clearTimeout(timer));
-  }
+function limitArrival(request: NodeRequest, response: NodeResponse, timeoutMs: number): void {
+  const timer = setTimeout(() => {
+    if (!request.complete) response.destroy();
+  }, timeoutMs).unref();
+  response.once("close", () => clearTimeout(timer));
 }
 
 /** Node ends the body of a request that was reset as if it were complete: half an upload must not be taken for all of it. */

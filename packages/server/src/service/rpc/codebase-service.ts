@@ -13,6 +13,8 @@ import { count, given, invalid, optionalCount, permissionBits, required } from "
 import type { ServiceRuntime } from "./register.ts";
 import { chunked, receiveBatch, receiveUpload } from "./streams.ts";
 
+type UploadResult = MessageInitShape<typeof UploadResultSchema>;
+
 export function codebaseHandlers({
   codebases,
   sandboxes,
@@ -38,38 +40,25 @@ export function codebaseHandlers({
     },
 
     uploadFiles(requests, { caller, signal }) {
-      return receiveUpload(
-        requests,
-        ({ codebaseId, filePath }) => {
-          required(codebaseId, "codebase_id", "in metadata");
-          required(filePath, "file_path", "in metadata");
-        },
-        async (
-          { codebaseId, filePath, mode, totalSize, checksum, symlinkTarget },
-          content,
-        ): Promise<MessageInitShape<typeof UploadResultSchema>> => {
-          if (symlinkTarget !== "") {
-            await expectNoData(content);
-            const { version } = await codebases.link(caller, codebaseId, filePath, symlinkTarget);
-            return { codebaseId, filePath, version: BigInt(version) };
-          }
-          const uploaded = await codebases.upload(caller, codebaseId, filePath, content, {
-            mode: permissionBits(mode, "mode"),
-            signal,
-            ...given({
-              totalSize: optionalCount(totalSize, "total_size"),
-              sha256: checksum === "" ? undefined : checksum,
-            }),
-          });
-          return {
-            codebaseId,
-            filePath,
-            size: BigInt(uploaded.size),
-            checksum: uploaded.sha256,
-            version: BigInt(uploaded.version),
-          };
-        },
-      );
+      return receiveUpload(requests, async ({ codebaseId, filePath, ...metadata }, content): Promise<UploadResult> => {
+        required(codebaseId, "codebase_id", "in metadata");
+        required(filePath, "file_path", "in metadata");
+        const { mode, totalSize, checksum, symlinkTarget } = metadata;
+        if (symlinkTarget !== "") {
+          await expectNoData(content);
+          const { version } = await codebases.link(caller, codebaseId, filePath, symlinkTarget);
+          return { codebaseId, filePath, version: BigInt(version) };
+        }
+        const { size, sha256, version } = await codebases.upload(caller, codebaseId, filePath, content, {
+          mode: permissionBits(mode, "mode"),
+          signal,
+          ...given({
+            totalSize: optionalCount(totalSize, "total_size"),
+            sha256: checksum === "" ? undefined : checksum,
+          }),
+        });
+        return { codebaseId, filePath, size: BigInt(size), checksum: sha256, version: BigInt(version) };
+      });
     },
 
     async *downloadFile({ codebaseId, filePath, version }, { caller, signal }) {
@@ -105,14 +94,11 @@ export function codebaseHandlers({
     },
 
     uploadArchive(requests, { caller, signal }) {
-      return receiveUpload(
-        requests,
-        ({ codebaseId }) => required(codebaseId, "codebase_id", "in metadata"),
-        async ({ codebaseId, replaceAll, message }, tar) => {
-          const options = { replaceAll, message, signal };
-          return batchResultMessage(codebaseId, await codebases.uploadArchive(caller, codebaseId, tar, options));
-        },
-      );
+      return receiveUpload(requests, async ({ codebaseId, replaceAll, message }, tar) => {
+        required(codebaseId, "codebase_id", "in metadata");
+        const options = { replaceAll, message, signal };
+        return batchResultMessage(codebaseId, await codebases.uploadArchive(caller, codebaseId, tar, options));
+      });
     },
 
     async *downloadArchive({ codebaseId, path, version }, { caller, signal }) {

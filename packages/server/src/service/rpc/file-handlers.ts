@@ -14,17 +14,12 @@ export function fileHandlers(sandboxes: Sandboxes) {
     },
 
     writeFile(requests, { caller, signal }) {
-      return receiveUpload(
-        requests,
-        ({ sandboxId, path }) => {
-          required(sandboxId, "sandbox_id", "in metadata");
-          required(path, "path", "in metadata");
-        },
-        async ({ sandboxId, path, mode, append }, content) => {
-          const options = { mode: permissionBits(mode, "mode"), append, signal };
-          return viewInfo(await sandboxes.writeFile(caller, sandboxId, path, content, options), pathForm(path));
-        },
-      );
+      return receiveUpload(requests, async ({ sandboxId, path, mode, append }, content) => {
+        required(sandboxId, "sandbox_id", "in metadata");
+        required(path, "path", "in metadata");
+        const options = { mode: permissionBits(mode, "mode"), append, signal };
+        return viewInfo(await sandboxes.writeFile(caller, sandboxId, path, content, options), pathForm(path));
+      });
     },
 
     async listDirectory({ sandboxId, path, recursive }, { caller }) {

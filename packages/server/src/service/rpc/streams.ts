@@ -16,18 +16,13 @@ interface UploadChunk {
 
 type MetadataOf<Chunk extends UploadChunk> = Extract<Chunk["content"], { case: "metadata" }>["value"];
 
-/**
- * Receives an upload: `check` looks at the metadata before any content is asked for, `store` takes the content. A chunk with
- * neither is skipped, as it always was.
- */
+/** Receives an upload: `store` gets its metadata before any content is asked for. A chunk with neither is skipped, as it always was. */
 export async function receiveUpload<Chunk extends UploadChunk, Result>(
   chunks: AsyncIterable<Chunk>,
-  check: (metadata: MetadataOf<Chunk>) => void,
   store: (metadata: MetadataOf<Chunk>, content: AsyncIterable<Uint8Array>) => Promise<Result>,
 ): Promise<Result> {
   const iterator = chunks[Symbol.asyncIterator]();
   const metadata = await readMetadata(iterator);
-  check(metadata);
   return await feeding(dataOf(iterator, metadata), (content) => store(metadata, content));
 }
 
