@@ -4,7 +4,7 @@ import type { TerminalSize } from "../../isolation/backend/backend.ts";
 import type { ChangeCounts } from "../../isolation/changes/fold.ts";
 import type { Cancellable, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
-import type { ViewStat, ViewChange as WatchedChange } from "../../isolation/view/api.ts";
+import type { ViewChange, ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type {
@@ -51,7 +51,7 @@ export interface HomeRecord {
 
 export type ExecCall = ExecRequest & Cancellable;
 
-export type { ExecOutcome, SandboxProcess, WatchedChange };
+export type { ExecOutcome, SandboxProcess };
 
 export type SpawnCall = SpawnRequest & Cancellable;
 
@@ -268,5 +268,5 @@ export interface Sandboxes {
     id: string,
     path: string,
     options: { readonly recursive: boolean; readonly signal?: AbortSignal },
-  ): Promise<AsyncIterable<WatchedChange>>;
+  ): Promise<AsyncIterable<ViewChange>>;
 }
