@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { DescriptorSet, readFrom } from "../../src/isolation/bwrap/descriptors.ts";
 import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
+import type { Owner } from "../../src/isolation/filesystem/presentation.ts";
 import { openLimitHost } from "../../src/isolation/limits/open.ts";
 import { freshInstance, reasonAgainstControlGroups } from "../limits/support.ts";
 
@@ -14,9 +15,12 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
   test("starts a program in all its control groups without moving a whole process, for which the kernel waits", async () => {
     const host = await openLimitHost({ instance: freshInstance() });
     const group = await host.createGroup("box", { pids: 10 });
+    const { entrances } = group;
     const launcher = new Launcher({ perl: "/usr/bin/perl", log: () => {} });
     try {
-      const said = await outputOf(launcher, group.entrances, ["/bin/cat", "/proc/self/io", "/proc/self/cgroup"]);
+      const said = await text(
+        launch({ launcher, entrances, argv: ["/bin/cat", "/proc/self/io", "/proc/self/cgroup"] }),
+      );
       expect(said.match(/^.*\/box$/gm)).toHaveLength(group.entrances.length);
       // In a group of version 2 it was born, and said that it lives; into the others it wrote itself, as the one thread it is.
       const written = group.entrances.filter((entrance) => basename(entrance) !== "cgroup.procs");
@@ -31,15 +35,33 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
     }
   });
 
+  test("makes a program somebody else, who has no groups and no capabilities", async () => {
+    const launcher = new Launcher({ perl: "/usr/bin/perl", log: () => {} });
+    const owner = { uid: 654_321, gid: 654_322 };
+    try {
+      const status = await text(launch({ launcher, owner, argv: ["/bin/cat", "/proc/self/status"] }));
+      const rows = Object.fromEntries(status.split("\n").map((row) => row.split(/:\s*/)));
+      expect(rows).toMatchObject({
+        Uid: Array(4).fill(owner.uid).join("\t"),
+        Gid: Array(4).fill(owner.gid).join("\t"),
+        Groups: "",
+      });
+      for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]) expect(Number(rows[set]), set).toBe(0);
+    } finally {
+      await launcher.close();
+    }
+  });
+
   test("starts a program in groups whose members were killed before", async () => {
     const host = await openLimitHost({ instance: freshInstance() });
     const group = await host.createGroup("box", { pids: 10 });
+    const { entrances } = group;
     const launcher = new Launcher({ perl: "/usr/bin/perl", log: () => {} });
     try {
       for (let round = 0; round < 3; round += 1) {
-        const said = await outputOf(launcher, group.entrances, ["/bin/cat", "/proc/self/cgroup"]);
+        const said = await text(launch({ launcher, entrances, argv: ["/bin/cat", "/proc/self/cgroup"] }));
         expect(said.match(/^.*\/box$/gm)).toHaveLength(group.entrances.length);
-        const output = launch(launcher, group.entrances, ["/bin/sh", "-c", "echo alive; exec sleep 60"]);
+        const output = launch({ launcher, entrances, argv: ["/bin/sh", "-c", "echo alive; exec sleep 60"] });
         const ended = once(output, "close");
         output.once("data", () => void group.kill());
         await ended;
@@ -59,7 +81,7 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
       for (const file of ["cgroup.procs", "tasks"]) {
         const entrances = [...group.entrances, `${dirname(dirname(group.entrances[0]!))}/nowhere/${file}`];
         for (const order of [entrances, entrances.toReversed()]) {
-          expect(await outputOf(launcher, order, ["/bin/echo", "it runs"])).toBe("");
+          expect(await text(launch({ launcher, entrances: order, argv: ["/bin/echo", "it runs"] }))).toBe("");
         }
       }
     } finally {
@@ -70,14 +92,17 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
   });
 });
 
-async function outputOf(launcher: Launcher, entrances: readonly string[], argv: readonly string[]): Promise<string> {
-  return await text(launch(launcher, entrances, argv));
+interface Started {
+  readonly launcher: Launcher;
+  readonly entrances?: readonly string[];
+  readonly owner?: Owner;
+  readonly argv: readonly string[];
 }
 
-function launch(launcher: Launcher, entrances: readonly string[], argv: readonly string[]): Socket {
+function launch({ launcher, entrances = [], owner, argv }: Started): Socket {
   using lent = new DescriptorSet();
   const [input, output] = [lent.pipe(), lent.pipe()];
-  launcher.launch({ entrances, argv, descriptors: [input.readEnd, output.writeEnd] });
+  launcher.launch({ entrances, owner, argv, descriptors: [input.readEnd, output.writeEnd] });
   lent.close(output.writeEnd);
   return readFrom(lent.release(output.readEnd));
 }

@@ -124,13 +124,13 @@ export class BwrapBox implements Box {
   }
 
   async run(command: BoxCommand, options: Cancellable = {}): Promise<BoxProcess> {
-    const streams = { kind: "pipes", stdin: command.stdin, channel: false, owner: this.#pipeOwner } as const;
+    const streams = { kind: "pipes", stdin: command.stdin, channel: false, owner: this.#ownerBesideUs } as const;
     const { command: running, exit } = await this.#launch(command, streams, options.signal);
     return boxProcess(running, exit);
   }
 
   async openShell(shell: ShellCommand, options: Cancellable = {}): Promise<ShellProcess> {
-    const streams = { kind: "pipes", stdin: true, channel: true, owner: this.#pipeOwner } as const;
+    const streams = { kind: "pipes", stdin: true, channel: true, owner: this.#ownerBesideUs } as const;
     const { command, exit } = await this.#launch(shell, streams, options.signal);
     const isLimited = this.#spec.limits.memoryBytes !== undefined;
     const oomKills = isLimited ? () => this.#group.oomKills() : undefined;
@@ -221,7 +221,7 @@ export class BwrapBox implements Box {
 
   #make(): Keeper {
     const { network, hostname, limits } = this.#spec;
-    const { marker, programs, interpreter, systemFiles, isRoot } = this.#around;
+    const { marker, programs, interpreter, systemFiles } = this.#around;
     const own = nameFiles(hostname, network, network === "none" ? "" : this.#around.network.resolver(network));
     const ownFiles = this.#spec.rootDirectory === undefined ? Object.entries(own) : [];
     const plan = boxPlan({
@@ -233,26 +233,18 @@ export class BwrapBox implements Box {
       memoryForFiles: this.#isMemoryCounted ? undefined : memoryForFiles(limits.memoryBytes ?? 0),
     });
     this.#env = plan.env;
-    const { uid, gid } = this.owner;
-    const become = [
-      `--reuid=${uid}`,
-      `--regid=${gid}`,
-      "--clear-groups",
-      "--inh-caps=-all",
-      "--bounding-set=-all",
-      "--",
-    ];
     this.#group.makeRoom(0);
     const ownDescriptors = ownFiles.map(([path, content]) => memoryFile(path, Buffer.from(content)));
     try {
       const keeper: Keeper = new Keeper({
         launcher: this.#around.launcher,
         // The marker tells a later server whose process this was.
-        wrapper: [...(isRoot ? [programs.setpriv ?? "", ...become] : []), programs.bwrap, "--unsetenv", marker],
+        bwrap: [programs.bwrap, "--unsetenv", marker],
         options: plan.options,
         interpreter: interpreter.argv,
         entrances: this.#group.entrances,
         owner: this.owner,
+        becomes: this.#ownerBesideUs,
         seccomp: this.#isMemoryCounted ? this.#around.seccomp : this.#around.seccompOfCountedMemory,
         files: [...systemFiles, ...ownDescriptors],
         attach: network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
@@ -275,8 +267,8 @@ export class BwrapBox implements Box {
     return !this.#group.rlimits.some(({ resource }) => resource === "data");
   }
 
-  /** An ordinary user's pipes are the box's as they are. */
-  get #pipeOwner(): Owner | undefined {
+  /** Where the box's user is another than the server's. */
+  get #ownerBesideUs(): Owner | undefined {
     return this.#around.isRoot ? this.owner : undefined;
   }
 

@@ -40,12 +40,14 @@ export const BoxDescriptor = { options: 4, seccomp: 5, status: 6, block: 7, firs
 
 export interface KeeperRequest {
   readonly launcher: Launcher;
-  /** bwrap with what makes it somebody else, up to its own options. */
-  readonly wrapper: readonly string[];
+  /** The program and its first options, up to those of the box. */
+  readonly bwrap: readonly string[];
   readonly options: readonly string[];
   readonly interpreter: readonly string[];
   readonly entrances: readonly string[];
   readonly owner: Owner;
+  /** The same where the server is somebody else. */
+  readonly becomes: Owner | undefined;
   readonly seccomp: number;
   /** Contents for `--file`, in the order of their descriptors; each is read from its start. */
   readonly files: readonly number[];
@@ -109,8 +111,9 @@ export class Keeper {
     const block = lent.pipe();
     request.launcher.launch({
       entrances: request.entrances,
+      owner: request.becomes,
       argv: [
-        ...request.wrapper,
+        ...request.bwrap,
         ...["--args", String(BoxDescriptor.options), "--json-status-fd", String(BoxDescriptor.status)],
         ...["--as-pid-1", "--", ...request.interpreter, "-"],
       ],

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
+import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../log.ts";
 import { exhausted } from "./descriptors.ts";
 import { sendOrder } from "./orders.ts";
@@ -11,6 +12,8 @@ const SIGKILL = 9;
 export interface Launch {
   /** Files of control groups that the program enters, in this order. */
   readonly entrances: readonly string[];
+  /** Whom the program runs as, with no capabilities; default: whoever the server is. */
+  readonly owner?: Owner | undefined;
   readonly argv: readonly string[];
   /** The program's descriptors, from 0 on. */
   readonly descriptors: readonly number[];
@@ -67,9 +70,9 @@ export class Launcher {
   }
 
   /** Whether it runs shows at the descriptors it was given: they are closed when it ends, or was never started. */
-  launch({ entrances, argv, descriptors }: Launch): void {
+  launch({ entrances, owner, argv, descriptors }: Launch): void {
     this.start();
-    const fields = [entrances.length, ...entrances, ...argv];
+    const fields = [entrances.length, ...entrances, owner?.uid ?? "", owner?.gid ?? "", ...argv];
     let sending = sendOrder(this.#orders, "l", fields, descriptors);
     if (sending === "gone") {
       this.#abandon(); // it died, and we have not been told yet

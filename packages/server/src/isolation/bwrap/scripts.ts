@@ -3,6 +3,7 @@ import { type Architecture, SYSCALL_NUMBERS } from "../seccomp/numbers.ts";
 import { memoryFile } from "./descriptors.ts";
 
 const CALLS = [
+  "capset",
   "clone",
   "clone3",
   "close",
@@ -18,6 +19,9 @@ const CALLS = [
   "prlimit64",
   "recvmsg",
   "sendmsg",
+  "setgroups",
+  "setresgid",
+  "setresuid",
   "setsid",
   "write",
 ];

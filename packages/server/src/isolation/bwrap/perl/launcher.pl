@@ -2,8 +2,9 @@
 # milliseconds, one of this takes one. It holds nothing of the server's.
 #
 #   l  [fields, then what becomes descriptors 0, 1, 2 … of the program]   starts a program
-#      COUNT ENTRANCE… PROGRAM ARGUMENT…      the entrances are files of control groups, entered in this order; the first may
-#                                             be cgroup.procs of a group of version 2, in which the process is then born
+#      COUNT ENTRANCE… USER GROUP PROGRAM ARGUMENT…
+#      The entrances are files of control groups, entered in this order; the first may be cgroup.procs of a group of version 2, in
+#      which the process is then born. USER and GROUP, unless empty, are who it becomes.
 #   q                                         ends the launcher
 
 close_from(4); # whoever started the server may have left descriptors open in it that survive an exec; no box shall have them
@@ -49,13 +50,28 @@ sub launch {
   my ($entrances, $words, @streams) = @_;
   $SIG{CHLD} = "DEFAULT";
   place(@streams) or exit 1;
-  # Who cannot enter runs nothing: a box outside of its limits is worse than none.
+  # Who cannot enter, or not become who it shall be, runs nothing: a box outside of its limits is worse than none.
   for my $entrance (@$entrances) {
     my $file;
     open($file, ">", $entrance) && syswrite($file, "0") or refuse("cannot enter a control group: $!");
   }
+  my ($user, $group) = splice(@$words, 0, 2);
+  become($user + 0, $group + 0) or refuse("cannot become another user: $!") if $user ne "";
   %ENV = (); # the box can read that of its first process
   exec { $words->[0] } @$words or refuse("cannot run $words->[0]: $!");
+}
+
+# Becomes somebody who has nothing of the server's: no groups, no capabilities, and none to be had from any program.
+sub become {
+  my ($user, $group) = @_;
+  my ($drop, $none, $capability) = (24, 0, 0); # PR_CAPBSET_DROP
+  $capability++ while syscall($NR{prctl}, $drop, $capability, $none, $none, $none) == 0;
+  return 0 if $! != 22; # EINVAL: that was the last there is
+  my ($version_and_self, $no_capabilities) = (pack("L l", 0x20080522, 0), "\0" x 24);
+  return syscall($NR{setgroups}, $none, $none) == 0
+    && syscall($NR{setresgid}, $group, $group, $group) == 0
+    && syscall($NR{setresuid}, $user, $user, $user) == 0
+    && syscall($NR{capset}, $version_and_self, $no_capabilities) == 0;
 }
 
 sub refuse {
