@@ -185,7 +185,8 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     const { mountPoint } = first;
     const home = { lowers: [], delta: join(mountPoint, "../home"), rules: first.rules };
     const readOnly = { ...second, rules: [{ pattern: "**/*", permission: "read" } as const] };
-    const mounts = await host.mountTogether({ mountPoint, trees: [first, readOnly, home] });
+    const { trees: mounts, served } = await host.mountTogether({ mountPoint, trees: [first, readOnly, home] });
+    await served;
     expect(mounts.map((mount) => mount.mountPoint)).toEqual(["0", "1", "2"].map((name) => join(mountPoint, name)));
     expect(mountsPerEngine()).toEqual([1]);
     // What the directory above is asked first must not teach the kernel that the workspaces cannot do it either.
@@ -233,8 +234,8 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     await expect(host.mountTogether({ mountPoint, trees: [first, missing] })).rejects.toThrow("ENOENT");
     expect([isMounted(mountPoint), mountsPerEngine()]).toEqual([false, []]);
     // What was opened before the failure is free again.
-    const mounts = await host.mountTogether({ mountPoint, trees: [first, second] });
-    await mounts[0]!.unmount();
+    const { trees } = await host.mountTogether({ mountPoint, trees: [first, second] });
+    await trees[0]!.unmount();
   });
 
   test("cuts off who still uses a workspace that is unmounted", async () => {

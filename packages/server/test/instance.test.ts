@@ -23,7 +23,7 @@ async function deadInstance(runtimes: readonly string[]): Promise<void> {
     import { Instance } from ${JSON.stringify(MODULE)};
     const instance = await Instance.open(${JSON.stringify({ stateDirectory })});
     for (const runtime of ${JSON.stringify(runtimes)}) await instance.willUse(runtime);
-    await instance.makeMountPoint("box");
+    await instance.makeMountPoint("box", { uid: process.getuid(), gid: process.getgid() });
     process.kill(process.pid, "SIGKILL");`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: "inherit" });
   await once(child, "exit");
@@ -95,7 +95,7 @@ test.skipIf(reasonAgainst("user") !== undefined)(
     const code = `
       import { Instance } from ${JSON.stringify(MODULE)};
       const first = await Instance.open();
-      await first.makeMountPoint("box");
+      await first.makeMountPoint("box", { uid: process.getuid(), gid: process.getgid() });
       const second = await Instance.open();
       console.log(JSON.stringify([first.directory, second.directory]));
       await second.close();

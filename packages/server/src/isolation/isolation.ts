@@ -231,10 +231,10 @@ class HostIsolation implements Isolation {
   async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
     const { instance, mounts, view, kernelWatch, timeLimits } = this.#host;
     const real = backend.name !== "mock";
-    const mountPoint = await instance.makeMountPoint(id);
+    const mountPoint = instance.mountPointOf(id);
+    const box = await backend.createBox(boxSpec(id, spec, mountPoint), options);
     try {
-      const box = await backend.createBox(boxSpec(id, spec, mountPoint), options);
-      await instance.giveMountPoint(id, box.owner);
+      await instance.makeMountPoint(id, box.owner);
       return new GuardedSandbox({
         id,
         spec,
@@ -254,7 +254,7 @@ class HostIsolation implements Isolation {
         },
       });
     } catch (error) {
-      await instance.removeMountPoint(id);
+      await Promise.allSettled([instance.removeMountPoint(id), box.destroy()]);
       throw error;
     }
   }

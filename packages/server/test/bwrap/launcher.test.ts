@@ -62,9 +62,8 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
         const said = await text(launch({ launcher, entrances, argv: ["/bin/cat", "/proc/self/cgroup"] }));
         expect(said.match(/^.*\/box$/gm)).toHaveLength(group.entrances.length);
         const output = launch({ launcher, entrances, argv: ["/bin/sh", "-c", "echo alive; exec sleep 60"] });
-        const ended = once(output, "close");
-        output.once("data", () => void group.kill());
-        await ended;
+        await once(output, "data");
+        await Promise.all([once(output, "close"), group.kill()]);
       }
     } finally {
       await launcher.close();

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { mountFuse, syscalls, unmountFuse } from "@agentfense/fuse";
 import type { Rule } from "@agentfense/permission";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -60,7 +60,7 @@ beforeAll(async () => {
     owner,
   });
   thread = new ViewThread();
-  files = filesOf(thread, () => mount.mountPoint);
+  files = filesOf(thread, () => mount);
 });
 
 afterAll(async () => {
@@ -70,10 +70,10 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-function filesOf(view: ViewThread, mountPoint: () => string): MountedFiles {
+function filesOf(view: ViewThread, mountOf: () => Pick<WorkspaceMount, "mountPoint" | "outside">): MountedFiles {
   return new MountedFiles({
     thread: view,
-    mountPoint,
+    mount: mountOf,
     target: "/workspace",
     kernelWatch: new KernelWatch(),
     rules: () => RULES,
@@ -229,7 +229,8 @@ test("a mount that never answers holds up nobody else", async () => {
   const privileged = process.geteuid?.() === 0;
   const device = await mountFuse({ mountPoint: stuckPoint, name: "agentfense", allowOther: privileged, privileged });
   const impatient = new ViewThread({ stuckAfterMs: 400 });
-  const at = (mountPoint: string): MountedFiles => filesOf(impatient, () => mountPoint);
+  const at = (mountPoint: string): MountedFiles =>
+    filesOf(impatient, () => ({ mountPoint, outside: dirname(mountPoint) }));
   try {
     const stuck = errno(at(stuckPoint).stat("x"));
     const fine = at(mount.mountPoint).stat("src/a.ts");
@@ -246,8 +247,10 @@ test("a mount that never answers holds up nobody else", async () => {
 test("a mount point without its mount is not looked into", async () => {
   const empty = join(root, "empty");
   mkdirSync(empty);
-  const nowhere = filesOf(thread, () => empty);
-  expect(await errno(nowhere.write("planted", bytes("x")))).toBe("ENOTCONN");
+  for (const mountPoint of [empty, join(empty, "0")]) {
+    const nowhere = filesOf(thread, () => ({ mountPoint, outside: root }));
+    expect(await errno(nowhere.write("planted", bytes("x")))).toBe("ENOTCONN");
+  }
 });
 
 test("a runtime without mounts says so", async () => {

@@ -73,7 +73,7 @@ beforeEach(async () => {
   let rules = RULES;
   const files = new MountedFiles({
     thread,
-    mountPoint: () => mount.mountPoint,
+    mount: () => mount,
     target: "/workspace",
     kernelWatch,
     rules: () => rules,
@@ -246,7 +246,7 @@ describe("all the way down", () => {
     const watches = new ViewWatches({
       thread,
       kernel: kernelWatch,
-      view: () => ({ mountPoint: place.mount.mountPoint, target: "/workspace" }),
+      view: () => ({ mountPoint: place.mount.mountPoint, outside: place.mount.outside, target: "/workspace" }),
       rules: () => RULES,
       mostDirectories: 3,
     });

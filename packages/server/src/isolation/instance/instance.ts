@@ -66,19 +66,16 @@ export class Instance {
     await writeFile(join(this.directory, "runtimes"), [...this.#runtimes].join(" "), { mode: 0o600 });
   }
 
-  /** Makes the mount point of one sandbox; nobody else can reach it yet. */
-  async makeMountPoint(sandbox: string): Promise<string> {
-    const home = join(this.directory, sandbox);
-    const point = join(home, "mount");
-    await mkdir(home, { mode: 0o700 });
-    await mkdir(point, { mode: 0o711 });
-    return point;
+  /** Where a sandbox has its mount. */
+  mountPointOf(sandbox: string): string {
+    return join(this.directory, sandbox, "mount");
   }
 
-  /** Keeps everybody but the box's user (and root) away from a sandbox's mount point. */
-  async giveMountPoint(sandbox: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
+  /** Makes the mount point of one sandbox, which nobody but the box's user (and root) can reach. */
+  async makeMountPoint(sandbox: string, owner: { readonly uid: number; readonly gid: number }): Promise<void> {
     const home = join(this.directory, sandbox);
-    await chmod(home, 0o700);
+    await mkdir(home, { mode: 0o700 });
+    await mkdir(this.mountPointOf(sandbox), { mode: 0o711 });
     if (process.geteuid?.() === 0) await chown(home, owner.uid, owner.gid);
   }
 

@@ -14,15 +14,15 @@ export async function makeControlGroup(
   onRemoved: () => void,
 ): Promise<ControlGroup> {
   const made: Place[] = [];
-  try {
-    for (const place of places) {
-      await mkdir(place.directory);
-      made.push(place);
-      for (const setting of settings(place.version, place.controllers, limits)) await apply(place.directory, setting);
-    }
-  } catch (error) {
-    await removePlaces(made);
-    throw explain(error);
+  const making = places.map(async (place) => {
+    await mkdir(place.directory);
+    made.push(place);
+    for (const setting of settings(place.version, place.controllers, limits)) await apply(place.directory, setting);
+  });
+  const failed = (await Promise.allSettled(making)).find((one) => one.status === "rejected");
+  if (failed !== undefined) {
+    await removePlaces(places.filter((place) => made.includes(place)));
+    throw explain(failed.reason);
   }
   return new ControlGroup(places, limits.pids, rlimits, onRemoved);
 }

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   type FuseDevice,
   invalidateEntryMessage,
@@ -66,6 +66,12 @@ export interface JoinedSpec extends MountPlan {
   readonly trees: readonly TreeSpec[];
 }
 
+export interface JoinedMount {
+  readonly trees: readonly WorkspaceMount[];
+  /** Resolves when the kernel has been greeted. Until then whoever looks into the mount waits. */
+  readonly served: Promise<void>;
+}
+
 /** Where a workspace of a joint mount is. */
 export function treePath(mountPoint: string, tree: number): string {
   return join(mountPoint, String(tree));
@@ -73,6 +79,8 @@ export function treePath(mountPoint: string, tree: number): string {
 
 export interface WorkspaceMount extends AsyncDisposable {
   readonly mountPoint: string;
+  /** The directory on the host that the mount is in. */
+  readonly outside: string;
   readonly features: { readonly passthrough: boolean; readonly privileged: boolean };
   /** Resolves when no cache of the kernel remembers the old rules. */
   updateRules(rules: readonly Rule[]): Promise<void>;
@@ -138,16 +146,18 @@ export class MountHost implements AsyncDisposable {
   }
 
   async mount(spec: WorkspaceSpec): Promise<WorkspaceMount> {
-    const [tree] = await this.#mount({ ...spec, trees: [spec] }, false);
-    return tree!;
+    const mount = await this.#mount({ ...spec, trees: [spec] }, false);
+    await mount.served;
+    return mount.trees[0]!;
   }
 
   /** One connection to the kernel serves them all, and what they use counts in one quota. Unmounting one unmounts all. */
-  async mountTogether(spec: JoinedSpec): Promise<readonly WorkspaceMount[]> {
-    return await this.#mount(spec, true);
+  async mountTogether(spec: JoinedSpec): Promise<JoinedMount> {
+    const mount = await this.#mount(spec, true);
+    return { trees: mount.trees, served: mount.served };
   }
 
-  async #mount(spec: JoinedSpec, joined: boolean): Promise<readonly WorkspaceMount[]> {
+  async #mount(spec: JoinedSpec, joined: boolean): Promise<ServedMount> {
     for (const { rules } of spec.trees) compileRules(rules); // refuses bad ones here, with the error the caller can use
     if (this.#closing) throw new Error("the mount host is closed");
     const place = await this.#pool.take();
@@ -157,7 +167,7 @@ export class MountHost implements AsyncDisposable {
     });
     try {
       await mount.start();
-      return mount.trees;
+      return mount;
     } catch (error) {
       await mount.unmount().catch(() => {});
       throw error;
@@ -165,10 +175,10 @@ export class MountHost implements AsyncDisposable {
   }
 
   async #place(spec: JoinedSpec, joined: boolean, place: EnginePlace): Promise<ServedMount> {
-    const mountPoint = await mountPointPath(spec.mountPoint);
-    for (const { delta } of spec.trees) {
-      if (delta !== undefined) await mkdir(delta, { recursive: true, mode: 0o700 });
-    }
+    const [mountPoint] = await Promise.all([
+      mountPointPath(spec.mountPoint),
+      ...spec.trees.flatMap(({ delta }) => (delta === undefined ? [] : mkdir(delta, { recursive: true, mode: 0o700 }))),
+    ]);
     const id = this.#nextMount;
     this.#nextMount += 1;
     const onGone = (): void => {
@@ -237,6 +247,7 @@ class ServedMount {
   readonly engine: EngineThread;
   readonly trees: readonly ServedTree[];
   readonly privileged = process.geteuid?.() === 0;
+  served: Promise<void> = Promise.resolve();
   /** By tree, as the kernel granted it. */
   passthrough: readonly boolean[] = [];
   readonly #id: number;
@@ -270,6 +281,11 @@ class ServedMount {
     await Promise.allSettled([prepared, mounted]); // whichever fails, the other is over when it is told
     await prepared;
     const { fd } = await mounted;
+    this.served = this.#serve(fd);
+    this.served.catch(() => this.unmount()).catch(() => {});
+  }
+
+  async #serve(fd: number): Promise<void> {
     const ready = this.#expect("ready");
     this.engine.send({ kind: "serve", mount: this.#id, fd });
     const greeting = await withTimeout(ready, READY_TIMEOUT_MS, "the kernel did not greet the mount");
@@ -416,7 +432,7 @@ class ServedMount {
   #forgetDescriptor(): void {
     this.#closed = true;
     for (const step of this.#steps.keys()) {
-      if (step.startsWith("call ")) this.#reject(step, new Error("the workspace is not mounted"));
+      if (step === "ready" || step.startsWith("call ")) this.#reject(step, new Error("the workspace is not mounted"));
     }
     if (this.#fd >= 0) syscalls.close(this.#fd);
     this.#fd = -1;
@@ -456,11 +472,13 @@ class ServedMount {
 /** One workspace of a mount. */
 class ServedTree implements WorkspaceMount {
   readonly mountPoint: string;
+  readonly outside: string;
   readonly #mount: ServedMount;
   readonly #number: number;
 
   constructor(mount: ServedMount, number: number, joined: boolean) {
     this.mountPoint = joined ? treePath(mount.mountPoint, number) : mount.mountPoint;
+    this.outside = dirname(mount.mountPoint);
     this.#mount = mount;
     this.#number = number;
   }

@@ -13,7 +13,7 @@ import { outcomeOf } from "../exec/exit-signal.ts";
 import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "../exec/request.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
-import type { MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
+import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import { ShellSession } from "../session/session.ts";
 import type { ViewFiles } from "../view/api.ts";
@@ -92,7 +92,7 @@ export class GuardedSandbox implements Sandbox {
       const target = this.#workspace;
       this.#mountedFiles = new MountedFiles({
         thread: parts.view,
-        mountPoint: () => this.#mountPoint(target),
+        mount: () => this.#mount(target),
         target,
         kernelWatch: parts.kernelWatch,
         rules: () => this.#rules.get(target)!,
@@ -115,8 +115,8 @@ export class GuardedSandbox implements Sandbox {
       await this.#inTurn(async () => {
         this.#ending.signal.throwIfAborted();
         throwIfCancelled(signal);
-        await this.#mountAll();
-        await this.#box.start({ signal });
+        const { served } = await this.#mountAll();
+        await Promise.all([served, this.#box.start({ signal })]);
         throwIfCancelled(signal);
         this.#isRunning = true;
       });
@@ -299,11 +299,11 @@ export class GuardedSandbox implements Sandbox {
     });
   }
 
-  #mountPoint(target: string): string {
+  #mount(target: string): WorkspaceMount {
     this.#requireMounted();
     const mount = this.#mounted.get(target);
     if (mount === undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the workspace is not mounted");
-    return mount.mountPoint;
+    return mount;
   }
 
   async #shell(): Promise<string> {
@@ -346,16 +346,16 @@ export class GuardedSandbox implements Sandbox {
     if (outcome.truncated) report("output", `output beyond ${plan.outputBytes} bytes was dropped`);
   }
 
-  async #mountAll(): Promise<void> {
+  async #mountAll(): Promise<Pick<JoinedMount, "served">> {
     const { mounts, mountPoint } = this.#parts;
-    if (mounts === undefined) return;
+    if (mounts === undefined) return { served: Promise.resolve() };
     const { diskBytes, diskFiles } = this.#spec.limits ?? {};
     const quota = {
       ...(diskBytes === undefined ? {} : { bytes: diskBytes }),
       ...(diskFiles === undefined ? {} : { files: diskFiles }),
     };
     const wanted = mountsOf(this.#spec);
-    const mounted = await mounts.mountTogether({
+    const { trees, served } = await mounts.mountTogether({
       mountPoint,
       quota,
       owner: this.#box.owner,
@@ -367,7 +367,8 @@ export class GuardedSandbox implements Sandbox {
         onEvent: (event) => this.#onWorkspaceEvent(event, targetOf(workspace)),
       })),
     });
-    for (const [index, mount] of mounted.entries()) this.#mounted.set(targetOf(wanted[index]!), mount);
+    for (const [index, tree] of trees.entries()) this.#mounted.set(targetOf(wanted[index]!), tree);
+    return { served };
   }
 
   #onWorkspaceEvent(event: WorkspaceEvent, target: string): void {

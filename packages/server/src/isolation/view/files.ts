@@ -5,6 +5,7 @@ import { throwIfCancelled } from "../exec/execute.ts";
 import type { ViewChange, ViewFiles, ViewStat } from "./api.ts";
 import type { KernelWatch } from "./kernel-watch.ts";
 import { fileFailed, parseViewPath } from "./path.ts";
+import type { MountedView } from "./resolution.ts";
 import { ViewFailure, type ViewThread } from "./thread.ts";
 import { ViewWatches } from "./watches.ts";
 
@@ -14,7 +15,7 @@ const CHUNK = 256 * 1024;
 export interface MountedFilesOptions {
   readonly thread: ViewThread;
   /** Where the workspace is on the host; throws while the sandbox does not run. */
-  readonly mountPoint: () => string;
+  readonly mount: () => Pick<MountedView, "mountPoint" | "outside">;
   readonly target: string;
   readonly kernelWatch: KernelWatch;
   /** Those in force. */
@@ -24,17 +25,20 @@ export interface MountedFilesOptions {
 /** The files of a mounted workspace, through the mount: the engine decides, as it does for processes inside. */
 export class MountedFiles implements ViewFiles {
   readonly #thread: ViewThread;
-  readonly #mountPoint: () => string;
+  readonly #view: () => MountedView;
   readonly #target: string;
   /** Descriptors that readers and writers have open. */
   readonly #open = new Set<number>();
   readonly #watches: ViewWatches;
 
-  constructor({ thread, mountPoint, target, kernelWatch, rules }: MountedFilesOptions) {
+  constructor({ thread, mount, target, kernelWatch, rules }: MountedFilesOptions) {
     this.#thread = thread;
-    this.#mountPoint = mountPoint;
     this.#target = target;
-    const view = () => ({ mountPoint: mountPoint(), target });
+    const view = (): MountedView => {
+      const { mountPoint, outside } = mount();
+      return { mountPoint, outside, target };
+    };
+    this.#view = view;
     this.#watches = new ViewWatches({ thread, kernel: kernelWatch, view, rules });
   }
 
@@ -130,9 +134,9 @@ export class MountedFiles implements ViewFiles {
     await Promise.all([...this.#open].map((fd) => this.#close(fd)));
   }
 
-  #at(path: string): { mountPoint: string; target: string; names: readonly string[] } {
+  #at(path: string): MountedView & { names: readonly string[] } {
     const names = parseViewPath(path, this.#target);
-    return { mountPoint: this.#mountPoint(), target: this.#target, names };
+    return { ...this.#view(), names };
   }
 
   async *#content(path: string, fd: number, signal: AbortSignal | undefined): AsyncGenerator<Buffer> {

@@ -8,6 +8,8 @@ const MAX_LINKS = 40;
 
 export interface MountedView {
   readonly mountPoint: string;
+  /** A directory of the host's that the mount is in. */
+  readonly outside: string;
   /** Where the workspace is inside: an absolute link that begins with it stays within. */
   readonly target: string;
 }
@@ -32,7 +34,7 @@ export function atPath<T>(
   options: { followLast: boolean },
   run: (place: ViewPlace) => T | number,
 ): T | number {
-  const root = openRoot(view.mountPoint);
+  const root = openRoot(view);
   if (root < 0) return root;
   const walk = new Walk(root, view.target);
   try {
@@ -44,12 +46,11 @@ export function atPath<T>(
 }
 
 /** The mount's root. A mount point that nothing is mounted on is the host's directory, and is refused. */
-function openRoot(mountPoint: string): number {
-  const path = bytesOf(mountPoint);
-  const root = syscalls.open(path, Open.PATH | Open.DIRECTORY);
-  if (root < 0) return root;
+function openRoot({ mountPoint, outside: around }: MountedView): number {
+  const root = syscalls.open(bytesOf(mountPoint), Open.PATH | Open.DIRECTORY);
+  if (root < 0) return root === -Errno.ENOENT ? -Errno.ENOTCONN : root;
   const [inside, outside] = [new Stat(), new Stat()];
-  const above = syscalls.open(`${path}/..`, Open.PATH | Open.DIRECTORY);
+  const above = syscalls.open(bytesOf(around), Open.PATH | Open.DIRECTORY);
   const known = above >= 0 && syscalls.fstat(root, inside) === 0 && syscalls.fstat(above, outside) === 0;
   if (above >= 0) syscalls.close(above);
   const isMounted = known && (inside.devMajor !== outside.devMajor || inside.devMinor !== outside.devMinor);
