@@ -112,6 +112,23 @@ describe("uploading a file", () => {
     expect((await collected(content)).toString()).toBe("hello");
   });
 
+  test("what it is planned by is asked of the store in one go", async () => {
+    const { codebases, id, metadata } = await arrange();
+    const asked = new Set<string>();
+    const together: string[][] = [];
+    const watched =
+      <Parameters extends unknown[], Result>(name: string, ask: (...parameters: Parameters) => Promise<Result>) =>
+      async (...parameters: Parameters): Promise<Result> => {
+        asked.add(name);
+        together.push([...asked]);
+        return await ask(...parameters).finally(() => asked.delete(name));
+      };
+    const { codebase, entries } = metadata;
+    Object.assign(metadata, { codebase: watched("codebase", codebase), entries: watched("entries", entries) });
+    await codebases.upload(ALICE, id, "a", chunks("hello"));
+    expect(together).toEqual([["codebase"], ["codebase"], ["codebase", "entries"]]);
+  });
+
   test("mode 0 keeps that of the file it replaces; special bits are dropped", async () => {
     const { codebases, id, tree } = await arrange();
     await codebases.upload(ALICE, id, "run", chunks("1"), { mode: 0o6755 });

@@ -16,10 +16,13 @@ export interface ContentPiece {
   readonly last: boolean;
 }
 
-/** What the sender says on the port; each group is answered with "taken", which is what holds a fast sender back. */
+/** What the sender says on the port. */
 export type ToReceiver =
   | { readonly kind: "group"; readonly buffer: ArrayBuffer; readonly pieces: readonly ContentPiece[] }
   | { readonly kind: "end" };
+
+/** Each group is answered with "taken", which is what holds a fast sender back; the end with what came, by its index. */
+export type FromReceiver = "taken" | readonly ReceivedContent[];
 
 export interface ReceivedContent {
   readonly size: number;
@@ -32,19 +35,23 @@ export interface ReceiveInput extends CodebasePlace {
 }
 
 /**
- * Writes an upload's content to staging, for as long as the upload lasts, and hashes it on the way. Gives size and hash of
- * each file by its index. When the sender goes away (the port closes) without an end, what is there is nobody's.
+ * Writes an upload's content to staging, for as long as the upload lasts, and hashes it on the way. It says what came before all of it is
+ * on the disk, which is when it returns. When the sender goes away (the port closes) without an end, what is there is nobody's.
  */
-export async function receiveContent({ port, upload, ...place }: ReceiveInput): Promise<readonly ReceivedContent[]> {
+export async function receiveContent({ port, upload, ...place }: ReceiveInput): Promise<void> {
   const directory = openOrMakePart(place, "staging", upload);
   const receiver = new Receiver(directory);
+  const say = (words: FromReceiver): void => port.postMessage(words);
   try {
     for await (const [message] of on(port, "message", { close: ["close"] }) as AsyncIterable<[ToReceiver]>) {
-      if (message.kind === "end") return receiver.end();
+      if (message.kind === "end") {
+        say(receiver.received);
+        receiver.settle();
+        return;
+      }
       receiver.take(new Uint8Array(message.buffer), message.pieces);
-      port.postMessage("taken");
+      say("taken");
     }
-    return [];
   } finally {
     receiver.close();
     port.close();
@@ -54,8 +61,10 @@ export async function receiveContent({ port, upload, ...place }: ReceiveInput): 
 
 class Receiver {
   readonly #directory: number;
-  readonly #received: ReceivedContent[] = [];
+  readonly received: ReceivedContent[] = [];
   readonly #settler = new ContentSettler();
+  /** The file that was complete last; with it the sender is told first. */
+  #newest = -1;
   #open: { readonly fd: number; readonly hash: Hash; size: number } | undefined;
 
   constructor(directory: number) {
@@ -70,30 +79,26 @@ class Receiver {
     }
   }
 
-  end(): readonly ReceivedContent[] {
+  settle(): void {
+    this.#finish(-1);
     this.#settler.settle(this.#directory);
-    return this.#received;
   }
 
   close(): void {
-    if (this.#open !== undefined) syscalls.close(this.#open.fd);
+    for (const fd of [this.#open?.fd ?? -1, this.#newest]) if (fd >= 0) syscalls.close(fd);
     this.#open = undefined;
+    this.#newest = -1;
   }
 
   #whole(index: number, data: Uint8Array): void {
-    const fd = this.#create(index);
-    try {
-      writeAll(fd, data);
-      this.#settler.finished(fd);
-    } finally {
-      syscalls.close(fd);
-    }
-    this.#received[index] = { size: data.length, sha256: hash("sha256", data, "hex") };
+    this.#finish(this.#create(index));
+    writeAll(this.#newest, data);
+    this.received[index] = { size: data.length, sha256: hash("sha256", data, "hex") };
   }
 
   #part({ index, first, last }: ContentPiece, data: Uint8Array): void {
     if (first) {
-      this.close();
+      if (this.#open !== undefined) syscalls.close(this.#open.fd);
       this.#open = { fd: this.#create(index), hash: createHash("sha256"), size: 0 };
     }
     const open = this.#open;
@@ -102,9 +107,21 @@ class Receiver {
     open.hash.update(data);
     open.size += data.length;
     if (!last) return;
-    this.#settler.finished(open.fd);
-    this.close();
-    this.#received[index] = { size: open.size, sha256: open.hash.digest("hex") };
+    this.#open = undefined;
+    this.#finish(open.fd);
+    this.received[index] = { size: open.size, sha256: open.hash.digest("hex") };
+  }
+
+  /** Settles the one that was complete before. */
+  #finish(fd: number): void {
+    const before = this.#newest;
+    this.#newest = fd;
+    if (before < 0) return;
+    try {
+      this.#settler.finished(before);
+    } finally {
+      syscalls.close(before);
+    }
   }
 
   #create(index: number): number {

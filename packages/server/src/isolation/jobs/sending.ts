@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { CodebasePlace } from "../codebase/layout.ts";
-import type { ContentPiece, ReceivedContent, ToReceiver } from "../codebase/receiving.ts";
+import type { ContentPiece, FromReceiver, ReceivedContent, ToReceiver } from "../codebase/receiving.ts";
 import type { Jobs } from "./thread.ts";
 
 const GROUP_SIZE = 1 << 20;
@@ -16,8 +16,10 @@ const GROUPS_UNDERWAY = 4;
  * a MiB, so that ten thousand small files do not cost ten thousand trips between threads.
  */
 export class ContentSender implements AsyncDisposable {
+  /** Resolves when all that was written is on the disk. */
+  readonly settled: Promise<void>;
   readonly #port: MessagePort;
-  readonly #result: Promise<readonly ReceivedContent[]>;
+  readonly #received = Promise.withResolvers<readonly ReceivedContent[]>();
   #failure: Error | undefined;
   #buffer = new Uint8Array(0);
   /** Of the next buffer: as large as the last one became. */
@@ -32,13 +34,16 @@ export class ContentSender implements AsyncDisposable {
   constructor(jobs: Jobs, place: CodebasePlace, upload: string) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
-    port1.on("message", () => {
+    port1.on("message", (message: FromReceiver) => {
+      if (message !== "taken") return this.#received.resolve(message);
       this.#underway -= 1;
       this.#wake?.();
     });
-    this.#result = jobs.run("receiveContent", { ...place, upload, port: port2 }, { transfer: [port2] });
-    this.#result.catch((error: Error) => {
+    this.#received.promise.catch(() => {}); // who cares awaits it
+    this.settled = jobs.run("receiveContent", { ...place, upload, port: port2 }, { transfer: [port2] });
+    this.settled.catch((error: Error) => {
       this.#failure = error;
+      this.#received.reject(error);
       this.#wake?.();
     });
   }
@@ -63,18 +68,18 @@ export class ContentSender implements AsyncDisposable {
     }
   }
 
-  /** Everything has been written: the sizes and hashes, by index. */
+  /** Everything has been sent: the sizes and hashes of what came, by index. */
   async end(): Promise<readonly ReceivedContent[]> {
     await this.#endFile();
     if (this.#pieces.length > 0) await this.#send();
     this.#post({ kind: "end" }, []);
-    return await this.#result;
+    return await this.#received.promise;
   }
 
   /** Without an end before, what was written is abandoned. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#port.close();
-    await this.#result.catch(() => {});
+    await this.settled.catch(() => {});
   }
 
   async #endFile(): Promise<void> {

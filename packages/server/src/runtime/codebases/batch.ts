@@ -35,7 +35,7 @@ export async function receiveBatch(
   meter: UploadMeter,
   signal?: AbortSignal,
 ): Promise<readonly Wanted[]> {
-  await using sender = staging.send();
+  const sender = staging.send();
   const entries = new Map<string, { readonly entry: ManifestEntry; index: number | undefined }>();
   let current: { readonly entry: ManifestEntry; index: number | undefined } | undefined;
   for await (const { entry, data } of pieces) {

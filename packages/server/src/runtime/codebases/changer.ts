@@ -58,7 +58,7 @@ export interface Turn {
  * Changes codebases, one change of a codebase at a time:
  *
  * 1. Content is staged; nobody knows of it yet.
- * 2. The change is planned, under the codebase's lock, as a list of steps.
+ * 2. The change is planned, under the codebase's lock, as a list of steps, while the content gets to the disk.
  * 3. The journal has it: from here on it happens, crash or not.
  * 4. The disk carries out the steps, each of which can be done twice.
  * 5. The manifest says so too, and the journal is gone.
@@ -94,8 +94,12 @@ export class Changer {
     return unfinished;
   }
 
-  /** Whoever has the turn is alone with the codebase, apart from readers. */
-  async turn<Result>(codebaseId: string, work: (turn: Turn) => Promise<Result>): Promise<Result> {
+  /** Whoever has the turn is alone with the codebase, apart from readers. What `ask` asks the store is on the way with our own question. */
+  async turn<Result, Asked = void>(
+    codebaseId: string,
+    work: (turn: Turn, asked: Asked) => Promise<Result>,
+    ask?: () => Promise<Asked>,
+  ): Promise<Result> {
     const { heads, retention, store, clock } = this.#parts;
     const head = heads.of(codebaseId);
     let { generation } = head;
@@ -103,15 +107,12 @@ export class Changer {
       generation = head.generation;
       try {
         if (head.journal !== undefined) await this.#finish(head, head.journal);
-        const record = await store.codebase(codebaseId);
+        const [record, asked] = await Promise.all([store.codebase(codebaseId), ask?.()]);
         if (record === undefined) throw codebaseNotFound();
         const stamp = { version: record.version + 1, nowMs: clock.now() };
-        return await work({
-          record,
-          stamp,
-          commit: (staging, carried, origin, conflicts = []) =>
-            this.#commit(head, record, stamp, { staging, carried, origin, conflicts }),
-        });
+        const commit: Turn["commit"] = (staging, carried, origin, conflicts = []) =>
+          this.#commit(head, record, stamp, { staging, carried, origin, conflicts });
+        return await work({ record, stamp, commit }, asked as Asked);
       } catch (error) {
         throw await this.#errorFor(codebaseId, error);
       }
@@ -147,6 +148,7 @@ export class Changer {
     const plan: StoredPlan = { upload: change.staging.upload, steps };
     const journal: JournalRecord = { codebaseId: record.id, version, changes, plan };
     return await this.#parts.quotas.admit(record.ownerId, growth, async () => {
+      await change.staging.settled();
       await this.#parts.store.beginChange(journal);
       change.staging.handOver();
       head.begin(journal);

@@ -6,6 +6,7 @@ import type { Codebases } from "./api.ts";
 import { unpackArchive } from "./archive-in.ts";
 import { mismatch, receiveBatch } from "./batch.ts";
 import { stepsFor, stepsForMove } from "./carrying-out.ts";
+import type { Turn } from "./changer.ts";
 import { stageContent } from "./content.ts";
 import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import { planMove } from "./moving.ts";
@@ -49,10 +50,12 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
     check?: (entry: EntryRecord | undefined, below: readonly EntryRecord[]) => void,
   ): Promise<Outcome> {
     const { staging, origin, message = "", replaceAll = false, baseVersion, signal } = request;
-    return await changer.turn(id, async (turn) => {
-      checkBase(turn.record, baseVersion);
+    const ask = async () => {
       const wanted = typeof request.wanted === "function" ? await request.wanted() : request.wanted;
-      const surroundings = await loadSurroundings(store, id, wanted, { everything: replaceAll });
+      return { wanted, surroundings: await loadSurroundings(store, id, wanted, { everything: replaceAll }) };
+    };
+    const change = async (turn: Turn, { wanted, surroundings }: Awaited<ReturnType<typeof ask>>): Promise<Outcome> => {
+      checkBase(turn.record, baseVersion);
       const [only] = wanted;
       if (only !== undefined) check?.(surroundings.entry(only.path), surroundings.below(only.path));
       const { changes } = await planChanges(wanted, surroundings, turn.stamp, { replaceAll, onProblem: "refuse" });
@@ -62,7 +65,8 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
       const carried = stepsFor(changes, turn.stamp.version, staged);
       const made = await turn.commit(staging, carried, { origin, message, sandboxId: "" });
       return { made, version: made.version };
-    });
+    };
+    return await changer.turn(id, change, ask);
   }
 
   // A codebase that is deleted takes its staging directories along.
@@ -224,7 +228,7 @@ async function receiveFile(
   staging: Staging,
   count: (bytes: number) => void,
 ): Promise<{ readonly size: number; readonly sha256: string }> {
-  await using sender = staging.send();
+  const sender = staging.send();
   const index = await sender.begin();
   for await (const chunk of content) {
     count(chunk.length);

@@ -8,6 +8,7 @@ export class Staging implements AsyncDisposable {
   readonly upload = randomBytes(12).toString("hex");
   readonly #disk: CodebaseDisk;
   readonly #codebaseId: string;
+  #sender: ContentSender | undefined;
   #isUsed = false;
   #isHandedOver = false;
 
@@ -18,7 +19,13 @@ export class Staging implements AsyncDisposable {
 
   send(): ContentSender {
     this.#isUsed = true;
-    return this.#disk.send(this.#codebaseId, this.upload);
+    this.#sender = this.#disk.send(this.#codebaseId, this.upload);
+    return this.#sender;
+  }
+
+  /** Resolves when what was sent is on the disk. */
+  async settled(): Promise<void> {
+    await this.#sender?.settled;
   }
 
   /** A directory of the host's to put files into. */
@@ -44,6 +51,7 @@ export class Staging implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#sender?.[Symbol.asyncDispose]();
     if (!this.#isUsed || this.#isHandedOver) return;
     // What cannot be removed now is removed at the next start.
     await this.#disk.removeStaging(this.#codebaseId, this.upload).catch(() => {});

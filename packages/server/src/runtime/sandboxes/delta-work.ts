@@ -1,5 +1,3 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
 import { literals } from "../../isolation/changes/binary-patch.ts";
 import type { CollectedChange as RawCollectedChange } from "../../isolation/changes/collect.ts";
@@ -14,6 +12,7 @@ import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { StagedEntry } from "../codebases/api.ts";
 import { RuntimeError } from "../errors.ts";
 import type { FileDiff, SandboxChange } from "./api.ts";
+import { EmptyDeltas } from "./empty-deltas.ts";
 import { translating } from "./errors.ts";
 
 /** A delta, and the codebase it changes. */
@@ -77,6 +76,7 @@ const DIFFS_AT_ONCE = 1000;
 
 /** The work on deltas, done by the job threads. */
 export function deltaWork(jobs: Jobs): DeltaWork {
+  const empty = new EmptyDeltas();
   const found = async (
     { delta, lower, rules, paths }: DeltaPlace,
     signal?: AbortSignal,
@@ -156,22 +156,17 @@ export function deltaWork(jobs: Jobs): DeltaWork {
       return failed.map(({ path }) => path);
     },
 
-    isEmpty,
+    isEmpty: (delta) => empty.has(delta),
 
     measure: (delta) => jobs.run("measureDelta", { delta }),
     // Most sandboxes change nothing: what they leave is not worth a way to another thread.
-    remove: async (delta) =>
-      (await isEmpty(delta)) ? await removeTree(delta) : await jobs.run("removeDelta", { delta }),
+    async remove(delta) {
+      const isEmpty = await empty.has(delta);
+      empty.forget(delta);
+      if (isEmpty) await removeTree(delta);
+      else await jobs.run("removeDelta", { delta });
+    },
   };
-}
-
-async function isEmpty(delta: string): Promise<boolean> {
-  try {
-    // One way to another thread and back: opening a directory to read one entry of it takes three, after each command.
-    return (await readdir(join(delta, "tree"))).length === 0;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOENT";
-  }
 }
 
 function collectedChange({ change, ready, entry, reason, sensitive }: RawCollectedChange): CollectedChange {
