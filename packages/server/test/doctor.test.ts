@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { HostFacts } from "../src/isolation/doctor/facts.ts";
-import { workingRuntimes } from "../src/isolation/doctor/finding.ts";
-import { isAtLeast, judgeHost, reasonSafeFromSetupEscape } from "../src/isolation/doctor/judgement.ts";
+import { isAtLeast, judgeHost, reasonSafeFromSetupEscape, workingRuntimes } from "../src/isolation/doctor/judgement.ts";
 
 /** A machine on which everything is as it should be. */
 const WELL: HostFacts = {

@@ -13,8 +13,14 @@ export type { ApplyReport, ChangeReport, Outcome } from "./changes/destination.t
 export { type DiffSpec, diffChanges, type FileDiff } from "./changes/diff.ts";
 export { type DiscardReport, type DiscardSpec, discardChanges } from "./changes/discard.ts";
 export { ChangesError, type ChangesErrorCode } from "./changes/errors.ts";
-export { type ChangeCounts, foldChanges, type ListedChange } from "./changes/fold.ts";
-export { type Change, type ListSpec, listChanges } from "./changes/list.ts";
+export {
+  type Change,
+  type ChangeCounts,
+  foldChanges,
+  type ListedChange,
+  type ListSpec,
+  listChanges,
+} from "./changes/list.ts";
 export { type SettleSpec, settleChanges } from "./changes/settle.ts";
 export type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./exec/api.ts";
 export { encodeText } from "./filesystem/names.ts";
@@ -26,7 +32,7 @@ export { TemporaryHome } from "./instance/temporary-home.ts";
 export { type Isolation, type IsolationOptions, openIsolation } from "./isolation.ts";
 export type { LogLine } from "./log.ts";
 export type { MockCall, MockOptions } from "./mock/backend.ts";
-export type { MockAnswer } from "./mock/plan.ts";
+export type { MockAnswer } from "./mock/process.ts";
 export { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "./mount/host.ts";
 export { cleanStaleMount } from "./mount/mount-table.ts";
 export type {

@@ -5,7 +5,7 @@ import { afterAll } from "vitest";
 import { type Isolation, openIsolation } from "../../src/isolation/isolation.ts";
 import type { JobInput, JobName, JobOutput } from "../../src/isolation/jobs/jobs.ts";
 import { type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
-import type { MockAnswer } from "../../src/isolation/mock/plan.ts";
+import type { MockAnswer } from "../../src/isolation/mock/process.ts";
 import type { AskOptions } from "../../src/isolation/threads/answering-thread.ts";
 import { openAudit } from "../../src/runtime/audit/open.ts";
 import type { Caller } from "../../src/runtime/caller.ts";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, test, vi } from "vitest";
-import { AnswerReader } from "../../src/isolation/session/answers.ts";
+import { AnswerReader } from "../../src/isolation/session/conversation.ts";
 import { errorCode, openSession, place, shells } from "./fixture.ts";
 import { hold, swallow } from "./thieves.ts";
 

@@ -3,8 +3,8 @@ import { constants, deflateRawSync, deflateSync } from "node:zlib";
 import { syscalls } from "@agentfense/fuse";
 import { openDirectoryAt } from "../filesystem/delta.ts";
 import { openRegular, type Place } from "./comparison.ts";
+import { openDeltaFile } from "./destination.ts";
 import { ChangesError } from "./errors.ts";
-import { openDeltaFile } from "./installation.ts";
 import { OpenLayers } from "./places.ts";
 
 // The binary part of a patch, as git writes and reads it (gitformat: "GIT binary patch"):

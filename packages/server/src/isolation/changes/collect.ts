@@ -1,8 +1,8 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
-import type { DeltaDirectory } from "../filesystem/delta-directory.ts";
 import type { DeltaStamp, SettledEntry } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
+import type { DeltaDirectory } from "../filesystem/whiteouts.ts";
 import { Application, type ApplicationOptions, HOLDS_PROTECTED } from "./application.ts";
 import { MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
 import type { Candidate, ChangeReport, Departure, Pair } from "./destination.ts";

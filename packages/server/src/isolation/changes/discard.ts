@@ -1,10 +1,9 @@
 import { Errno, errnoName, syscalls } from "@agentfense/fuse";
 import { type Delta, openDirectoryAt } from "../filesystem/delta.ts";
-import { readDeltaDirectory } from "../filesystem/delta-directory.ts";
 import { walkDirectory } from "../filesystem/directory-reader.ts";
 import { withOwnRights } from "../filesystem/own-rights.ts";
 import { atOnce, turn, type Walk } from "../filesystem/walks.ts";
-import { isReserved, OPAQUE_MARKER, whiteoutFor } from "../filesystem/whiteouts.ts";
+import { isReserved, OPAQUE_MARKER, readDeltaDirectory, whiteoutFor } from "../filesystem/whiteouts.ts";
 import { statOf } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import { LockedDelta } from "./places.ts";
@@ -136,56 +135,38 @@ class Discarding implements DiscardReport {
 
 /** A directory that shows the codebase's beneath it, so that its entries can be discarded one by one. */
 function isOpenDirectory(tree: number, names: readonly string[]): boolean {
-  const code = inDirectory(tree, [...names, "."], (directory) =>
-    statOf({ directory, name: OPAQUE_MARKER }) === undefined ? 1 : 0,
-  );
-  return code === 1;
+  const directory = openDirectoryAt(tree, names);
+  if (directory < 0) return false;
+  const isShut = isThere(directory, OPAQUE_MARKER);
+  syscalls.close(directory);
+  return !isShut;
 }
 
-/**
- * Walks down to the delta's directory of an entry and calls with it and the name. `onTheWay` sees every directory passed,
- * the last included, with its depth. A negated errno when there is no such directory.
- */
-function inDirectory(
-  tree: number,
-  names: readonly string[],
-  use: (directory: number, name: string) => number,
-  onTheWay?: (directory: number, depth: number) => void,
-): number {
+function isThere(directory: number, name: string): boolean {
+  return statOf({ directory, name }) !== undefined;
+}
+
+/** Throws unless the delta has a change of its own at the path. */
+function requireChange(tree: number, given: string, names: readonly string[]): void {
   let directory = syscalls.dup(tree);
   try {
-    onTheWay?.(directory, 0);
-    for (const [index, name] of names.slice(0, -1).entries()) {
+    for (const [depth, name] of names.entries()) {
+      // Where nothing of the codebase shows, removing an entry would not bring the original back but delete it.
+      if (isThere(directory, OPAQUE_MARKER)) throw partOf(given, pathText(names.slice(0, depth)));
+      const entry = statOf({ directory, name });
+      const isDeleted = isThere(directory, whiteoutFor(name).name);
+      if (depth === names.length - 1 && (entry !== undefined || isDeleted)) return;
+      const isGone = entry === undefined ? isDeleted : entry.type !== FileType.DIRECTORY;
+      if (isGone) throw partOf(given, pathText(names.slice(0, depth + 1)));
       const next = syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
-      if (next < 0) return next;
+      if (next < 0) break;
       syscalls.close(directory);
       directory = next;
-      onTheWay?.(directory, index + 1);
     }
-    return use(directory, names.at(-1)!);
   } finally {
     syscalls.close(directory);
   }
-}
-
-function requireChange(tree: number, given: string, names: readonly string[]): void {
-  const isThere = (directory: number, name: string): boolean => statOf({ directory, name }) !== undefined;
-  const found = inDirectory(
-    tree,
-    names,
-    (directory, name) => (isThere(directory, name) || isThere(directory, whiteoutFor(name).name) ? 1 : 0),
-    (directory, depth) => {
-      // Where nothing of the codebase shows, removing an entry would not bring the original back but delete it.
-      if (isThere(directory, OPAQUE_MARKER)) throw partOf(given, pathText(names.slice(0, depth)));
-      const next = names[depth];
-      if (next === undefined || depth === names.length - 1) return;
-      const entry = statOf({ directory, name: next });
-      const isGone =
-        entry === undefined ? isThere(directory, whiteoutFor(next).name) : entry.type !== FileType.DIRECTORY;
-      if (isGone) throw partOf(given, pathText(names.slice(0, depth + 1)));
-    },
-  );
-  if (found !== 1) throw new ChangesError("NO_CHANGE", `the delta changes nothing at ${given}`);
+  throw new ChangesError("NO_CHANGE", `the delta changes nothing at ${given}`);
 }
 
 function partOf(given: string, whole: string): ChangesError {

@@ -5,8 +5,8 @@ import { stampOf } from "../filesystem/settlement.ts";
 import { copyData } from "../filesystem/transfer.ts";
 import { copyUserXattrs } from "../filesystem/xattrs.ts";
 import { type Place, sha256Of } from "./comparison.ts";
+import { hasChanged, openDeltaFile } from "./destination.ts";
 import { ContentSettler } from "./durability.ts";
-import { hasChanged, openDeltaFile } from "./installation.ts";
 
 const { Open, Stat } = syscalls;
 

@@ -2,7 +2,6 @@ import assert from "node:assert";
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
 import { DELTA, type Node } from "./node.ts";
-import { markCopy } from "./origin.ts";
 import { keepTimes } from "./own-rights.ts";
 import type { Presentation } from "./presentation.ts";
 import { type Quota, wholeBlocks } from "./quota.ts";
@@ -10,7 +9,7 @@ import { MORE, Transfer } from "./transfer.ts";
 import type { Tree } from "./tree.ts";
 import { turn, type Walk, type Walks } from "./walks.ts";
 import { isReserved } from "./whiteouts.ts";
-import { copyUserXattrs } from "./xattrs.ts";
+import { copyUserXattrs, markCopy } from "./xattrs.ts";
 
 const { FileType, Open } = syscalls;
 
@@ -38,9 +37,7 @@ export interface CopyUpOptions {
 export class CopyUp {
   readonly #tree: Tree;
   readonly #delta: Delta;
-  readonly #presentation: Presentation;
-  readonly #quota: Quota | undefined;
-  readonly #walks: Walks;
+  readonly #options: CopyUpOptions;
   /** The walks of those that are under way. */
   readonly #copies = new Set<string>();
   readonly #stat = new syscalls.Stat();
@@ -48,9 +45,7 @@ export class CopyUp {
   constructor(options: CopyUpOptions) {
     this.#tree = options.tree;
     this.#delta = options.delta;
-    this.#presentation = options.presentation;
-    this.#quota = options.quota;
-    this.#walks = options.walks;
+    this.#options = options;
   }
 
   /** Makes sure that a directory exists in the delta. Its descriptor there, or a negated errno. */
@@ -77,8 +72,8 @@ export class CopyUp {
     // Its copy in the delta would be read as a whiteout.
     if (isReserved(node.name)) return Errno.EPERM;
     const key = `copy ${node.id}`;
-    if (this.#walks.isWaitedFor(key)) return this.#walks.result(key, () => assert.fail());
-    if (this.#copies.size >= COPIES_AT_ONCE) for (const other of this.#copies) this.#walks.wait(other);
+    if (this.#options.walks.isWaitedFor(key)) return this.#options.walks.result(key, () => assert.fail());
+    if (this.#copies.size >= COPIES_AT_ONCE) for (const other of this.#copies) this.#options.walks.wait(other);
     const directory = this.directory(node.parent);
     if (directory < 0) return -directory;
     if (!node.isRegular) return -this.#special(node, directory);
@@ -194,7 +189,7 @@ export class CopyUp {
     if (size > AT_ONCE && syscalls.cloneFile(source, copy) === 0) return finish(0);
     const transfer = new Transfer(source, copy, size);
     this.#copies.add(key);
-    return this.#walks.result(key, () =>
+    return this.#options.walks.result(key, () =>
       copying(transfer, (errno) => {
         this.#copies.delete(key);
         return finish(errno);
@@ -221,7 +216,7 @@ export class CopyUp {
 
   // What the sandbox could do with the file before, it can do after.
   #copiedMode(node: Node, diskMode: number): number {
-    return (diskMode | this.#presentation.mode(node, diskMode)) & 0o1777;
+    return (diskMode | this.#options.presentation.mode(node, diskMode)) & 0o1777;
   }
 
   /** From now on the node is the delta's file; open handles follow, since they share the node's descriptor. */
@@ -230,7 +225,7 @@ export class CopyUp {
     const code = syscalls.statat(directory, node.name, stat);
     if (code < 0) return code;
     const copied = { deltaInode: stat.ino, size: stat.size };
-    if (node.isRegular) this.#quota?.settle(copied, stat);
+    if (node.isRegular) this.#options.quota?.settle(copied, stat);
     if (node.ioMode === "passthrough") return this.#supersede(node, stat.ino);
     node.layers = FILE_LAYERS;
     Object.assign(node, copied);
@@ -259,7 +254,7 @@ export class CopyUp {
 
   // As much as a copy of this size is charged; what it really has is settled when it is complete.
   #take(size: number): boolean {
-    const quota = this.#quota;
+    const quota = this.#options.quota;
     if (quota === undefined) return true;
     if (!quota.takeFiles(1)) return false;
     if (quota.takeBytes(wholeBlocks(size))) return true;
@@ -268,8 +263,8 @@ export class CopyUp {
   }
 
   #giveBack(size: number): void {
-    this.#quota?.takeFiles(-1);
-    this.#quota?.takeBytes(-wholeBlocks(size));
+    this.#options.quota?.takeFiles(-1);
+    this.#options.quota?.takeBytes(-wholeBlocks(size));
   }
 }
 

@@ -1,9 +1,8 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
-import { readSmallFile } from "./delta-directory.ts";
 import { readDirectory, walkDirectory } from "./directory-reader.ts";
 import { keepTimes, withOwnRights } from "./own-rights.ts";
 import { turn, type Walk } from "./walks.ts";
-import { isReserved, OPAQUE_MARKER, whiteoutFor } from "./whiteouts.ts";
+import { isReserved, OPAQUE_MARKER, readSmallFile, whiteoutFor } from "./whiteouts.ts";
 
 const { Open, AT_REMOVEDIR } = syscalls;
 

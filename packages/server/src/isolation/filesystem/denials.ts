@@ -22,19 +22,13 @@ const PER_SECOND = 20;
 export class EventGate {
   readonly #emit: (event: FileSystemEvent) => void;
   readonly #onDenied: (() => void) | undefined;
-  readonly #nowMs: () => number;
   #tokens = BURST;
-  #refilledAtMs: number;
+  #refilledAtMs = performance.now();
   #suppressed = 0;
 
-  constructor(
-    emit: (event: FileSystemEvent) => void,
-    options: { nowMs?: (() => number) | undefined; onDenied?: (() => void) | undefined } = {},
-  ) {
+  constructor(emit: (event: FileSystemEvent) => void, onDenied: (() => void) | undefined) {
     this.#emit = emit;
-    this.#onDenied = options.onDenied;
-    this.#nowMs = options.nowMs ?? (() => performance.now());
-    this.#refilledAtMs = this.#nowMs();
+    this.#onDenied = onDenied;
   }
 
   denied(path: () => string, operation: string, scope: Scope, pid: number): void {
@@ -53,7 +47,7 @@ export class EventGate {
 
   /** -1: not this one. Otherwise how many were left out since the last. */
   #admit(): number {
-    const now = this.#nowMs();
+    const now = performance.now();
     this.#tokens = Math.min(BURST, this.#tokens + ((now - this.#refilledAtMs) * PER_SECOND) / 1000);
     this.#refilledAtMs = now;
     if (this.#tokens < 1) {

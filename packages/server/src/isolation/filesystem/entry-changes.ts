@@ -2,11 +2,11 @@ import { type Caller, Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
 import { type Context, overQuota, refuse, type Writing } from "./context.ts";
 import { Access } from "./credentials.ts";
-import { KEPT_PREFIX } from "./delta-directory.ts";
 import type { Directories } from "./directories.ts";
 import { textOf } from "./names.ts";
 import { DELTA, type Node } from "./node.ts";
 import type { Walk } from "./walks.ts";
+import { KEPT_PREFIX } from "./whiteouts.ts";
 
 const { AT_REMOVEDIR, Open } = syscalls;
 

@@ -1,11 +1,10 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
-import { deletedName } from "./delta-directory.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { walkDirectory } from "./directory-reader.ts";
 import { DELTA, type Node } from "./node.ts";
 import { turn, type Walk } from "./walks.ts";
-import { isReserved, OPAQUE_MARKER } from "./whiteouts.ts";
+import { deletedName, isReserved, OPAQUE_MARKER } from "./whiteouts.ts";
 
 const { FileType, Open } = syscalls;
 

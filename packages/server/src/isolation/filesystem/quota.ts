@@ -1,10 +1,9 @@
 import { Errno, syscalls } from "@agentfense/fuse";
-import { KEPT_PREFIX } from "./delta-directory.ts";
 import { walkDirectory } from "./directory-reader.ts";
 import { type Subdirectory, walkDirectories } from "./directory-walk.ts";
 import type { Node } from "./node.ts";
 import type { Walk } from "./walks.ts";
-import { isReserved } from "./whiteouts.ts";
+import { isReserved, KEPT_PREFIX } from "./whiteouts.ts";
 
 const { FileType } = syscalls;
 

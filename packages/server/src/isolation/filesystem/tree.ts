@@ -4,7 +4,7 @@ import { LEVEL, type LevelValue, type Policy, type Scope } from "@agentfense/per
 import type { Delta } from "./delta.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { DirentType } from "./directory-reader.ts";
-import type { HiddenLinks } from "./hidden-links.ts";
+import type { HiddenLinks } from "./directory-walk.ts";
 import { InodeNumbers } from "./inode-numbers.ts";
 import { DELTA_ONLY, Layers } from "./layers.ts";
 import { textOf } from "./names.ts";

@@ -26,10 +26,10 @@ import { Delta } from "./delta.ts";
 import { EventGate, type FileSystemEvent } from "./denials.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { Directories } from "./directories.ts";
+import { countHiddenLinks, type HiddenLinks } from "./directory-walk.ts";
 import { EntryChanges } from "./entry-changes.ts";
 import { ExtendedAttributes } from "./extended-attributes.ts";
 import { Files } from "./files.ts";
-import { countHiddenLinks, type HiddenLinks } from "./hidden-links.ts";
 import { Moves } from "./moves.ts";
 import type { Node } from "./node.ts";
 import { type DescriptorBudget, Openings } from "./openings.ts";
@@ -141,7 +141,7 @@ export class Workspace implements FileSystem {
       moves: new Moves(tree, walks),
       presentation: this.#presentation,
       credentials: new Credentials({ ownerOfAll: options.owner?.uid, oneUser: !options.privileged }),
-      events: new EventGate(options.onEvent, { onDenied: options.onDenied }),
+      events: new EventGate(options.onEvent, options.onDenied),
       writing,
       mapsOwner: options.owner !== undefined,
       privileged: options.privileged,
@@ -264,11 +264,7 @@ export class Workspace implements FileSystem {
   getattr(nodeId: number, _caller: Caller, reply: Reply): number {
     const node = this.#known(nodeId);
     if (typeof node === "number") return node;
-    const code = this.#tree.statNode(node);
-    if (code < 0) return -code;
-    this.#presentation.show(node, this.#attributes);
-    reply.attributes(this.#attributes, REMEMBER_MS);
-    return 0;
+    return this.#answerAttributes(node, reply);
   }
 
   readlink(nodeId: number, _caller: Caller, reply: Reply): number {
@@ -402,20 +398,15 @@ export class Workspace implements FileSystem {
   }
 
   mkdir(parentId: number, name: string, mode: number, caller: Caller, reply: Reply): number {
-    const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#made(this.#creation.mkdir(parent, name, mode, caller), reply);
+    return this.#inside(parentId, (parent) => this.#made(this.#creation.mkdir(parent, name, mode, caller), reply));
   }
 
   mknod(parentId: number, name: string, mode: number, _rdev: number, caller: Caller, reply: Reply): number {
-    const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#made(this.#creation.mknod(parent, name, mode, caller), reply);
+    return this.#inside(parentId, (parent) => this.#made(this.#creation.mknod(parent, name, mode, caller), reply));
   }
 
   symlink(parentId: number, name: string, target: string, caller: Caller, reply: Reply): number {
-    const parent = this.#parent(parentId);
-    return typeof parent === "number"
-      ? parent
-      : this.#made(this.#creation.symlink(parent, name, target, caller), reply);
+    return this.#inside(parentId, (parent) => this.#made(this.#creation.symlink(parent, name, target, caller), reply));
   }
 
   link(nodeId: number, parentId: number, name: string, caller: Caller, reply: Reply): number {
@@ -433,13 +424,11 @@ export class Workspace implements FileSystem {
   }
 
   unlink(parentId: number, name: string, caller: Caller): number {
-    const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#entries.unlink(parent, name, caller);
+    return this.#inside(parentId, (parent) => this.#entries.unlink(parent, name, caller));
   }
 
   rmdir(parentId: number, name: string, caller: Caller): number {
-    const parent = this.#parent(parentId);
-    return typeof parent === "number" ? parent : this.#entries.rmdir(parent, name, caller);
+    return this.#inside(parentId, (parent) => this.#entries.rmdir(parent, name, caller));
   }
 
   rename(parentId: number, name: string, newParentId: number, newName: string, flags: number, caller: Caller): number {
@@ -457,12 +446,9 @@ export class Workspace implements FileSystem {
     const errno = this.#attributeChanges.change(node, change, caller);
     if (errno !== 0) return errno;
     const wasOpen = node.isDirectory && !this.#context.credentials.keepsOut(node);
-    const code = this.#tree.statNode(node);
-    if (code < 0) return -code;
-    if (wasOpen && this.#context.credentials.keepsOut(node)) this.#forgetNames();
-    this.#presentation.show(node, this.#attributes);
-    reply.attributes(this.#attributes, REMEMBER_MS);
-    return 0;
+    const answered = this.#answerAttributes(node, reply);
+    if (answered === 0 && wasOpen && this.#context.credentials.keepsOut(node)) this.#forgetNames();
+    return answered;
   }
 
   // All names, at once. Older kernels remember them for their time.
@@ -489,6 +475,19 @@ export class Workspace implements FileSystem {
   #with(nodeId: number, use: (node: Node) => number): number {
     const node = this.#known(nodeId);
     return typeof node === "number" ? node : use(node);
+  }
+
+  #inside(parentId: number, use: (parent: Node) => number): number {
+    const parent = this.#parent(parentId);
+    return typeof parent === "number" ? parent : use(parent);
+  }
+
+  #answerAttributes(node: Node, reply: Reply): number {
+    const code = this.#tree.statNode(node);
+    if (code < 0) return -code;
+    this.#presentation.show(node, this.#attributes);
+    reply.attributes(this.#attributes, REMEMBER_MS);
+    return 0;
   }
 
   #parent(nodeId: number): Node | number {

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { check, Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse";
-import type { ContentCopy } from "../codebase/copying.ts";
+import type { ContentCopy, PinnedEntry } from "../codebase/copying.ts";
 import { type CodebasePlace, openFileBeneath } from "../codebase/layout.ts";
-import type { PinnedEntry } from "../codebase/pinning.ts";
 import { type KnownCodebase, makeDirectories } from "../codebase/removal.ts";
 import type { Step } from "../codebase/steps.ts";
 import { bytesOf } from "../filesystem/names.ts";

@@ -22,8 +22,8 @@ const SIGKILL = 9;
  * Kills until nobody is left in any of the directories. The first place must be the one that can stop everybody at once (v2,
  * else freezer): processes enter it first, so whoever is in a later one is in it too, and a fork cannot get away.
  */
-export async function killMembers(places: readonly Place[], patienceMs = PATIENCE_MS): Promise<void> {
-  for await (const round of rounds(patienceMs)) {
+export async function killMembers(places: readonly Place[]): Promise<void> {
+  for await (const round of rounds(PATIENCE_MS)) {
     try {
       const inhabited = await firstInhabited(places);
       if (inhabited === undefined) return;
@@ -41,11 +41,11 @@ export async function killMembers(places: readonly Place[], patienceMs = PATIENC
 }
 
 /** Kills who is in the directories and removes them; what is gone already is fine. */
-export async function removePlaces(places: readonly Place[], patienceMs = PATIENCE_MS): Promise<void> {
-  await killMembers(places, patienceMs);
+export async function removePlaces(places: readonly Place[]): Promise<void> {
+  await killMembers(places);
   // The place that kills goes last: until then a late comer can be caught in it.
   for (const { directory } of places.toReversed()) {
-    await removeDirectory(directory, patienceMs, () => killMembers(places, patienceMs));
+    await removeDirectory(directory, PATIENCE_MS, () => killMembers(places));
   }
 }
 

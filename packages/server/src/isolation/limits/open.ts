@@ -7,13 +7,13 @@ import { type ControlGroup, makeControlGroup } from "./control-group.ts";
 import { errorCode } from "./files.ts";
 import { type Hierarchy, hierarchiesBelow, parseHierarchies } from "./hierarchies.ts";
 import type { LimitGroup, LimitHost } from "./limits.ts";
-import { removeInstances } from "./orphans.ts";
 import {
   givenGroupPath,
   openLegacyParent,
   openUnifiedParent,
   type Parent,
   type ParentOptions,
+  removeInstances,
   removeParent,
 } from "./parents.ts";
 import { degradationsWithout, standIns } from "./rlimits.ts";

@@ -1,6 +1,18 @@
-import type { Backend, Box, BoxCommand, BoxSpec } from "../backend/backend.ts";
-import { MockBox } from "./box.ts";
-import type { MockAnswer } from "./plan.ts";
+import { PassThrough } from "node:stream";
+import type {
+  Backend,
+  Box,
+  BoxCommand,
+  BoxProcess,
+  BoxSpec,
+  ShellCommand,
+  ShellProcess,
+  TerminalCommand,
+  TerminalProcess,
+} from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
+import type { ResourceUsage } from "../backend/limits.ts";
+import { type MockAnswer, MockProcess, MockShell } from "./process.ts";
 
 export interface MockOptions {
   /** What a command does; without an answer it prints nothing and ends with 0. */
@@ -9,18 +21,10 @@ export interface MockOptions {
   readonly calls?: MockCall[];
 }
 
+type Lifecycle = "create" | "start" | "pause" | "resume" | "destroy";
+
 export interface MockCall {
-  readonly call:
-    | "create"
-    | "start"
-    | "run"
-    | "shell"
-    | "session-command"
-    | "terminal"
-    | "kill"
-    | "pause"
-    | "resume"
-    | "destroy";
+  readonly call: Lifecycle | "run" | "shell" | "session-command" | "terminal" | "kill";
   readonly sandbox: string;
   /** Of a command: its argv; of a session's command: its text. */
   readonly command?: readonly string[];
@@ -38,12 +42,7 @@ export class MockBackend implements Backend {
   }
 
   async createBox(spec: BoxSpec): Promise<Box> {
-    const box = new MockBox(spec, {
-      answer: (command) => this.#options.answer?.(command, spec),
-      record: (call, command) =>
-        this.#options.calls?.push({ call, sandbox: spec.id, ...(command === undefined ? {} : { command }) }),
-      onDestroyed: () => this.#boxes.delete(box),
-    });
+    const box: MockBox = new MockBox(spec, this.#options, () => this.#boxes.delete(box));
     this.#boxes.add(box);
     return box;
   }
@@ -56,5 +55,119 @@ export class MockBackend implements Backend {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+}
+
+/** A box without processes. */
+export class MockBox implements Box {
+  readonly owner = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+  readonly #spec: BoxSpec;
+  readonly #options: MockOptions;
+  readonly #onDestroyed: () => void;
+  readonly #running = new Set<{ kill(): void; readonly exit: Promise<unknown> }>();
+  #started = false;
+  isPaused = false;
+
+  constructor(spec: BoxSpec, options: MockOptions, onDestroyed: () => void) {
+    this.#spec = spec;
+    this.#options = options;
+    this.#onDestroyed = onDestroyed;
+    this.#record("create");
+  }
+
+  async start(): Promise<void> {
+    this.#record("start");
+    this.#started = true;
+  }
+
+  async run(command: BoxCommand): Promise<BoxProcess> {
+    this.#requireStarted();
+    this.#record("run", command.argv);
+    return this.#track(this.#act(command));
+  }
+
+  async openShell(command: ShellCommand): Promise<ShellProcess> {
+    this.#requireStarted();
+    this.#record("shell", command.argv);
+    const answer = (text: string): MockAnswer => {
+      this.#record("session-command", [text]);
+      return this.#answer({ ...command, argv: [command.argv[0], "-c", text], stdin: false });
+    };
+    return this.#track(new MockShell(answer));
+  }
+
+  async openTerminal(command: TerminalCommand): Promise<TerminalProcess> {
+    this.#requireStarted();
+    this.#record("terminal", command.argv);
+    const acted = this.#act({ ...command, stdin: true });
+    const output = new PassThrough();
+    acted.stdout.pipe(output);
+    const terminal: TerminalProcess = {
+      input: acted.stdin!,
+      output,
+      exit: acted.exit,
+      resize: async () => {},
+      signal: () => acted.signal(),
+      kill: () => acted.kill(),
+    };
+    return this.#track(terminal);
+  }
+
+  async connect(): Promise<never> {
+    this.#requireStarted();
+    throw new SandboxError("RUNTIME_UNAVAILABLE", "the mock runs nothing that could listen at a port");
+  }
+
+  async shells(): Promise<readonly string[]> {
+    return ["/bin/bash", "/bin/sh"];
+  }
+
+  async usage(): Promise<ResourceUsage> {
+    return {};
+  }
+
+  async pause(): Promise<void> {
+    this.#requireStarted();
+    this.isPaused = true;
+    this.#record("pause");
+  }
+
+  async resume(): Promise<void> {
+    this.#requireStarted();
+    this.isPaused = false;
+    this.#record("resume");
+  }
+
+  async destroy(): Promise<void> {
+    this.#started = false;
+    const running = [...this.#running];
+    for (const acted of running) acted.kill();
+    await Promise.allSettled(running.map((acted) => acted.exit));
+    this.#record("destroy");
+    this.#onDestroyed();
+  }
+
+  #record(call: MockCall["call"], command?: readonly string[]): void {
+    this.#options.calls?.push({ call, sandbox: this.#spec.id, ...(command === undefined ? {} : { command }) });
+  }
+
+  #answer(command: BoxCommand): MockAnswer {
+    return this.#options.answer?.(command, this.#spec) ?? {};
+  }
+
+  #act(command: BoxCommand): MockProcess {
+    const onKill = (): void => this.#record("kill", command.argv);
+    return new MockProcess(this.#answer(command), { stdin: command.stdin, onKill });
+  }
+
+  #track<T extends { kill(): void; readonly exit: Promise<unknown> }>(acted: T): T {
+    this.#running.add(acted);
+    const forget = (): boolean => this.#running.delete(acted);
+    acted.exit.then(forget, forget);
+    return acted;
+  }
+
+  #requireStarted(): void {
+    if (!this.#started) throw new SandboxError("SANDBOX_NOT_RUNNING", "the box is not started");
   }
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
-import { PassThrough, type Readable, type Writable } from "node:stream";
-import type { BoxProcess, ProcessExit } from "../backend/backend.ts";
-import type { MockAnswer } from "./plan.ts";
+import { PassThrough, type Readable, Writable } from "node:stream";
+import type { BoxProcess, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
+import { ANSWER_WORD } from "../session/dialects.ts";
 
 const KILLED = 128 + 9;
 
@@ -71,4 +71,102 @@ export class MockProcess implements BoxProcess {
 async function write(stream: PassThrough, data: string | Uint8Array): Promise<void> {
   if (stream.destroyed || stream.write(data)) return;
   await Promise.race([once(stream, "drain"), once(stream, "close")]);
+}
+
+/** What a scripted command does. */
+export interface MockAnswer {
+  readonly stdout?: string | Uint8Array;
+  readonly stderr?: string | Uint8Array;
+  readonly exitCode?: number;
+  /** How long it runs; `Infinity` until it is killed. */
+  readonly durationMs?: number;
+  readonly outOfMemory?: boolean;
+  /** Prints back what it reads on stdin, before its own output. */
+  readonly echoesStdin?: boolean;
+}
+
+const INTERRUPTED = 128 + 2;
+
+/** What bash is told (see session/dialects.ts): the serial number of the answer, and the text of a command. */
+const SERIAL = new RegExp(`${ANSWER_WORD} %s [^']*' (\\S+) `);
+const COMMAND = /^\\command eval '((?:[^']|'\\'')*)' <\/dev\/null/;
+/** Before the text: how a command finds the exit status of the last. */
+const LAST_STATUS = /^__agentfense_last\(\)\{.*?\};(?:\{.*?\n|__agentfense_last&&:;)/s;
+
+/** A shell that is only acted. It says it is bash and understands what the session module says to one. */
+export class MockShell implements ShellProcess {
+  readonly commands: Writable;
+  readonly status: Readable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly exit: Promise<ProcessExit>;
+  readonly #answer: (command: string) => MockAnswer;
+  readonly #streams = { status: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
+  readonly #end = Promise.withResolvers<ProcessExit>();
+  #running: MockProcess | undefined;
+
+  constructor(answer: (command: string) => MockAnswer) {
+    this.#answer = answer;
+    this.status = this.#streams.status;
+    this.stdout = this.#streams.stdout;
+    this.stderr = this.#streams.stderr;
+    this.exit = this.#end.promise;
+    this.commands = new Writable({
+      write: (said: Buffer, _encoding, done) => {
+        done();
+        void this.#hear(said.toString());
+      },
+      final: (done) => {
+        done();
+        this.#leave(0);
+      },
+    });
+  }
+
+  async pendingOutput(): Promise<{ stdout: number; stderr: number }> {
+    return { stdout: this.stdout.readableLength, stderr: this.stderr.readableLength };
+  }
+
+  async signalForeground(_signal: InterruptSignal): Promise<number> {
+    if (this.#running === undefined) return 0;
+    this.#running.kill();
+    return 1;
+  }
+
+  async signalShell(): Promise<void> {}
+
+  async channels(): Promise<ChannelState> {
+    return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
+  }
+
+  kill(): void {
+    this.#leave(KILLED);
+  }
+
+  async #hear(said: string): Promise<void> {
+    const serial = SERIAL.exec(said)?.[1];
+    if (serial === undefined) return;
+    const quoted = COMMAND.exec(said)?.[1];
+    const text = quoted?.replaceAll("'\\''", "'").replace(LAST_STATUS, "");
+    const exitStatus = text === undefined ? 0 : await this.#act(text);
+    this.#streams.status.write(`${ANSWER_WORD} ${serial} ${exitStatus} bash\n`);
+  }
+
+  async #act(text: string): Promise<number> {
+    const acted = new MockProcess(this.#answer(text), { stdin: false, onKill: () => {} });
+    this.#running = acted;
+    acted.stdout.pipe(this.#streams.stdout, { end: false });
+    acted.stderr.pipe(this.#streams.stderr, { end: false });
+    const ends = [acted.stdout, acted.stderr].map((stream) => new Promise((resolve) => stream.once("end", resolve)));
+    const { exitCode } = await acted.exit;
+    await Promise.all(ends);
+    this.#running = undefined;
+    return exitCode === KILLED ? INTERRUPTED : exitCode;
+  }
+
+  #leave(exitCode: number): void {
+    this.#running?.kill();
+    for (const stream of Object.values(this.#streams)) stream.end();
+    this.#end.resolve({ exitCode, outOfMemory: false });
+  }
 }

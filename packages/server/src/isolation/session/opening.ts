@@ -2,7 +2,7 @@ import type { ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Outlet } from "./outlet.ts";
-import { OutputBuffer } from "./output-buffer.ts";
+import { OutputBuffer } from "./outlet.ts";
 import type { Shell } from "./shells.ts";
 import { cancelled } from "./turns.ts";
 

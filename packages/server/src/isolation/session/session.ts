@@ -2,16 +2,13 @@ import { constants } from "node:os";
 import type { Box, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, LimitEvent } from "../exec/api.ts";
-import type { Answer } from "./answers.ts";
+import { exitSignal } from "../exec/exit-signal.ts";
+import { effectiveTimeout, type TimeLimits } from "../exec/request.ts";
 import type { Session, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./api.ts";
-import { Conversation } from "./conversation.ts";
-import { EventQueue } from "./event-queue.ts";
+import { type Answer, Conversation } from "./conversation.ts";
 import { interrupt, untilInterrupted } from "./interruption.ts";
 import { awaitReady, drain, drainRemains } from "./opening.ts";
-import { exitCodeOf, outcomeOf } from "./outcome.ts";
-import { Outlet, type Sink } from "./outlet.ts";
-import { OutputBuffer } from "./output-buffer.ts";
-import { type CheckedRequest, checkDuration, checkRequest, type SessionDefaults } from "./request.ts";
+import { EventQueue, Outlet, OutputBuffer, type Sink } from "./outlet.ts";
 import { findShell } from "./shells.ts";
 import { cancelled, Turns } from "./turns.ts";
 
@@ -351,4 +348,52 @@ export class ShellSession implements Session {
 
 function brokenUnder(cause: unknown): SandboxError {
   return new SandboxError("INTERNAL", "the sandbox broke under the session", { cause });
+}
+
+/** The outcome with the signal's name where the exit code speaks of one. */
+function outcomeOf(facts: Omit<ExecOutcome, "signal">): ExecOutcome {
+  const signal = exitSignal(facts.exitCode);
+  return signal === undefined ? facts : { ...facts, signal };
+}
+
+function exitCodeOf(signal: InterruptSignal): number {
+  return 128 + constants.signals[signal];
+}
+
+/** Bounds of a session's commands. */
+export interface SessionDefaults {
+  readonly timeLimits: TimeLimits;
+  /** Kept of each stream of a command. */
+  readonly outputBytes: number;
+}
+
+/** bash reads its commands byte by byte, about 3 MB a second; nobody types so much. */
+const LONGEST_COMMAND_BYTES = 16 * 1024 * 1024;
+
+/** A command that can be run. */
+export interface CheckedRequest {
+  readonly text: Buffer;
+  /** Absent: no limit. */
+  readonly timeoutMs: number | undefined;
+}
+
+function checkRequest(request: SessionExecRequest, defaults: SessionDefaults): CheckedRequest {
+  const { command, timeoutMs } = request;
+  if (typeof command !== "string") throw invalid("the command must be a text");
+  const text = Buffer.from(command);
+  if (text.includes(0)) throw invalid("the command has a NUL byte in it");
+  if (text.length > LONGEST_COMMAND_BYTES) throw invalid(`the command is longer than ${LONGEST_COMMAND_BYTES} bytes`);
+  return { text, timeoutMs: effectiveTimeout(timeoutMs, defaults.timeLimits) };
+}
+
+/** A timer cannot run longer. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+function checkDuration(name: string, ms: number): number {
+  if (typeof ms !== "number" || !(ms > 0)) throw invalid(`${name} must be a number above 0`);
+  return Math.min(ms, LONGEST_MS);
+}
+
+function invalid(message: string): SandboxError {
+  return new SandboxError("INVALID_ARGUMENT", message);
 }

@@ -4,6 +4,7 @@ import type { Cancellable } from "../exec/api.ts";
 import { throwIfCancelled } from "../exec/execute.ts";
 import type { ViewChange, ViewFiles, ViewStat } from "./api.ts";
 import type { KernelWatch } from "./kernel-watch.ts";
+import type { OperationName } from "./operations.ts";
 import { fileFailed, parseViewPath } from "./path.ts";
 import type { MountedView } from "./resolution.ts";
 import { ViewFailure, type ViewThread } from "./thread.ts";
@@ -43,9 +44,8 @@ export class MountedFiles implements ViewFiles {
   }
 
   async read(path: string, options: Cancellable = {}): Promise<AsyncIterable<Buffer>> {
-    const at = this.#at(path);
     throwIfCancelled(options.signal);
-    const fd = await this.#told(path, this.#thread.request("openToRead", at));
+    const fd = await this.#ask<number>("openToRead", path, {});
     this.#open.add(fd);
     return this.#content(path, fd, options.signal);
   }
@@ -56,12 +56,11 @@ export class MountedFiles implements ViewFiles {
     options: Cancellable & { readonly mode?: number; readonly append?: boolean } = {},
   ): Promise<ViewStat> {
     const { signal, mode, append = false } = options;
-    const at = this.#at(path);
     if (mode !== undefined && !(Number.isInteger(mode) && mode >= 0 && mode <= 0o777)) {
       throw new SandboxError("INVALID_ARGUMENT", "a mode is a number from 0 to 0777");
     }
     throwIfCancelled(signal);
-    const fd = await this.#told(path, this.#thread.request("openToWrite", { ...at, append, mode }));
+    const fd = await this.#ask<number>("openToWrite", path, { append, mode });
     this.#open.add(fd);
     try {
       for await (const piece of content) {
@@ -81,9 +80,8 @@ export class MountedFiles implements ViewFiles {
 
   async list(path: string, options: Cancellable & { readonly recursive?: boolean } = {}): Promise<readonly ViewStat[]> {
     throwIfCancelled(options.signal);
-    const recursive = options.recursive ?? false;
     try {
-      return (await this.#told(path, this.#thread.request("list", { ...this.#at(path), recursive }))) as ViewStat[];
+      return await this.#ask("list", path, { recursive: options.recursive ?? false });
     } catch (error) {
       if (!(error instanceof SandboxError) || error.errno !== "E2BIG") throw error;
       throw new SandboxError("RESOURCES_EXHAUSTED", "there are too many entries to list at once", {
@@ -93,30 +91,26 @@ export class MountedFiles implements ViewFiles {
   }
 
   async stat(path: string): Promise<ViewStat> {
-    return (await this.#told(path, this.#thread.request("stat", this.#at(path)))) as ViewStat;
+    return await this.#ask("stat", path, {});
   }
 
   async makeDirectory(path: string, options: { readonly recursive?: boolean } = {}): Promise<ViewStat> {
-    const request = { ...this.#at(path), recursive: options.recursive ?? false };
-    return (await this.#told(path, this.#thread.request("makeDirectory", request))) as ViewStat;
+    return await this.#ask("makeDirectory", path, { recursive: options.recursive ?? false });
   }
 
   async remove(path: string, options: { readonly recursive?: boolean } = {}): Promise<void> {
-    const request = { ...this.#at(path), recursive: options.recursive ?? false };
-    await this.#told(path, this.#thread.request("remove", request));
+    await this.#ask("remove", path, { recursive: options.recursive ?? false });
   }
 
   async move(from: string, to: string): Promise<ViewStat> {
-    const request = { ...this.#at(from), to: parseViewPath(to, this.#target) };
-    return (await this.#told(from, this.#thread.request("move", request))) as ViewStat;
+    return await this.#ask("move", from, { to: parseViewPath(to, this.#target) });
   }
 
   async watch(
     path: string,
     options: Cancellable & { readonly recursive?: boolean } = {},
   ): Promise<AsyncIterable<ViewChange>> {
-    const { names } = this.#at(path);
-    return await this.#told(path, this.#watches.watch(names, options));
+    return await this.#told(path, this.#watches.watch(parseViewPath(path, this.#target), options));
   }
 
   changedOutside(paths: readonly string[]): void {
@@ -134,9 +128,11 @@ export class MountedFiles implements ViewFiles {
     await Promise.all([...this.#open].map((fd) => this.#close(fd)));
   }
 
-  #at(path: string): MountedView & { names: readonly string[] } {
+  /** Asks the thread for something at a path; a refusal is an error, so that an answer is never an errno. */
+  async #ask<Answer>(name: OperationName, path: string, more: object): Promise<Answer> {
     const names = parseViewPath(path, this.#target);
-    return { ...this.#view(), names };
+    const input = { ...this.#view(), names, ...more } as never;
+    return (await this.#told(path, this.#thread.request(name, input))) as Answer;
   }
 
   async *#content(path: string, fd: number, signal: AbortSignal | undefined): AsyncGenerator<Buffer> {

@@ -2,8 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { workerData } from "node:worker_threads";
 import { Errno, SystemError, syscalls } from "@agentfense/fuse";
 import { answer } from "../threads/answer.ts";
-import { Progress, type ViewRequest } from "./messages.ts";
 import { OPERATIONS } from "./operations.ts";
+import { Progress, type ViewRequest } from "./thread.ts";
 
 // The thread through which the API looks into mounts. It waits in the kernel for engines to answer, so it is neither the
 // API's nor an engine's, and it may get stuck: its owner then starts another.

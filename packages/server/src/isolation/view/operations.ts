@@ -27,20 +27,13 @@ const NEW_FILE = 0o644;
 
 export const OPERATIONS = {
   /** A descriptor to read from. */
-  openToRead: (at: At): number => {
-    const opened = atPath(at, at.names, { followLast: true }, (place) => {
-      const wrong = notRegular(place);
-      return wrong ?? openRegular(place, Open.RDONLY);
-    });
-    return opened;
-  },
+  openToRead: (at: At): number =>
+    atPath(at, at.names, { followLast: true }, (place) => notRegular(place) ?? openRegular(place, Open.RDONLY)),
 
   openToWrite: (at: At & { readonly append: boolean; readonly mode: number | undefined }): number =>
     atPath(at, at.names, { followLast: true }, (place) => {
-      if (place.stat !== undefined) {
-        const wrong = notRegular(place);
-        if (wrong !== undefined) return wrong;
-      }
+      const wrong = place.stat === undefined ? undefined : notRegular(place);
+      if (wrong !== undefined) return wrong;
       const how = at.append ? Open.APPEND : Open.TRUNC;
       const fd = openRegular(place, Open.WRONLY | Open.CREAT | how, at.mode ?? NEW_FILE);
       if (fd >= 0 && at.mode !== undefined) syscalls.fchmod(fd, at.mode);

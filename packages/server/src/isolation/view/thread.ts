@@ -1,7 +1,6 @@
 import { Errno, errnoName } from "@agentfense/fuse";
 import { AnsweringThread, ThreadError } from "../threads/answering-thread.ts";
-import { type OperationInput, type OperationOutput, Progress, type ViewRequest } from "./messages.ts";
-import type { OperationName } from "./operations.ts";
+import type { OPERATIONS, OperationName } from "./operations.ts";
 
 /** A request that the kernel refused, by the name of the errno. */
 export class ViewFailure extends Error {
@@ -121,3 +120,25 @@ class WatchedThread {
 function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
+
+export type OperationInput<Name extends OperationName> = Parameters<(typeof OPERATIONS)[Name]>[0];
+
+type Result<T> = T extends Generator<void, infer Value> ? Value : T;
+/** Without the negated errnos, which come as failures. */
+export type OperationOutput<Name extends OperationName> = Result<ReturnType<(typeof OPERATIONS)[Name]>>;
+
+export interface ViewRequest {
+  /** Counts up, over all threads. */
+  readonly serial: number;
+  readonly name: OperationName;
+  readonly input: unknown;
+}
+
+// What the thread is doing, in memory that its owner can read while it is stuck in the kernel.
+export const Progress = {
+  /** Counts up with every step. */
+  STEPS: 0,
+  /** The serial of the request being worked on; 0 for none. */
+  CURRENT: 1,
+  LENGTH: 2,
+} as const;

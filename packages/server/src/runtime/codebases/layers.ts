@@ -1,4 +1,4 @@
-import type { PinnedEntry } from "../../isolation/codebase/pinning.ts";
+import type { PinnedEntry } from "../../isolation/codebase/copying.ts";
 import { RuntimeError } from "../errors.ts";
 import { KeyedTurns } from "../turns.ts";
 import type { CodebaseLayers, StagedEntry } from "./api.ts";

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { TerminalSize } from "../../isolation/backend/backend.ts";
-import type { ChangeCounts } from "../../isolation/changes/fold.ts";
+import type { ChangeCounts } from "../../isolation/changes/list.ts";
 import type { Cancellable, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { ViewChange, ViewStat } from "../../isolation/view/api.ts";

@@ -1,10 +1,9 @@
 import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
 import { literals } from "../../isolation/changes/binary-patch.ts";
 import type { CollectedChange as RawCollectedChange } from "../../isolation/changes/collect.ts";
-import { type FileDiff as RawDiff, renameText } from "../../isolation/changes/diff.ts";
-import { foldChanges, type ListedChange } from "../../isolation/changes/fold.ts";
-import { isRefusedByGit } from "../../isolation/changes/git-name.ts";
+import { isRefusedByGit, type FileDiff as RawDiff, renameText } from "../../isolation/changes/diff.ts";
 import type { Change } from "../../isolation/changes/list.ts";
+import { foldChanges, type ListedChange } from "../../isolation/changes/list.ts";
 import { encodeText, namesOf } from "../../isolation/filesystem/names.ts";
 import { removeTree } from "../../isolation/filesystem/remove-tree.ts";
 import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
