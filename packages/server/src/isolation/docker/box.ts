@@ -16,14 +16,12 @@ import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { Container, type ContainerOptions } from "./container.ts";
-import { EngineError } from "./engine.ts";
-import { notRunning } from "./exec.ts";
+import { EngineError, notRunning } from "./engine.ts";
 import type { Image } from "./image.ts";
 import { containerPlan } from "./plan.ts";
 import { ContainerProcess } from "./process.ts";
 import { COMMAND_SCRIPT } from "./scripts.ts";
-import { openContainerShell } from "./shell.ts";
-import { openContainerTerminal } from "./terminal.ts";
+import { openContainerShell, openContainerTerminal } from "./shell.ts";
 
 interface Waiting {
   readonly signal?: AbortSignal | undefined;

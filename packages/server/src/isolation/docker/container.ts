@@ -11,8 +11,17 @@ import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../log.ts";
 import { type EgressGuard, type NetworkedContainer, openNetwork } from "./egress.ts";
-import { type Engine, isStatus, whatFailed } from "./engine.ts";
-import { type Exec, type ExecRequest, exitCodeOf, notRunning, settledWithin, startExec } from "./exec.ts";
+import {
+  type Engine,
+  type Exec,
+  type ExecRequest,
+  exitCodeOf,
+  isStatus,
+  notRunning,
+  settledWithin,
+  startExec,
+  whatFailed,
+} from "./engine.ts";
 import { type ContainerPlan, PIDS_PER_COMMAND } from "./plan.ts";
 import { SUBREAPER_PROBE } from "./scripts.ts";
 import { type Root, Warden } from "./warden.ts";

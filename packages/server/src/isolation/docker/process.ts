@@ -1,10 +1,8 @@
 import { type Readable, Writable } from "node:stream";
 import type { BoxProcess, ChannelState, ProcessExit } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import { CommandTree, KILLED, startFailure } from "./command-tree.ts";
 import type { ProcessHome } from "./container.ts";
-import { whatFailed } from "./engine.ts";
-import { describeExecFailure, type Exec, exitCodeOf, settledWithin } from "./exec.ts";
+import { describeExecFailure, type Exec, exitCodeOf, settledWithin, whatFailed } from "./engine.ts";
 import { commandLine } from "./scripts.ts";
 import {
   Demultiplexer,
@@ -16,8 +14,14 @@ import {
   type Piece,
   type Secrets,
 } from "./streams.ts";
-import type { Warden } from "./warden.ts";
+import type { Root, Warden } from "./warden.ts";
 
+/** What the shell would say of a command that was killed; ours for one whose end nobody saw. */
+const KILLED = 137;
+/** How long a script may take to say that its command has ended, once everything below it was killed. */
+const FAREWELL_MS = 300;
+/** How long the engine may take to tell that a process was killed: two seconds where others hold the streams, and some. */
+const RELEASE_MS = 4_000;
 /** More in one stream than in the other can only be forged. */
 const MOST_STATUSES = 1000;
 /** How long a command that nobody wants any more may take to say that it has started: its script has nothing else to do. */
@@ -35,17 +39,19 @@ export interface ProcessCommand {
   readonly stdin: boolean;
 }
 
-/** Hears what the script of a session's shell has to say. */
-export interface ShellListener {
-  onShell(pid: number): void;
-  onStatus(line: string): void;
-}
-
 export interface ProcessOptions {
   readonly signal?: AbortSignal | undefined;
-  readonly listener?: ShellListener;
+  /** The script is that of a session's shell. */
+  readonly isShell?: boolean;
   /** For a command on a terminal, whose one output is `stderr`: makes it ready before the command starts. */
   readonly prepareTerminal?: (exec: Exec) => Promise<void>;
+}
+
+/** The processes of one command: a docker-init, the script below it, and below that whatever the command started. */
+interface Tree {
+  readonly root: Root;
+  /** How often the kernel had killed for memory when the command started. */
+  readonly oomKills: number;
 }
 
 /** One command, below a docker-init of its own (see scripts.ts), until it has ended: what it leaves is then its home's. */
@@ -54,6 +60,11 @@ export class ContainerProcess implements BoxProcess {
   readonly stdout: Readable;
   readonly stderr: Readable;
   readonly exit: Promise<ProcessExit>;
+  /** What a session's shell writes to descriptor 3; like any output, it stops the shell when nobody reads. */
+  readonly status: Readable | undefined;
+  /** The process of a session's shell. */
+  readonly shellPid: Promise<number>;
+  readonly #shell = Promise.withResolvers<number>();
   readonly #home: ProcessHome;
   readonly #exec: Exec;
   readonly #seal: string;
@@ -63,7 +74,7 @@ export class ContainerProcess implements BoxProcess {
   readonly #open: Set<OutputName>;
   readonly #statuses: Record<OutputName, string[]> = { stdout: [], stderr: [] };
   readonly #options: ProcessOptions;
-  readonly #started = Promise.withResolvers<CommandTree>();
+  readonly #started = Promise.withResolvers<Tree>();
   readonly #exited = Promise.withResolvers<ProcessExit>();
   /** What overtook the frame which says that the command has started, or what the engine said instead. */
   readonly #early: { readonly name: OutputName; readonly piece: Piece }[] = [];
@@ -73,7 +84,7 @@ export class ContainerProcess implements BoxProcess {
   #prepareTerminal: ProcessOptions["prepareTerminal"];
   /** That of the container in which it was started. */
   readonly #warden: Warden;
-  #tree: CommandTree | undefined;
+  #tree: Tree | undefined;
   #over = false;
   #killing: Promise<void> | undefined;
 
@@ -93,6 +104,9 @@ export class ContainerProcess implements BoxProcess {
     this.outputs = new Outputs(exec.connection);
     this.stdout = this.outputs.open();
     this.stderr = this.outputs.open();
+    this.status = options.isShell ? this.outputs.open() : undefined;
+    this.shellPid = this.#shell.promise;
+    this.shellPid.catch(() => {});
     if (stdin) this.stdin = inputOf(exec);
     this.exit = this.#exited.promise;
     this.exit.catch(() => {});
@@ -132,7 +146,7 @@ export class ContainerProcess implements BoxProcess {
   }
 
   async signal(signalNumber: number): Promise<void> {
-    if (!this.#over) await (await this.#started.promise).signal(signalNumber);
+    if (!this.#over) await this.#warden.signalTree(signalNumber, (await this.#started.promise).root);
   }
 
   kill(): void {
@@ -150,12 +164,26 @@ export class ContainerProcess implements BoxProcess {
   /** See ShellProcess. */
   async channels(shell: number): Promise<ChannelState> {
     if (this.#over) return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
-    return await (await this.#started.promise).channels(shell);
+    return await this.#warden.channels(shell, (await this.#started.promise).root);
   }
 
+  /**
+   * Kills whatever the command started; the script then reports its end. Only if something survives, or a second warden does
+   * not answer either, the whole container is restarted: every process in it dies, also those that earlier commands left in
+   * the background, and /tmp is empty, but the box lives on.
+   */
   async #kill(): Promise<void> {
-    const tree = await this.#started.promise;
-    await tree.kill({ exit: this.exit, drain: () => this.outputs.drain() });
+    const { root } = await this.#started.promise;
+    await this.#home.awake(async () => {
+      const left = await this.#warden.clear(root).catch(() => undefined);
+      if (left !== 0) await this.#home.restart(this.#warden);
+      // Nothing writes any more, so what is left to fetch is bounded; and the end comes behind it.
+      this.outputs.drain();
+      if (await settledWithin(FAREWELL_MS, this.exit)) return;
+      await this.#warden.release(root).catch(() => {});
+      // A warden that was tampered with says what the command wants; the engine cannot be.
+      if (!(await settledWithin(RELEASE_MS, this.exit))) await this.#home.restart(this.#warden);
+    });
   }
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
@@ -215,13 +243,14 @@ export class ContainerProcess implements BoxProcess {
     } else if (verb === "ready") {
       void this.#prepare();
     } else if (verb === "started" && this.#tree === undefined) {
-      this.#tree = new CommandTree(this.#home, rest);
+      const [root = 0, wrapper = 0, oomKills = 0] = rest.map(Number);
+      this.#tree = { root: { root, wrapper }, oomKills };
       // What a terminal showed so far is the echo of our own words.
       const early = this.#options.prepareTerminal === undefined ? this.#early.splice(0) : [];
       for (const { name, piece } of early) this.#take(name, piece);
       this.#started.resolve(this.#tree);
     } else if (verb === "shell") {
-      this.#options.listener?.onShell(Number(rest[0]));
+      this.#shell.resolve(Number(rest[0]));
     } else if (verb === "status") {
       this.#statuses[name].push(text.slice("status ".length));
       this.#passStatusOn();
@@ -252,15 +281,16 @@ export class ContainerProcess implements BoxProcess {
     const { stdout, stderr } = this.#statuses;
     while (stdout.length > 0 && stderr.length > 0) {
       stderr.shift();
-      this.#options.listener?.onStatus(stdout.shift()!);
+      const line = Buffer.from(`${stdout.shift()}\n`);
+      if (this.status !== undefined) this.outputs.push(this.status, line);
     }
   }
 
   /** Nothing is the command's any more, of what comes from now on. */
-  #ended(tree: CommandTree, exitCode: number, oomKills: number): void {
+  #ended(tree: Tree, exitCode: number, oomKills: number): void {
     this.#exec.connection.removeAllListeners("data");
-    this.#finish({ exitCode: isExitCode(exitCode) ? exitCode : KILLED, outOfMemory: tree.killedForMemory(oomKills) });
-    tree.leave(this.#exec.connection);
+    this.#finish({ exitCode: isExitCode(exitCode) ? exitCode : KILLED, outOfMemory: oomKills > tree.oomKills });
+    this.#home.leave(tree.root, this.#exec.connection, this.#warden);
   }
 
   /** The connection closed before the script said that the command has ended: somebody killed it, or the box. */
@@ -280,14 +310,30 @@ export class ContainerProcess implements BoxProcess {
     }
     try {
       const exitCode = (await exitCodeOf(this.#home.engine, this.#exec.id)) ?? KILLED;
-      this.#finish({ exitCode, ...(await this.#tree.clearUp()) });
+      this.#finish({ exitCode, outOfMemory: await this.#clearUp(this.#tree) });
     } catch (error) {
       this.#fail(new SandboxError("INTERNAL", "the engine went away under a command", { cause: error }));
     }
   }
 
+  /** Ends what the command left behind, which cannot be told from what earlier commands lost in the same way. */
+  async #clearUp({ oomKills }: Tree): Promise<boolean> {
+    const left = await this.#warden.killOrphans().catch(() => undefined);
+    if (left !== 0) await this.#home.restart(this.#warden);
+    return await this.#warden.oomKills().then(
+      (now) => now > oomKills,
+      () => this.#home.ranOutOfMemory(),
+    );
+  }
+
+  #endShell(): void {
+    this.#shell.reject(new SandboxError("INTERNAL", "the shell ended before it began"));
+    if (this.status !== undefined) this.outputs.end(this.status);
+  }
+
   #finish(exit: ProcessExit): void {
     this.#over = true;
+    this.#endShell();
     this.outputs.end(this.stdout);
     this.outputs.end(this.stderr);
     this.stdin?.destroy();
@@ -296,6 +342,7 @@ export class ContainerProcess implements BoxProcess {
 
   #fail(error: SandboxError): void {
     this.#over = true;
+    this.#endShell();
     this.stdout.destroy(error);
     this.stderr.destroy(error);
     this.stdin?.destroy();
@@ -319,4 +366,13 @@ function inputOf(exec: Exec): Writable {
   input.on("error", () => {});
   connection.on("close", () => input.destroy());
   return input;
+}
+
+/** The error behind a frame that says why nothing was started; undefined for any other frame. */
+function startFailure(verb: string | undefined): SandboxError | undefined {
+  if (verb === "workdir") {
+    return new SandboxError("WORKDIR_UNUSABLE", "the working directory does not exist in the sandbox, or is none");
+  }
+  if (verb === "program") return new SandboxError("PROGRAM_NOT_FOUND", "the program does not exist in the sandbox");
+  return undefined;
 }

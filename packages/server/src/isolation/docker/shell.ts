@@ -1,10 +1,9 @@
-import type { Readable } from "node:stream";
-import type { ShellCommand, ShellProcess } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import type { ShellCommand, ShellProcess, TerminalCommand, TerminalProcess, TerminalSize } from "../backend/backend.ts";
 import type { ProcessHome } from "./container.ts";
-import { ContainerProcess, type ShellListener } from "./process.ts";
-import { SHELL_SCRIPT } from "./scripts.ts";
-import type { Outputs } from "./streams.ts";
+import { type Engine, type Exec, isStatus } from "./engine.ts";
+import { ContainerProcess } from "./process.ts";
+import { SHELL_SCRIPT, TERMINAL_SCRIPT } from "./scripts.ts";
 
 /**
  * The status that says how an interrupted command ended comes behind its output, which nobody may be reading: more than
@@ -22,18 +21,14 @@ export async function openContainerShell(
   { argv, env, workdir }: ShellCommand,
   signal: AbortSignal | undefined,
 ): Promise<ShellProcess> {
-  const lines = new StatusLines();
   const command = { script: SHELL_SCRIPT, argv, env, workdir, stdin: true };
-  const process = await ContainerProcess.start(home, command, { signal, listener: lines });
-  const status = lines.attach(process.outputs);
-  const end = (): void => lines.end();
-  process.exit.then(end, end);
-  const pid = await lines.pid;
+  const process = await ContainerProcess.start(home, command, { signal, isShell: true });
+  const pid = await process.shellPid;
   const { warden } = home; // that of the container as it is now
   const { stdout, stderr } = process;
   return {
     commands: process.stdin!,
-    status,
+    status: process.status!,
     stdout,
     stderr,
     exit: process.exit,
@@ -53,41 +48,44 @@ export async function openContainerShell(
   };
 }
 
-/** Keeps what the script says until somebody can take it. */
-class StatusLines implements ShellListener {
-  readonly #pid = Promise.withResolvers<number>();
-  readonly #early: string[] = [];
-  #push: ((line: string) => void) | undefined;
-  #end: (() => void) | undefined;
+const RESIZE_ATTEMPTS = 50;
+const RESIZE_PAUSE_MS = 20;
 
-  constructor() {
-    this.#pid.promise.catch(() => {});
-  }
+/** A command on a terminal the engine made. Both outputs are one stream. */
+export async function openContainerTerminal(
+  home: ProcessHome,
+  { argv, env, workdir, size }: TerminalCommand,
+  signal: AbortSignal | undefined,
+): Promise<TerminalProcess> {
+  let resize: (size: TerminalSize) => Promise<void> = async () => {};
+  const prepareTerminal = async (exec: Exec) => {
+    resize = (newSize) => resizeExec(home.engine, exec.id, newSize);
+    await resize(size);
+  };
+  const command = { script: TERMINAL_SCRIPT, argv, env, workdir, stdin: true };
+  const process = await ContainerProcess.start(home, command, { signal, prepareTerminal });
+  return {
+    input: process.stdin!,
+    output: process.stderr,
+    exit: process.exit,
+    resize: async (newSize) => {
+      if (!process.isOver) await resize(newSize);
+    },
+    signal: (signalNumber) => process.signal(signalNumber),
+    kill: () => process.kill(),
+  };
+}
 
-  get pid(): Promise<number> {
-    return this.#pid.promise;
-  }
-
-  /** The stream for the shell's lines; like any output, it stops the shell when nobody reads. */
-  attach(outputs: Outputs): Readable {
-    const status = outputs.open();
-    this.#push = (line) => outputs.push(status, Buffer.from(`${line}\n`));
-    this.#end = () => outputs.end(status);
-    this.#early.splice(0).forEach(this.#push);
-    return status;
-  }
-
-  onShell(pid: number): void {
-    this.#pid.resolve(pid);
-  }
-
-  onStatus(line: string): void {
-    if (this.#push === undefined) this.#early.push(line);
-    else this.#push(line);
-  }
-
-  end(): void {
-    this.#pid.reject(new SandboxError("INTERNAL", "the shell ended before it began"));
-    this.#end?.();
+/** The engine refuses for a moment after it said that the process runs. */
+async function resizeExec(engine: Engine, execId: string, size: TerminalSize): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await engine.post(`/exec/${execId}/resize`, { query: { h: String(size.rows), w: String(size.columns) } });
+      return;
+    } catch (error) {
+      if (isStatus(error, 404, 409)) return; // it has ended
+      if (!isStatus(error, 500) || attempt === RESIZE_ATTEMPTS) throw error;
+      await delay(RESIZE_PAUSE_MS);
+    }
   }
 }
