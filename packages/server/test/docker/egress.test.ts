@@ -156,8 +156,9 @@ describeDocker("a box with a private network", (arena) => {
     const box = await arena.box({ network: "private" });
     await arena.engine.docker("restart", "-t", "0", await arena.container());
     await expect(bash(box, "true")).rejects.toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
-    await box.start();
-    expect(await tryEverything(box)).toMatchObject({ forbidden: confined.forbidden });
+    await box.destroy();
+    const next = await arena.box({ network: "private" });
+    expect(await tryEverything(next)).toMatchObject({ forbidden: confined.forbidden });
   });
 
   test("may share the engine's own network by name, and is then not confined", async () => {
