@@ -1,10 +1,9 @@
-import type { DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter, createRouterTransport } from "@connectrpc/connect";
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Keys } from "../runtime/keys/api.ts";
 import type { PortTokens } from "../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../runtime/sandboxes/api.ts";
-import { isWithinMachine, type ListenAddress, resolveBinding } from "./http/address.ts";
+import { isWithinMachine, resolveBinding } from "./http/address.ts";
 import { Authenticator } from "./http/authentication.ts";
 import { createCallChain } from "./http/call-chain.ts";
 import { type Door, Doors } from "./http/doors.ts";
@@ -106,7 +105,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const chain = createCallChain({ limits, authenticator, rates, calls, serving, metrics, log });
   const router = createConnectRouter(chain);
   options.register(router);
-  const contract = servicesOf(router);
+  const contract = [...new Set(router.handlers.map((handler) => handler.service))];
   registerHealth(router, serving, new Set(contract.map((service) => service.typeName)));
   registerReflection(router, contract);
   const rpc = createRpcDoor({ router, log, messageTimeoutMs: limits.uploadIdleMs });
@@ -143,7 +142,10 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     const listener = await openListener({ address: binding, tls: options.tls, limits, log, answer, upgrade });
     undo.defer(() => listener.cut());
     listeners.push(listener);
-    warnAbout(listener.address, binding, options);
+    if (options.tls === undefined && !isWithinMachine(binding)) {
+      const message = `${listener.address} is open to other machines in cleartext: whoever is on the way can read along`;
+      log({ level: "warn", message });
+    }
     return listener.address;
   };
 
@@ -204,18 +206,6 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   };
   const close = (): Promise<void> => drain(0);
   return { grpcAddress, httpAddress, metricsAddress, metrics, drain, close, [Symbol.asyncDispose]: close };
-}
-
-function warnAbout(address: string, binding: ListenAddress, { tls, log }: StartServiceOptions): void {
-  if (tls !== undefined || isWithinMachine(binding)) return;
-  log?.({
-    level: "warn",
-    message: `${address} is open to other machines in cleartext: whoever is on the way can read along`,
-  });
-}
-
-function servicesOf(router: ConnectRouter): DescService[] {
-  return [...new Set(router.handlers.map((handler) => handler.service))];
 }
 
 async function settledWithin(promise: Promise<unknown>, waitMs: number): Promise<boolean> {

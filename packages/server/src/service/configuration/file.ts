@@ -20,9 +20,9 @@ export async function readConfigurationFile(path: string): Promise<Source> {
   );
   let nodesLeft = MOST_NODES;
 
-  const lineOf = (node: Node): number => lines.linePos(node.range?.[0] ?? 0).line;
+  const placeOf = (node: Node): string => `${fileName}:${lines.linePos(node.range?.[0] ?? 0).line}`;
   const complain = (node: Node, problem: string): void => {
-    problems.push(`${fileName}:${lineOf(node)}: ${problem}`);
+    problems.push(`${placeOf(node)}: ${problem}`);
   };
   const resolved = (node: Node): Node => {
     nodesLeft -= 1;
@@ -49,21 +49,20 @@ export async function readConfigurationFile(path: string): Promise<Source> {
     for (const pair of content.items) {
       const [key, value] = [pair.key as Node, pair.value as Node | null];
       const name = isScalar(key) ? String(key.value) : shown(plain(key));
-      const path = [...at, name];
+      const full = [...at, name].join(".");
       const member = isScalar(key) && Object.hasOwn(section, name) ? section[name] : undefined;
       if (member === undefined) {
-        complain(key, `unknown key ${path.join(".")}${suggestion(name, Object.keys(section))}`);
+        complain(key, `unknown key ${full}${suggestion(name, Object.keys(section))}`);
       } else if (!isSetting(member)) {
-        readSection(member, path, value ?? key);
+        readSection(member, [...at, name], value ?? key);
       } else {
         const given = value === null ? null : plain(resolved(value));
         // An empty value would otherwise be the default, while it looks like "nothing" or "none".
-        if (given === null) complain(key, `${path.join(".")}: has no value; expected ${member.expects}`);
-        else values.push({ name: path.join("."), value: placed(given, member), origin: originAt(value ?? key) });
+        if (given === null) complain(key, `${full}: has no value; expected ${member.expects}`);
+        else values.push({ name: full, value: placed(given, member), origin: `file ${placeOf(value ?? key)}` });
       }
     }
   };
-  const originAt = (node: Node): string => `file ${fileName}:${lineOf(node)}`;
   // Where the server was started from says nothing about where its files are.
   const placed = (given: unknown, { isPath }: { readonly isPath?: true }): unknown =>
     isPath && typeof given === "string" && given !== "" ? resolve(dirname(path), given) : given;

@@ -67,9 +67,7 @@ export function describeConfiguration({ config, origins }: LoadedConfiguration):
   }));
 }
 
-interface Tree {
-  [name: string]: unknown;
-}
+type Tree = Record<string, unknown>;
 
 /** Only names of the schema get in, so no name of a file can be mistaken for something of JavaScript. */
 function place(tree: Tree, path: readonly string[], value: unknown): void {

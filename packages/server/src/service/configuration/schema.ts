@@ -6,6 +6,7 @@ import {
   derivedPath,
   duration,
   flag,
+  optionalAddress,
   optionalPath,
   type Setting,
   size,
@@ -29,15 +30,11 @@ const server = {
   grpc_addr: address(
     "127.0.0.1:9000",
     "where gRPC, gRPC-Web and Connect listen; :9000 is every interface, unix:/path a socket of this user alone",
-    { optional: false },
   ),
-  http_addr: address("127.0.0.1:8080", 'where REST listens; "" is no REST', { optional: true }),
-  metrics_addr: address(
+  http_addr: optionalAddress("127.0.0.1:8080", 'where REST listens; "" is no REST'),
+  metrics_addr: optionalAddress(
     "",
     'a listener of its own for /metrics, without keys; "" leaves it on http_addr, for this machine only',
-    {
-      optional: true,
-    },
   ),
   tls,
   allow_open: flag(false, "serve beyond this machine without API keys"),

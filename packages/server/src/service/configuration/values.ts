@@ -58,16 +58,16 @@ export function derivedPath(description: string): Setting<string> {
   return { ...plain({ description, expects: "a path", read }), isPath: true };
 }
 
-export function address(
-  fallback: string,
-  description: string,
-  { optional }: { readonly optional: boolean },
-): Setting<string> {
-  const forms = "an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/run/agentfense.sock";
-  const expects = optional ? `${forms}, or "" for none` : forms;
-  const read = (given: unknown) =>
-    typeof given === "string" && ((optional && given === "") || isAddress(given)) ? given : undefined;
+export function address(fallback: string, description: string): Setting<string> {
+  const expects = "an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/run/agentfense.sock";
+  const read = (given: unknown) => (typeof given === "string" && isAddress(given) ? given : undefined);
   return plain({ fallback, description, expects, read });
+}
+
+/** An address, or "" for none. */
+export function optionalAddress(fallback: string, description: string): Setting<string> {
+  const { expects, read, ...rest } = address(fallback, description);
+  return { ...rest, expects: `${expects}, or "" for none`, read: (given) => (given === "" ? "" : read(given)) };
 }
 
 /** Without a fallback it depends on other values. */

@@ -126,7 +126,7 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): I
           : { ...request, signal },
       );
       const response = await unless(answer, { signal: cut });
-      if (response.stream) return { ...response, message: supervised(response.message, { call, end, failureOf }) };
+      if (response.stream) return { ...response, message: supervised(response.message, call, end, failureOf) };
       end();
       return response;
     } catch (error) {
@@ -137,19 +137,15 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): I
   };
 }
 
-interface Supervision {
-  readonly call: RunningCall;
-  readonly end: (error?: ConnectError) => void;
-  readonly failureOf: (error: unknown) => ConnectError;
-}
-
 /**
  * The messages of a call, until it ends in one of four ways: they are over, the call failed, the server cut it, or the
  * caller is gone. In the last two the source is told to stop even if nobody asks for another message.
  */
 async function* supervised<Message>(
   source: AsyncIterable<Message>,
-  { call, end, failureOf }: Supervision,
+  call: RunningCall,
+  end: (error?: ConnectError) => void,
+  failureOf: (error: unknown) => ConnectError,
 ): AsyncGenerator<Message> {
   const iterator = source[Symbol.asyncIterator]();
   const stopSource = (): void => {

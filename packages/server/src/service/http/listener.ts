@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -210,12 +211,6 @@ async function listen(server: Server, address: ListenAddress): Promise<SocketFil
 }
 
 async function startListening(server: Server, at: ListenOptions): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.listen(at, resolve);
-  try {
-    await promise;
-  } finally {
-    server.off("error", reject);
-  }
+  server.listen(at);
+  await once(server, "listening");
 }

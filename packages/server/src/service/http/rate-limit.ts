@@ -10,24 +10,20 @@ const REMEMBERED_OWNERS = 10_000;
 
 /** A token bucket per owner. */
 export class OwnerRates {
-  readonly #perSecond: number;
-  readonly #burst: number;
-  readonly #now: () => number;
+  readonly #options: { readonly perSecond: number; readonly burst: number; readonly now: () => number };
   readonly #buckets = new Map<string, Bucket>();
 
   /** `perSecond` 0: no limit. */
   constructor(options: { readonly perSecond: number; readonly burst: number; readonly now: () => number }) {
-    this.#perSecond = options.perSecond;
-    this.#burst = Math.max(1, options.burst);
-    this.#now = options.now;
+    this.#options = { ...options, burst: Math.max(1, options.burst) };
   }
 
   /** Counts one call; RATE_LIMITED when the owner has none left. */
   take(owner: string): void {
-    if (this.#perSecond <= 0) return;
+    if (this.#options.perSecond <= 0) return;
     const bucket = this.#filled(owner);
     if (bucket.tokens < 1) {
-      const retryAfterMs = Math.ceil(((1 - bucket.tokens) / this.#perSecond) * 1000);
+      const retryAfterMs = Math.ceil(((1 - bucket.tokens) / this.#options.perSecond) * 1000);
       throw new RuntimeError("RATE_LIMITED", "too many requests", {
         details: { retry_after_ms: String(retryAfterMs) },
         hint: `try again in ${retryAfterMs} ms`,
@@ -37,11 +33,11 @@ export class OwnerRates {
   }
 
   #filled(owner: string): Bucket {
-    const nowMs = this.#now();
+    const nowMs = this.#options.now();
     const known = this.#buckets.get(owner);
     if (known === undefined) {
       if (this.#buckets.size >= REMEMBERED_OWNERS) this.#forgetIdle(nowMs);
-      const bucket = { tokens: this.#burst, filledAtMs: nowMs };
+      const bucket = { tokens: this.#options.burst, filledAtMs: nowMs };
       this.#buckets.set(owner, bucket);
       return bucket;
     }
@@ -52,12 +48,12 @@ export class OwnerRates {
 
   #level(bucket: Bucket, nowMs: number): number {
     const elapsedMs = Math.max(0, nowMs - bucket.filledAtMs);
-    return Math.min(this.#burst, bucket.tokens + (elapsedMs / 1000) * this.#perSecond);
+    return Math.min(this.#options.burst, bucket.tokens + (elapsedMs / 1000) * this.#options.perSecond);
   }
 
   #forgetIdle(nowMs: number): void {
     for (const [owner, bucket] of this.#buckets) {
-      if (this.#level(bucket, nowMs) >= this.#burst) this.#buckets.delete(owner);
+      if (this.#level(bucket, nowMs) >= this.#options.burst) this.#buckets.delete(owner);
     }
   }
 }

@@ -19,20 +19,18 @@ export function registerReflection(router: ConnectRouter, contract: readonly Des
   const files = withDependencies(services.map((service) => service.file));
   const names = services.map((service) => service.typeName).toSorted();
   const described: Described = { services: names, files, types: createRegistry(...files) };
-  const answers = async function* (requests: AsyncIterable<{ host: string; messageRequest: QuestionShape }>) {
+  const answers = async function* (requests: AsyncIterable<ServerReflectionRequest>) {
     for await (const request of requests) {
       const messageResponse = answer(request.messageRequest, described);
-      yield { validHost: request.host, originalRequest: request as never, messageResponse };
+      yield { validHost: request.host, originalRequest: request, messageResponse };
     }
   };
   // The same messages with the same fields, but types of another package.
   router.service(ServerReflection, { serverReflectionInfo: answers });
-  router.service(ServerReflectionAlpha, { serverReflectionInfo: answers });
+  router.service(ServerReflectionAlpha, { serverReflectionInfo: answers as never });
 }
 
-type Question = ServerReflectionRequest["messageRequest"] | { readonly case: undefined; readonly value?: undefined };
-
-function answer(question: QuestionShape, { services, files, types }: Described) {
+function answer(question: ServerReflectionRequest["messageRequest"], { services, files, types }: Described) {
   switch (question.case) {
     case "fileByFilename":
       return filesOr(
@@ -67,15 +65,6 @@ function answer(question: QuestionShape, { services, files, types }: Described) 
       return failure(STATUS_NUMBERS.INVALID_ARGUMENT, "the request asks nothing");
   }
 }
-
-/** What both versions of a request have in common. */
-type QuestionShape =
-  | Exclude<Question, { case: "fileContainingExtension" } | { case: undefined }>
-  | {
-      readonly case: "fileContainingExtension";
-      readonly value: { readonly containingType: string; readonly extensionNumber: number };
-    }
-  | { readonly case: undefined };
 
 /** Of a type, or of a field, a oneof or a method, by its full name. */
 function fileWith(symbol: string, types: Registry): DescFile | undefined {

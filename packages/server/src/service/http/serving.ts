@@ -6,6 +6,8 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 export class Serving {
   readonly #ready: () => boolean;
   readonly #stopping = new AbortController();
+  /** Aborts when the server begins to stop. */
+  readonly stopping = this.#stopping.signal;
 
   constructor(ready: () => boolean) {
     this.#ready = ready;
@@ -16,12 +18,7 @@ export class Serving {
   }
 
   get isDraining(): boolean {
-    return this.#stopping.signal.aborted;
-  }
-
-  /** Aborts when the server begins to stop. */
-  get stopping(): AbortSignal {
-    return this.#stopping.signal;
+    return this.stopping.aborted;
   }
 
   drain(): void {

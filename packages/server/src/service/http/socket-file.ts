@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { chmod, link, lstat, mkdtemp, open, rm, unlink } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
@@ -55,16 +56,14 @@ async function clearPlace(path: string): Promise<void> {
 
 /** Whether somebody takes connections; throws when that cannot be found out. */
 async function answers(path: string): Promise<boolean> {
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   const socket = connect({ path });
-  socket.once("connect", () => resolve(true));
-  socket.once("error", (error: NodeJS.ErrnoException) => {
-    const known = ANSWERS.get(error.code ?? "");
-    if (known === undefined) reject(error);
-    else resolve(known);
-  });
   try {
-    return await promise;
+    await once(socket, "connect");
+    return true;
+  } catch (error) {
+    const known = ANSWERS.get((error as NodeJS.ErrnoException).code ?? "");
+    if (known === undefined) throw error;
+    return known;
   } finally {
     socket.destroy();
   }

@@ -1,7 +1,7 @@
 import { httpStatusOf, STATUS_NUMBERS, type StatusName } from "@agentfense/protocol";
 import { file_google_rpc_error_details, RetryInfoSchema } from "@agentfense/protocol/error-details";
 import { SandboxService } from "@agentfense/protocol/sandbox";
-import { create, createRegistry, fromBinary, type JsonValue } from "@bufbuild/protobuf";
+import { create, createRegistry, type DescMessage, fromBinary, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { RuntimeError } from "../../runtime/errors.ts";
 import { type ErrorPlace, toConnectError } from "../rpc/errors.ts";
@@ -44,20 +44,17 @@ export function failureBody(status: ConnectError): StatusBody {
 
 /** A detail as the JSON of an Any. A type that no file of ours declares keeps its bytes. */
 function detailJson(detail: ConnectError["details"][number]): JsonValue {
-  if ("desc" in detail) {
-    const message = messageJson(detail.desc, create(detail.desc, detail.value));
-    return { "@type": `type.googleapis.com/${detail.desc.typeName}`, ...(message as object) };
-  }
-  const typeUrl = `type.googleapis.com/${detail.type}`;
+  const told = (desc: DescMessage, message: Message): JsonValue => {
+    return { "@type": `type.googleapis.com/${desc.typeName}`, ...(messageJson(desc, message) as object) };
+  };
+  if ("desc" in detail) return told(detail.desc, create(detail.desc, detail.value));
   const desc = DETAIL_TYPES.getMessage(detail.type);
   try {
-    if (desc !== undefined) {
-      return { "@type": typeUrl, ...(messageJson(desc, fromBinary(desc, detail.value)) as object) };
-    }
+    if (desc !== undefined) return told(desc, fromBinary(desc, detail.value));
   } catch {
     // Not what it says it is; its bytes are all there is to tell.
   }
-  return { "@type": typeUrl, value: Buffer.from(detail.value).toString("base64") };
+  return { "@type": `type.googleapis.com/${detail.type}`, value: Buffer.from(detail.value).toString("base64") };
 }
 
 function retryAfter(status: ConnectError): Readonly<Record<string, string>> {

@@ -99,20 +99,12 @@ function textValue(
     case ScalarType.FLOAT:
       return text;
     case ScalarType.BOOL:
-      return BOOLEANS.get(text.toLowerCase()) ?? refuse(at, "must be true or false");
+      if (/^(?:true|t|1)$/i.test(text)) return true;
+      return /^(?:false|f|0)$/i.test(text) ? false : refuse(at, "must be true or false");
     default:
       return integerText(text, at);
   }
 }
-
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ["true", true],
-  ["t", true],
-  ["1", true],
-  ["false", false],
-  ["f", false],
-  ["0", false],
-]);
 
 /** `mode=0644` is octal to one reader and decimal to the next, so it is neither; `0o644` and `420` say what they mean. */
 function integerText(text: string, at: string): string {

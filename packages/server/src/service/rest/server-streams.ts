@@ -1,4 +1,5 @@
 import type { DescMethodServerStreaming, JsonValue, Message } from "@bufbuild/protobuf";
+import { createAsyncIterable } from "@connectrpc/connect/protocol";
 import { unless } from "../race.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { invalid } from "../rpc/messages/fields.ts";
@@ -19,11 +20,8 @@ interface OpenStream {
 function openStream(call: Call, method: DescMethodServerStreaming, input: Message): OpenStream {
   const stop = new AbortController();
   const signal = AbortSignal.any([call.request.signal, stop.signal]);
-  const once = async function* () {
-    yield input;
-  };
   const begun = call.transport
-    .stream(method, signal, undefined, call.headers, once())
+    .stream(method, signal, undefined, call.headers, createAsyncIterable([input]))
     .then((response) => response.message[Symbol.asyncIterator]());
   return { next: async () => (await begun).next(), end: () => stop.abort() };
 }
@@ -56,35 +54,25 @@ export async function answerDownload(call: Call, { method, data, mediaType }: Ex
 /** So long a refusal may take and still become a status; then the stream is open and it becomes an event. */
 const REFUSAL_MS = 500;
 
-/** How a stream of messages is written. */
-interface Format {
-  readonly mediaType: string;
-  message(json: JsonValue): string;
-  error(status: StatusBody): string;
-  readonly opening: string;
-  readonly heartbeat: string;
-  readonly ending: string;
-}
-
 /**
  * `id` is the message's `sequence`, when it has one; a client that comes back sends it as Last-Event-ID.
  * An `end` event tells a stream that is complete from one that was cut.
  */
-const SERVER_SENT_EVENTS: Format = {
+const SERVER_SENT_EVENTS = {
   mediaType: "text/event-stream",
-  message(json) {
+  message(json: JsonValue): string {
     const sequence = (json as { sequence?: JsonValue }).sequence;
     const id = typeof sequence === "string" ? `id: ${sequence}\n` : "";
     return `${id}event: message\ndata: ${JSON.stringify(json)}\n\n`;
   },
-  error: (status) => `event: error\ndata: ${JSON.stringify(status)}\n\n`,
+  error: (status: StatusBody) => `event: error\ndata: ${JSON.stringify(status)}\n\n`,
   opening: ": open\n\n",
   heartbeat: ": still here\n\n",
   ending: "event: end\ndata: {}\n\n",
 };
 
 /** A message a line; an error is the last line, as the only key `error`. An empty line says that the stream is alive. */
-const JSON_LINES: Format = {
+const JSON_LINES: typeof SERVER_SENT_EVENTS = {
   mediaType: "application/x-ndjson",
   message: (json) => `${JSON.stringify(json)}\n`,
   error: (status) => `${JSON.stringify({ error: status })}\n`,

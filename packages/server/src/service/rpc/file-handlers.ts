@@ -5,6 +5,9 @@ import { pathForm, viewInfo } from "./messages/codebase.ts";
 import { permissionBits, required } from "./messages/fields.ts";
 import { chunked, receiveUpload } from "./streams.ts";
 
+/** Where no path means the workspace itself. */
+const ROOT = "/";
+
 /** Files of a running sandbox, as a process inside sees them. */
 export function fileHandlers(sandboxes: Sandboxes) {
   return {
@@ -23,13 +26,13 @@ export function fileHandlers(sandboxes: Sandboxes) {
     },
 
     async listDirectory({ sandboxId, path, recursive }, { caller }) {
-      const entries = await sandboxes.listDirectory(caller, sandboxId, orRoot(path), { recursive });
+      const entries = await sandboxes.listDirectory(caller, sandboxId, path || ROOT, { recursive });
       const form = pathForm(path);
       return { files: entries.map((entry) => viewInfo(entry, form)) };
     },
 
     async statFile({ sandboxId, path }, { caller }) {
-      return viewInfo(await sandboxes.stat(caller, sandboxId, orRoot(path)), pathForm(path));
+      return viewInfo(await sandboxes.stat(caller, sandboxId, path || ROOT), pathForm(path));
     },
 
     async makeDirectory({ sandboxId, path, recursive }, { caller }) {
@@ -49,14 +52,9 @@ export function fileHandlers(sandboxes: Sandboxes) {
     },
 
     async *watchFiles({ sandboxId, path, recursive }, { caller, signal }) {
-      const changes = await sandboxes.watch(caller, sandboxId, orRoot(path), { recursive, signal });
+      const changes = await sandboxes.watch(caller, sandboxId, path || ROOT, { recursive, signal });
       yield {}; // the watch is on
       for await (const change of changes) yield { kind: FILE_EVENTS[change.kind], path: change.path };
     },
   } satisfies SandboxHandlers;
-}
-
-/** Where no path means the workspace itself. */
-function orRoot(path: string): string {
-  return path === "" ? "/" : path;
 }

@@ -48,7 +48,7 @@ export type SandboxHandlers = Partial<Handlers<typeof SandboxService>>;
 type UnaryHandler = (input: unknown, call: Call) => Promise<unknown>;
 type StreamingHandler = (input: unknown, call: Call) => AsyncIterable<unknown>;
 
-export interface ServeOptions {
+interface ServeOptions {
   readonly log: ServiceLog;
   /** The audit log has what was done, before whoever asked for it learns that it is done. */
   readonly witnessed: () => Promise<void>;

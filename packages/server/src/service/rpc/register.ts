@@ -11,7 +11,7 @@ import type { RuntimeName } from "../../runtime/store/store.ts";
 import type { ServiceLog } from "../log.ts";
 import { codebaseHandlers } from "./codebase-service.ts";
 import { eventHandlers } from "./event-service.ts";
-import { type ServeOptions, serve } from "./handlers.ts";
+import { serve } from "./handlers.ts";
 import type { PortLinks } from "./port-handlers.ts";
 import { sandboxHandlers } from "./sandbox-service.ts";
 import { systemHandlers } from "./system-service.ts";
@@ -49,7 +49,7 @@ export function registerServices(router: ConnectRouter, runtime: ServiceRuntime,
   const { log, maxMessageBytes = DEFAULT_MESSAGE_BYTES } = options;
   // What is done stays done when the audit log cannot be written; the operator's log has heard of it.
   const witnessed = (): Promise<void> => runtime.audit.flush().catch(() => {});
-  const serving: ServeOptions = { log, witnessed };
+  const serving = { log, witnessed };
   serve(router, CodebaseService, codebaseHandlers(runtime), serving);
   serve(router, SandboxService, sandboxHandlers(runtime.sandboxes, runtime.links, { maxMessageBytes }), serving);
   serve(router, EventService, eventHandlers(runtime.audit), serving);

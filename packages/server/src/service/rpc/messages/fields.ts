@@ -40,13 +40,11 @@ export function int32(value: number): number {
   return Math.min(value, LARGEST_INT32);
 }
 
+type Given<Members> = { -readonly [Name in keyof Members]?: Exclude<Members[Name], undefined> };
+
 /** Without the members that are undefined: in requests to the runtime, not given is spelled as absent. */
-export function given<Members extends object>(
-  members: Members,
-): { -readonly [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
-    [Name in keyof Members]?: Exclude<Members[Name], undefined>;
-  };
+export function given<Members extends object>(members: Members): Given<Members> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<Members>;
 }
 
 const NANOS_PER_SECOND = 1_000_000_000n;
