@@ -49,7 +49,7 @@ export class RuntimeError extends Error {
   constructor(
     code: RuntimeErrorCode,
     message: string,
-    options: { details?: Readonly<Record<string, string>>; hint?: string; cause?: unknown } = {},
+    options: { details?: Readonly<Record<string, string>>; hint?: string | undefined; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "RuntimeError";
@@ -60,5 +60,5 @@ export class RuntimeError extends Error {
 }
 
 export function invalid(message: string, hint?: string): RuntimeError {
-  return new RuntimeError("INVALID_ARGUMENT", message, hint === undefined ? {} : { hint });
+  return new RuntimeError("INVALID_ARGUMENT", message, { hint });
 }

@@ -45,7 +45,8 @@ export function lockHome(path: string): Disposable {
   }
 }
 
-function isWithin(path: string, place: string): boolean {
+/** Whether it is the place, or somewhere below it. */
+export function isWithin(path: string, place: string): boolean {
   return path === place || path.startsWith(place === "/" ? place : `${place}/`);
 }
 

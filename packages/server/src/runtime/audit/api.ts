@@ -6,14 +6,14 @@ import type { EventLevel, EventRecord } from "../store/store.ts";
 export interface AuditEntry {
   readonly type: string;
   /** Default info. */
-  readonly level?: EventLevel;
+  readonly level?: EventLevel | undefined;
   readonly ownerId?: string;
-  readonly keyId?: string;
+  readonly keyId?: string | undefined;
   readonly sandboxId?: string;
   readonly codebaseId?: string;
-  readonly sessionId?: string;
-  /** Plain JSON values. */
-  readonly data?: Readonly<Record<string, unknown>>;
+  readonly sessionId?: string | undefined;
+  /** Plain JSON values; what is undefined is left out. */
+  readonly data?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export interface EventFilter {

@@ -78,11 +78,12 @@ export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
       // Who asks after a call must find what the call did.
       await writer.flush();
       const limit = pageLimit(query.pageSize);
+      const { fromMs, untilMs } = query;
       const events = await store.listEvents({
         ...selection,
-        ...(query.fromMs === undefined ? {} : { fromMs: query.fromMs }),
-        ...(query.untilMs === undefined ? {} : { untilMs: query.untilMs }),
-        ...(token === undefined ? {} : { afterSequence: token[0] }),
+        fromMs,
+        untilMs,
+        afterSequence: token?.[0],
         limit: limit + 1,
       });
       return pageOf(events, limit, ({ sequence }) => [sequence]);

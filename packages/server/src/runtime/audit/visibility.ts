@@ -8,11 +8,12 @@ export type EventSelection = Pick<EventQuery, "ownerId" | "sandboxId" | "codebas
 export function visibleEvents(caller: Caller, filter: EventFilter): EventSelection | undefined {
   const ownerId = filter.ownerId === "" ? caller.ownerId : filter.ownerId;
   if (ownerId !== undefined && !maySee(caller, ownerId)) return undefined;
+  const { sandboxId, codebaseId, types } = filter;
   return {
-    ...(ownerId === undefined ? {} : { ownerId }),
-    ...(filter.sandboxId === "" ? {} : { sandboxId: filter.sandboxId }),
-    ...(filter.codebaseId === "" ? {} : { codebaseId: filter.codebaseId }),
-    ...(filter.types.length === 0 ? {} : { types: filter.types }),
+    ownerId,
+    sandboxId: sandboxId || undefined,
+    codebaseId: codebaseId || undefined,
+    types: types.length === 0 ? undefined : types,
   };
 }
 

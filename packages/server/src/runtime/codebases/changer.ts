@@ -111,7 +111,7 @@ export class Changer {
         if (record === undefined) throw codebaseNotFound();
         const stamp = { version: record.version + 1, nowMs: clock.now() };
         const commit: Turn["commit"] = (staging, carried, origin, conflicts = []) =>
-          this.#commit(head, record, stamp, { staging, carried, origin, conflicts });
+          this.#commit(head, record, { ...stamp, ...origin, conflicts }, staging, carried);
         return await work({ record, stamp, commit }, asked as Asked);
       } catch (error) {
         throw await this.#errorFor(codebaseId, error);
@@ -125,32 +125,25 @@ export class Changer {
   async #commit(
     head: Head,
     record: CodebaseRecord,
-    stamp: Turn["stamp"],
-    change: {
-      readonly staging: Staging;
-      readonly carried: CarriedChange;
-      readonly origin: Origin;
-      readonly conflicts: readonly ConflictRecord[];
-    },
+    { nowMs, ...made }: Turn["stamp"] & Origin & Pick<VersionRecord, "conflicts">,
+    staging: Staging,
+    { changes, steps, filesChanged }: CarriedChange,
   ): Promise<VersionRecord> {
-    const { changes, steps, filesChanged } = change.carried;
     const growth = growthOf(changes);
     const version: VersionRecord = {
       codebaseId: record.id,
-      version: stamp.version,
-      ...change.origin,
-      createdAtMs: stamp.nowMs,
+      ...made,
+      createdAtMs: nowMs,
       filesChanged,
       size: record.size + growth.bytes,
       fileCount: record.fileCount + growth.files,
-      conflicts: change.conflicts,
     };
-    const plan: StoredPlan = { upload: change.staging.upload, steps };
+    const plan: StoredPlan = { upload: staging.upload, steps };
     const journal: JournalRecord = { codebaseId: record.id, version, changes, plan };
     return await this.#parts.quotas.admit(record.ownerId, growth, async () => {
-      await change.staging.settled();
+      await staging.settled();
       await this.#parts.store.beginChange(journal);
-      change.staging.handOver();
+      staging.handOver();
       head.begin(journal);
       return { ...version, createdAtMs: await this.#finish(head, journal) };
     });

@@ -93,7 +93,7 @@ async function versionsAfter(store: History, codebaseId: string, timeMs: number)
   const found: VersionRecord[] = [];
   while (true) {
     const before = found.at(-1)?.version;
-    const page = await store.listVersions(codebaseId, { ...(before === undefined ? {} : { before }), limit: PAGE });
+    const page = await store.listVersions(codebaseId, { before, limit: PAGE });
     const later = page.filter(({ createdAtMs }) => createdAtMs > timeMs);
     found.push(...later);
     if (page.length < PAGE || later.length < page.length) return found.reverse();

@@ -54,7 +54,7 @@ async function cleanUp(
 ): Promise<void> {
   const known: KnownCodebase[] = [];
   for (let after: readonly [number, string] | undefined; ; ) {
-    const page = await store.listCodebases({ ...(after === undefined ? {} : { after }), limit: PAGE });
+    const page = await store.listCodebases({ after, limit: PAGE });
     for (const { id } of page) known.push({ id, oldest: await retention.apply(id) });
     const last = page.at(-1);
     if (page.length < PAGE || last === undefined) break;

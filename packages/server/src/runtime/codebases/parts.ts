@@ -42,11 +42,6 @@ export function witness(
   codebase: Pick<CodebaseRecord, "id" | "ownerId">,
   data: Readonly<Record<string, unknown>>,
 ): void {
-  parts.record({
-    type,
-    ownerId: codebase.ownerId,
-    codebaseId: codebase.id,
-    ...(caller.keyId === undefined ? {} : { keyId: caller.keyId }),
-    data,
-  });
+  const { id: codebaseId, ownerId } = codebase;
+  parts.record({ type, ownerId, codebaseId, keyId: caller.keyId, data });
 }

@@ -44,12 +44,8 @@ export function readingCalls(parts: Parts): Pick<Codebases, Methods> {
         requireDirectory(entry);
       }
       const limit = pageSize > 0 ? pageLimit(pageSize) : undefined;
-      const { entries } = await snapshots.list(id, version, {
-        directory,
-        recursive,
-        ...(key === undefined ? {} : { after: key[0] }),
-        ...(limit === undefined ? {} : { limit: limit + 1 }),
-      });
+      const part = { directory, recursive, after: key?.[0], limit: limit === undefined ? undefined : limit + 1 };
+      const { entries } = await snapshots.list(id, version, part);
       return pageOf(entries, limit ?? entries.length, (last) => [last.path, version]);
     },
 
@@ -81,8 +77,7 @@ export function readingCalls(parts: Parts): Pick<Codebases, Methods> {
       await visibleCodebase(parts, caller, id);
       const key = decodePageToken(query.pageToken, ["number"]);
       const limit = pageLimit(query.pageSize);
-      const before = key === undefined ? {} : { before: key[0] };
-      const found = await store.listVersions(id, { ...before, limit: limit + 1 });
+      const found = await store.listVersions(id, { before: key?.[0], limit: limit + 1 });
       return pageOf(found, limit, (last) => [last.version]);
     },
 

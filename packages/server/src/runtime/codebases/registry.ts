@@ -34,16 +34,12 @@ export function registryCalls(parts: Parts): Pick<Codebases, "create" | "get" | 
 
     async list(caller, query) {
       const after = decodePageToken(query.pageToken, ["number", "string"]);
-      const ownerId = caller.ownerId ?? (query.ownerId === "" ? undefined : query.ownerId);
+      const ownerId = caller.ownerId ?? (query.ownerId || undefined);
       if (caller.ownerId !== undefined && query.ownerId !== "" && query.ownerId !== caller.ownerId) {
         return { items: [], nextPageToken: "" };
       }
       const limit = pageLimit(query.pageSize);
-      const found = await store.listCodebases({
-        ...(ownerId === undefined ? {} : { ownerId }),
-        ...(after === undefined ? {} : { after }),
-        limit: limit + 1,
-      });
+      const found = await store.listCodebases({ ownerId, after, limit: limit + 1 });
       return pageOf(found, limit, codebaseKey);
     },
 

@@ -9,8 +9,8 @@ export interface ListQuery {
   /** "" is the root. */
   readonly directory: string;
   readonly recursive: boolean;
-  readonly after?: string;
-  readonly limit?: number;
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
 }
 
 /** Entries of a version, and where those of its files are that something else has the path of by now. */
@@ -54,12 +54,9 @@ export class Snapshots {
     const changes = (await this.#changesAfter(codebaseId, version, { directory })).filter(
       ({ path }) => isListed(path, query) && comparePaths(path, after) > 0,
     );
-    const asked = { directory, recursive, ...(after === "" ? {} : { after }) };
     // Each later change hides one entry of the newest version at most.
-    const newest = await this.#store.listEntries(codebaseId, {
-      ...asked,
-      ...(limit === undefined ? {} : { limit: limit + changes.length }),
-    });
+    const most = limit === undefined ? undefined : limit + changes.length;
+    const newest = await this.#store.listEntries(codebaseId, { directory, recursive, after, limit: most });
     if (changes.length === 0) return { entries: newest, keptAs: new Map() };
     const changed = new Map(changes.map((change) => [change.path, change]));
     const entries = [

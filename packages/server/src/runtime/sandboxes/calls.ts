@@ -79,16 +79,11 @@ export function sandboxCalls(parts: CallParts): Calls {
       if (caller.ownerId !== undefined && query.ownerId !== "" && query.ownerId !== caller.ownerId) {
         return { items: [], nextPageToken: "" };
       }
-      const ownerId = caller.ownerId ?? (query.ownerId === "" ? undefined : query.ownerId);
+      const ownerId = caller.ownerId ?? (query.ownerId || undefined);
       const limit = pageLimit(query.pageSize);
-      const found = await store.listSandboxes({
-        ...(ownerId === undefined ? {} : { ownerId }),
-        ...(query.codebaseId === "" ? {} : { codebaseId: query.codebaseId }),
-        ...(query.status === undefined ? {} : { status: query.status }),
-        labels: query.labels,
-        ...(after === undefined ? {} : { after }),
-        limit: limit + 1,
-      });
+      const codebaseId = query.codebaseId || undefined;
+      const { status, labels } = query;
+      const found = await store.listSandboxes({ ownerId, codebaseId, status, labels, after, limit: limit + 1 });
       return pageOf(found, limit, ({ createdAtMs, id }) => [createdAtMs, id]);
     },
 

@@ -1,4 +1,5 @@
 import { LEVEL } from "@agentfense/permission";
+import { isWithin } from "../../isolation/instance/home-directory.ts";
 import { invalid, RuntimeError } from "../errors.ts";
 import { decodePageToken, pageOf } from "../page.ts";
 import type { ApplyOutcome, SandboxChange, Sandboxes } from "./api.ts";
@@ -105,8 +106,8 @@ export function changeCalls(parts: ChangesParts): Pick<Sandboxes, "changes" | "d
       const discard = async (place: DeltaPlace): Promise<readonly SandboxChange[]> => {
         const changes = await deltas.list(place);
         const failed = await discardAt(resident, place);
-        const isLeft = (path: string): boolean => failed.some((kept) => isAtOrBelow(path, kept));
-        const isSelected = (path: string): boolean => selected?.some((each) => isAtOrBelow(path, each)) ?? true;
+        const isLeft = (path: string): boolean => failed.some((kept) => isWithin(path, kept));
+        const isSelected = (path: string): boolean => selected?.some((each) => isWithin(path, each)) ?? true;
         const discarded = changes.filter(({ path }) => !isLeft(path));
         resident.caughtUp((path) => isSelected(path) && !isLeft(path));
         witness.tell("changes_discarded", resident, caller, {
@@ -148,10 +149,6 @@ function answerOf(
 function requireNone(paths: readonly string[] | undefined): void {
   const [first] = paths ?? [];
   if (first !== undefined) throw new RuntimeError("FILE_NOT_FOUND", `the sandbox changes nothing at ${first}`);
-}
-
-function isAtOrBelow(path: string, directory: string): boolean {
-  return directory === "/" || path === directory || path.startsWith(`${directory}/`);
 }
 
 /** What is ignored comes last; before it the entries of one directory stand together. */

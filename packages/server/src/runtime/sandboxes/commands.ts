@@ -107,13 +107,8 @@ export class Commands {
   #tell(commission: Commission, told: Readonly<Record<string, unknown>>): void {
     const { resident, caller, command, sessionId, terminal, process } = commission;
     this.#parts.witness.tell("command_executed", resident, caller, {
-      ...(sessionId === undefined ? {} : { sessionId }),
-      data: {
-        command: clippedCommand(command),
-        ...told,
-        ...(terminal === undefined ? {} : { terminal }),
-        ...(process === undefined ? {} : { process }),
-      },
+      sessionId,
+      data: { command: clippedCommand(command), ...told, terminal, process },
     });
   }
 }

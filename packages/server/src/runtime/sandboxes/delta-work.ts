@@ -82,7 +82,7 @@ export function deltaWork(jobs: Jobs): DeltaWork {
     ignores = false,
   ): Promise<readonly Change[]> => {
     const spec = { delta, lowers: [lower], rules, paths, renames: true, ignores };
-    const changes = await translating(jobs.run("listChanges", spec, signalled(signal)));
+    const changes = await translating(jobs.run("listChanges", spec, { signal }));
     requireAll(paths, changes);
     return changes;
   };
@@ -96,9 +96,7 @@ export function deltaWork(jobs: Jobs): DeltaWork {
 
     async collect({ staging, ...place }, signal) {
       if (place.paths !== undefined) await list(place, signal);
-      const { changes, settled } = await translating(
-        jobs.run("collectChanges", { ...place, staging }, signalled(signal)),
-      );
+      const { changes, settled } = await translating(jobs.run("collectChanges", { ...place, staging }, { signal }));
       const isReady = new Set(changes.filter(({ ready }) => ready).map(({ change }) => change.path));
       return {
         changes: changes.map(collectedChange),
@@ -125,7 +123,7 @@ export function deltaWork(jobs: Jobs): DeltaWork {
         const isShown = kind !== "renamed" && policy.decide(path).level >= LEVEL.read;
         if (isShown && !diffs.has(path)) {
           const paths = changes.slice(at, at + DIFFS_AT_ONCE).map((next) => next.change.path);
-          const answer = await translating(jobs.run("diffChanges", { ...spec, paths, patch }, signalled(signal)));
+          const answer = await translating(jobs.run("diffChanges", { ...spec, paths, patch }, { signal }));
           diffs.clear();
           for (const diff of answer.diffs) diffs.set(diff.path, diff);
         }
@@ -137,7 +135,7 @@ export function deltaWork(jobs: Jobs): DeltaWork {
         yield { change: shown, binary, unified: text, more: raw?.content !== undefined };
         if (raw?.content === undefined) continue;
         const pieces = literals(raw.content, (file, offset) =>
-          translating(jobs.run("deflatePiece", { ...spec, file, offset }, signalled(signal))),
+          translating(jobs.run("deflatePiece", { ...spec, file, offset }, { signal })),
         );
         for await (const piece of pieces) yield { change: shown, binary, unified: piece, more: true };
         yield { change: shown, binary, unified: "", more: false };
@@ -206,8 +204,4 @@ function requireAll(paths: readonly string[] | undefined, changes: readonly Chan
   }
   const unmet = paths.find((path) => !met.has(path));
   if (unmet !== undefined) throw new RuntimeError("FILE_NOT_FOUND", `the sandbox changes nothing at ${unmet}`);
-}
-
-function signalled(signal: AbortSignal | undefined): { readonly signal?: AbortSignal } {
-  return signal === undefined ? {} : { signal };
 }

@@ -95,7 +95,7 @@ function fromSandboxError(error: SandboxError): RuntimeError {
   const { code, hint } = error;
   if (code !== "FILE_FAILED") {
     const message = SANDBOX_MESSAGES[code] ?? error.message;
-    return new RuntimeError(code, message, { cause: error, ...(hint === undefined ? {} : { hint }) });
+    return new RuntimeError(code, message, { cause: error, hint });
   }
   const errno = error.errno ?? "EIO";
   return new RuntimeError(ERRNOS[errno] ?? "FILE_WRONG_KIND", error.message, { details: { errno }, cause: error });

@@ -108,9 +108,7 @@ export class Homes {
     const directory = this.#placeOf(owner, name);
     using _taken = this.#claim(directory, "", name);
     await this.#options.deltas.remove(directory);
-    const { keyId } = caller;
-    const who = { ownerId: owner, ...(keyId === undefined ? {} : { keyId }) };
-    this.#options.audit.record({ type: "home_deleted", ...who, data: { home: name } });
+    this.#options.audit.record({ type: "home_deleted", ownerId: owner, keyId: caller.keyId, data: { home: name } });
   }
 
   #placeOf(ownerId: string, home: string): string {

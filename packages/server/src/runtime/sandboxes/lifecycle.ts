@@ -136,7 +136,7 @@ export class Lifecycle {
       throw new RuntimeError(failure.code, `failed to start sandbox: ${failure.message}`, {
         cause: error,
         details: { sandbox_id: resident.id, status: "ERROR" },
-        ...(failure.hint === undefined ? {} : { hint: failure.hint }),
+        hint: failure.hint,
       });
     } finally {
       resident.starting = undefined;

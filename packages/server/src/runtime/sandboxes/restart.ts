@@ -19,7 +19,7 @@ const PAGE = 1000;
 export async function findSandboxes(store: SandboxMetadata, registry: SandboxRegistry): Promise<void> {
   let after: readonly [number, string] | undefined;
   while (true) {
-    const records = await store.listSandboxes({ ...(after === undefined ? {} : { after }), limit: PAGE });
+    const records = await store.listSandboxes({ after, limit: PAGE });
     for (const record of records) registry.add(new Resident(record, store));
     const last = records.at(-1);
     if (last === undefined || records.length < PAGE) return;

@@ -1,6 +1,6 @@
 import { HOME } from "../../isolation/backend/backend.ts";
 import type { SandboxEvent } from "../../isolation/sandbox/api.ts";
-import type { AuditEntry, AuditLog } from "../audit/api.ts";
+import type { AuditLog } from "../audit/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import type { EventLevel } from "../store/store.ts";
 import type { Resident } from "./resident.ts";
@@ -10,7 +10,7 @@ const COMMAND_BYTES = 4096;
 
 export interface Testimony {
   readonly level?: EventLevel;
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
@@ -24,17 +24,7 @@ export class Witness {
 
   tell(type: string, resident: Resident, caller: Caller, { level, sessionId, data }: Testimony = {}): void {
     const { id, ownerId, codebaseId } = resident.record;
-    const entry: AuditEntry = {
-      type,
-      ownerId,
-      sandboxId: id,
-      codebaseId,
-      ...(caller.keyId === undefined ? {} : { keyId: caller.keyId }),
-      ...(level === undefined ? {} : { level }),
-      ...(sessionId === undefined ? {} : { sessionId }),
-      ...(data === undefined ? {} : { data }),
-    };
-    this.#audit.record(entry);
+    this.#audit.record({ type, ownerId, sandboxId: id, codebaseId, keyId: caller.keyId, level, sessionId, data });
   }
 
   /** What the isolation layer saw. Nobody called: the agent did it. */

@@ -112,8 +112,8 @@ export interface CodebaseMetadata {
   codebase(id: string): Promise<CodebaseRecord | undefined>;
   /** In the order of (createdAtMs, id), after the given key. */
   listCodebases(query: {
-    readonly ownerId?: string;
-    readonly after?: readonly [createdAtMs: number, id: string];
+    readonly ownerId?: string | undefined;
+    readonly after?: readonly [createdAtMs: number, id: string] | undefined;
     readonly limit: number;
   }): Promise<readonly CodebaseRecord[]>;
   /** With its manifest, versions and journal. */
@@ -132,8 +132,8 @@ export interface CodebaseMetadata {
     query: {
       readonly directory: string;
       readonly recursive: boolean;
-      readonly after?: string;
-      readonly limit?: number;
+      readonly after?: string | undefined;
+      readonly limit?: number | undefined;
     },
   ): Promise<readonly EntryRecord[]>;
 
@@ -150,7 +150,7 @@ export interface CodebaseMetadata {
   /** Newest first, those before the given one. */
   listVersions(
     codebaseId: string,
-    query: { readonly before?: number; readonly limit: number },
+    query: { readonly before?: number | undefined; readonly limit: number },
   ): Promise<readonly VersionRecord[]>;
   changesOf(codebaseId: string, version: number): Promise<readonly VersionChangeRecord[]>;
   /**
@@ -242,12 +242,12 @@ export interface SandboxMetadata {
   deleteSandbox(id: string): Promise<void>;
   /** In the order of (createdAtMs, id), after the given key. */
   listSandboxes(query: {
-    readonly ownerId?: string;
-    readonly codebaseId?: string;
-    readonly status?: SandboxRecordStatus;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly after?: readonly [createdAtMs: number, id: string];
-    readonly limit?: number;
+    readonly ownerId?: string | undefined;
+    readonly codebaseId?: string | undefined;
+    readonly status?: SandboxRecordStatus | undefined;
+    readonly labels?: Readonly<Record<string, string>> | undefined;
+    readonly after?: readonly [createdAtMs: number, id: string] | undefined;
+    readonly limit?: number | undefined;
   }): Promise<readonly SandboxRecord[]>;
 
   insertSession(record: SessionRecord): Promise<void>;
@@ -279,13 +279,13 @@ export interface EventRecord extends EventDraft {
 }
 
 export interface EventQuery {
-  readonly ownerId?: string;
-  readonly sandboxId?: string;
-  readonly codebaseId?: string;
-  readonly types?: readonly string[];
-  readonly fromMs?: number;
-  readonly untilMs?: number;
-  readonly afterSequence?: number;
+  readonly ownerId?: string | undefined;
+  readonly sandboxId?: string | undefined;
+  readonly codebaseId?: string | undefined;
+  readonly types?: readonly string[] | undefined;
+  readonly fromMs?: number | undefined;
+  readonly untilMs?: number | undefined;
+  readonly afterSequence?: number | undefined;
   readonly limit: number;
 }
 

@@ -1,5 +1,6 @@
 import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, relative, sep } from "node:path";
+import { isWithin } from "../../../isolation/instance/home-directory.ts";
 import { type Caller, maySee } from "../../caller.ts";
 import { RuntimeError } from "../../errors.ts";
 import type { CodebaseRecord } from "../../store/store.ts";
@@ -139,8 +140,4 @@ function pathFrom(root: string, changed: string, path: string): string | undefin
   if (root === changed) return path;
   const inside = relative(root, `${changed}/${path}`);
   return inside === "" || inside === ".." || inside.startsWith(`..${sep}`) ? undefined : inside;
-}
-
-function isWithin(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith("/") ? directory : `${directory}/`);
 }

@@ -10,59 +10,45 @@ import { checkDirectory, checkPath, comparePaths, fileNotFound, shown } from "..
 import type { LocalDirectory } from "./directories.ts";
 
 /** A directory read as a codebase is. Nobody keeps a manifest of it: it is looked at anew every time, and has no hashes. */
-export class LocalReading {
-  readonly #jobs: Jobs;
-
-  constructor(jobs: Jobs) {
-    this.#jobs = jobs;
-  }
-
-  async listFiles(
-    directory: LocalDirectory,
-    query: PageRequest & { readonly path: string; readonly recursive: boolean },
-  ): Promise<Page<EntryRecord>> {
-    const path = checkDirectory(query.path);
-    const after = decodePageToken(query.pageToken, ["string"])?.[0];
-    const found = await this.#list(directory, path, query.recursive);
-    if (found === "absent" && !query.recursive) return { items: [], nextPageToken: "" };
-    const entries = required(found, path).filter((entry) => after === undefined || comparePaths(entry.path, after) > 0);
-    const limit = query.pageSize > 0 ? pageLimit(query.pageSize) : entries.length;
-    return pageOf(entries, limit, (last) => [last.path]);
-  }
-
-  download(
-    directory: LocalDirectory,
-    path: string,
-    signal: AbortSignal | undefined,
-  ): { readonly entry: EntryRecord; readonly content: AsyncIterable<Uint8Array> } {
-    const { fd, entry } = openFile(directory, checkPath(path));
-    return { entry: recordOf(entry), content: new OpenContent(fd, entry.size, signal) };
-  }
-
-  async downloadArchive(
-    directory: LocalDirectory,
-    query: { readonly path: string; readonly signal?: AbortSignal },
-  ): Promise<AsyncIterable<Uint8Array>> {
-    const path = checkDirectory(query.path);
-    const entries = required(await this.#list(directory, path, true), path);
-    const open = async (name: string): Promise<number> => openFile(directory, name).fd;
-    return packArchive(entries, path, open, query.signal);
-  }
-
-  async #list(
-    { path: directory }: LocalDirectory,
-    path: string,
-    recursive: boolean,
-  ): Promise<readonly EntryRecord[] | "absent" | "other"> {
+export function localReading(jobs: Jobs) {
+  async function list({ path: directory }: LocalDirectory, path: string, recursive: boolean): Promise<Found> {
     try {
-      const found = await this.#jobs.run("listTree", { directory, path, recursive });
+      const found = await jobs.run("listTree", { directory, path, recursive });
       if (typeof found === "string") return found;
       return found.map(recordOf).sort((a, b) => comparePaths(a.path, b.path));
     } catch (error) {
       throw toRuntimeError(error);
     }
   }
+
+  return {
+    async listFiles(
+      directory: LocalDirectory,
+      query: PageRequest & { readonly path: string; readonly recursive: boolean },
+    ): Promise<Page<EntryRecord>> {
+      const path = checkDirectory(query.path);
+      const after = decodePageToken(query.pageToken, ["string"])?.[0] ?? "";
+      const found = await list(directory, path, query.recursive);
+      if (found === "absent" && !query.recursive) return { items: [], nextPageToken: "" };
+      const entries = required(found, path).filter((entry) => comparePaths(entry.path, after) > 0);
+      const limit = query.pageSize > 0 ? pageLimit(query.pageSize) : entries.length;
+      return pageOf(entries, limit, (last) => [last.path]);
+    },
+
+    download(directory: LocalDirectory, path: string, signal: AbortSignal | undefined) {
+      const { fd, entry } = openFile(directory, checkPath(path));
+      return { entry: recordOf(entry), content: new OpenContent(fd, entry.size, signal) };
+    },
+
+    async downloadArchive(directory: LocalDirectory, query: { readonly path: string; readonly signal?: AbortSignal }) {
+      const path = checkDirectory(query.path);
+      const entries = required(await list(directory, path, true), path);
+      return packArchive(entries, path, async (name) => openFile(directory, name).fd, query.signal);
+    },
+  };
 }
+
+type Found = readonly EntryRecord[] | "absent" | "other";
 
 function openFile({ path: directory }: LocalDirectory, path: string): { fd: number; entry: TreeEntry } {
   const opened = openTreeFile(directory, path);
@@ -70,7 +56,7 @@ function openFile({ path: directory }: LocalDirectory, path: string): { fd: numb
   return opened;
 }
 
-function required(found: readonly EntryRecord[] | "absent" | "other", path: string): readonly EntryRecord[] {
+function required(found: Found, path: string): readonly EntryRecord[] {
   if (found === "absent") throw fileNotFound(path);
   if (found !== "other") return found;
   throw new RuntimeError("FILE_WRONG_KIND", `${shown(path)} is not a directory`, { details: { path } });

@@ -7,7 +7,7 @@ import type { CodebaseRecord } from "../../store/store.ts";
 import type { CodebaseLayers, Codebases } from "../api.ts";
 import { codebaseKey } from "../registry.ts";
 import type { LocalDirectories } from "./directories.ts";
-import { LocalReading } from "./reading.ts";
+import { localReading } from "./reading.ts";
 
 type AllCodebases = Codebases & CodebaseLayers & AsyncDisposable;
 
@@ -20,7 +20,7 @@ export function withLocal(
     audit,
   }: { readonly local: LocalDirectories; readonly jobs: Jobs; readonly audit: Pick<AuditLog, "record"> },
 ): AllCodebases {
-  const reading = new LocalReading(jobs);
+  const reading = localReading(jobs);
 
   /** Methods that a directory has no answer to. */
   function unlessLocal<Rest extends readonly unknown[], Result>(

@@ -63,7 +63,7 @@ export class Table<R extends object> {
     const row = this.#row(changes);
     const assignments = Object.keys(row).map((name) => `${name} = :${name}`);
     if (assignments.length === 0) return;
-    database.select(`UPDATE ${this.#name} SET ${assignments.join(", ")} WHERE id = :id`, { ...row, id });
+    database.prepare(`UPDATE ${this.#name} SET ${assignments.join(", ")} WHERE id = :id`).run({ ...row, id });
   }
 
   #row(record: Partial<R>): Row {
