@@ -25,6 +25,8 @@ export interface ResourceOptions {
 
 /** Much more than the memory that may be taken for it, and 3 GB when there is time. */
 const FLOOD_BYTES = Math.min(3_000_000_000, rounds(1) * 300_000_000);
+/** Of a mebibyte each. */
+const INPUT_PIECES = Math.min(2_000, rounds(1) * 250);
 const MANY = Math.min(20_000, rounds(1) * 2_000);
 const MIB = 1024 * 1024;
 const RULES = [{ pattern: "**/*", permission: "write" }] as const;
@@ -256,7 +258,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
       const before = process.memoryUsage().rss;
       const result = await attack(
         sandbox,
-        `head -c ${FLOOD_BYTES} /dev/zero; head -c 100000000 /dev/zero >&2; exit 4`,
+        `head -c ${FLOOD_BYTES} /dev/zero; head -c 50000000 /dev/zero >&2; exit 4`,
         60_000,
       );
       expect(result).toMatchObject({ exitCode: 4, truncated: true });
@@ -268,7 +270,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
       const sandbox = await attacker();
       async function* gigabytes(): AsyncGenerator<Uint8Array> {
         const piece = Buffer.alloc(MIB);
-        for (let i = 0; i < 500; i += 1) yield piece;
+        for (let i = 0; i < INPUT_PIECES; i += 1) yield piece;
       }
       const before = process.memoryUsage().rss;
       expect(await sandbox.exec({ command: "sleep 1", stdin: gigabytes() })).toMatchObject({ exitCode: 0 });
