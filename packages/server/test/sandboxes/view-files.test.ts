@@ -146,7 +146,7 @@ describe("rules", () => {
     expect(await code(place.sandboxes.explain(ALICE, id, ""))).toBe("INVALID_ARGUMENT");
   });
 
-  test("change while it runs, and the change is on record", async () => {
+  test("change while it runs, and the change is on record and outlives a stop", async () => {
     const other = await place.running();
     expect((await place.run(other, "cat a.txt")).stdout).toBe("alpha\n");
     const record = await place.sandboxes.updatePermissions(ALICE, other, {
@@ -156,6 +156,9 @@ describe("rules", () => {
     expect(record.rules).toEqual([{ pattern: "/ro/**", permission: "read", type: "glob" }]);
     expect((await place.run(other, "cat a.txt; ls")).stdout).toBe("ro\n");
     expect((await place.events("permissions_updated"))[0]).toMatchObject({ sandboxId: other, keyId: "key_a" });
+    await place.sandboxes.stop(ALICE, other);
+    await place.sandboxes.start(ALICE, other);
+    expect((await place.run(other, "cat a.txt; ls")).stdout).toBe("ro\n");
     await place.sandboxes.stop(ALICE, other);
     await place.sandboxes.updatePermissions(ALICE, other, { rules: [], preset: "full-access" });
     await place.sandboxes.start(ALICE, other);
