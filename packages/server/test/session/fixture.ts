@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll } from "vitest";
+import { HANG_MS } from "../../../../test/support/eventually.ts";
 import type { SandboxEvent } from "../../src/isolation/sandbox/api.ts";
 import type { SessionEnd, SessionRequest } from "../../src/isolation/session/api.ts";
 import { ShellSession } from "../../src/isolation/session/session.ts";
@@ -59,8 +60,8 @@ export async function openSession(
     workdir: place,
     defaults: {
       timeLimits: {
-        defaultTimeoutMs: options.timeoutMs ?? 10_000,
-        maxTimeoutMs: 20_000,
+        defaultTimeoutMs: options.timeoutMs ?? HANG_MS,
+        maxTimeoutMs: HANG_MS,
         maxTimeoutSetting: "the test",
       },
       outputBytes: options.outputBytes ?? 10 * 1024 * 1024,
