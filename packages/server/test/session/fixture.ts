@@ -60,7 +60,7 @@ export async function openSession(
     workdir: place,
     defaults: {
       timeLimits: {
-        defaultTimeoutMs: options.timeoutMs ?? HANG_MS,
+        defaultTimeoutMs: options.timeoutMs ?? 10_000,
         maxTimeoutMs: HANG_MS,
         maxTimeoutSetting: "the test",
       },

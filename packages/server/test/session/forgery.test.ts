@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, test, vi } from "vitest";
+import { HANG_MS } from "../../../../test/support/eventually.ts";
 import { AnswerReader } from "../../src/isolation/session/conversation.ts";
 import { errorCode, openSession, place, shells } from "./fixture.ts";
 import { hold, swallow } from "./thieves.ts";
@@ -68,7 +69,7 @@ for fd in range(3, 256):
 
   // dash cannot name a descriptor above 9, and zsh refuses those that it uses itself.
   test.skipIf(shell.kind !== "bash")("who reads the next command in the shell's place ends the session", async () => {
-    await using session = await openSession(shell);
+    await using session = await openSession(shell, { timeoutMs: HANG_MS }); // a thief is slow
     const ready = join(place, `ready-${randomUUID()}`);
     await session.run(swallow(ready));
     await vi.waitUntil(() => existsSync(ready), { timeout: 60_000 });
