@@ -18,7 +18,8 @@ export function swallow(ready: string): string {
       number=${"$"}{place##*/}
       case $(readlink $place) in pipe:*) ;; *) continue;; esac
       [ $number -gt 9 ] || continue
-      case $(grep flags: /proc/$self/fdinfo/$number) in *0) commands=$number;; *1) answers=$number;; esac
+      # The first of each; who runs the tests may have left more of them open.
+      case $(grep flags: /proc/$self/fdinfo/$number) in *0) : ${"$"}{commands:=$number};; *1) : ${"$"}{answers:=$number};; esac
     done
     until grep -qE '^(0|63) 0x0 ' /proc/$$/syscall; do :; done
     kill -STOP $$
