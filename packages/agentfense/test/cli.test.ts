@@ -38,7 +38,11 @@ describe("help and version", () => {
     for (const args of [["--help"], ["--version"], ["completion", "bash"], ["policy", "--help"], ["help", "init"]]) {
       const { loaded, code } = await modulesLoadedBy(args);
       expect({ code, args }).toEqual({ code: 0, args });
-      expect(loaded.filter((url) => /packages\/(server|fuse|protocol\/src\/generated)\/|koffi|@connectrpc|@bufbuild/.test(url))).toEqual([]);
+      expect(
+        loaded.filter((url) =>
+          /packages\/(server|fuse|protocol\/src\/generated)\/|koffi|@connectrpc|@bufbuild/.test(url),
+        ),
+      ).toEqual([]);
       expect(loaded.some((url) => url.endsWith("/main.ts"))).toBe(true);
     }
   });
@@ -53,7 +57,9 @@ describe("help and version", () => {
       const { loaded, code } = await modulesLoadedBy(args);
       expect({ code, args }).toEqual({ code: 0, args });
       expect(
-        loaded.filter((url) => /server\/src\/(service|runtime)\/|packages\/protocol\/src\/generated\/|@connectrpc|@bufbuild/.test(url)),
+        loaded.filter((url) =>
+          /server\/src\/(service|runtime)\/|packages\/protocol\/src\/generated\/|@connectrpc|@bufbuild/.test(url),
+        ),
       ).toEqual([]);
       expect(loaded.some((url) => url.includes("/server/src/isolation/"))).toBe(true);
     }

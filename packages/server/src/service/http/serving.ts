@@ -7,7 +7,7 @@ export class Serving {
   readonly #ready: () => boolean;
   readonly #stopping = new AbortController();
   /** Aborts when the server begins to stop. */
-  readonly stopping = this.#stopping.signal;
+  readonly stopping: AbortSignal = this.#stopping.signal;
 
   constructor(ready: () => boolean) {
     this.#ready = ready;
