@@ -92,12 +92,17 @@ export function bytesMediaType(template: string): string {
 function routeOf(method: DescMethod, rule: HttpRule): Route {
   const name = `${method.parent.typeName}/${method.name}`;
   if (rule.pattern.case === undefined) throw new Error(`${name} has an HTTP rule without a path`);
+  if (rule.additionalBindings.length > 0) throw new Error(`${name} has more than one path, which is not supported`);
   const template = rule.pattern.value;
   const segments = parseTemplate(template);
   const exchange = exchangeOf(method, name, template, rule.body);
   const message = parameterMessage(exchange);
   const fields = segments.flatMap((segment) => (segment.kind === "literal" ? [] : [segment.field]));
-  const hasJsonBody = exchange.kind !== "upload" && exchange.kind !== "lines" && rule.body === "*";
+  const isStream = exchange.kind === "upload" || exchange.kind === "lines";
+  if (!isStream && rule.body !== "" && rule.body !== "*") {
+    throw new Error(`${name}: a body that is the field ${rule.body} alone is not supported`);
+  }
+  const hasJsonBody = !isStream && rule.body === "*";
   const unsaid = hasJsonBody
     ? undefined
     : message.fields.find((field) => field.fieldKind === "message" && !isTextMessage(field.message));
