@@ -7,14 +7,14 @@ import { JobThread } from "./isolation/jobs/thread.ts";
 import { openRuntime } from "./open-runtime.ts";
 import type { Caller } from "./runtime/caller.ts";
 import { LocalDirectories } from "./runtime/codebases/local/directories.ts";
+import type { Log, LogLine } from "./runtime/log.ts";
 import { PortTokens } from "./runtime/ports/tokens.ts";
 import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
-import { httpPortLinks, PortServer } from "./service/http/port-server.ts";
+import { httpPortLinks, portServer } from "./service/http/port-server.ts";
 import { paced, UNHURRIED } from "./service/http/upload-pace.ts";
-import type { ServiceLog } from "./service/log.ts";
 import { toConnectError } from "./service/rpc/errors.ts";
 import { callerKey } from "./service/rpc/handlers.ts";
 import { registerServices } from "./service/rpc/register.ts";
@@ -30,7 +30,7 @@ export interface EmbeddedOptions {
   readonly toolchains?: SandboxesOptions["toolchains"];
   readonly defaultTimeoutMs?: number | undefined;
   readonly maxTimeoutMs?: number | undefined;
-  readonly log: ServiceLog;
+  readonly log: Log;
 }
 
 /** A server without a door: the program around it is its only client. */
@@ -77,7 +77,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
     await openRuntime({
       store,
       jobs,
-      log: (entry) => log(entry as Parameters<ServiceLog>[0]),
+      log: (entry) => log(entry as LogLine),
       local,
       audit: { retention: { maxAgeMs: 0, maxEvents: MOST_EVENTS }, alerts: {}, log: () => {} },
       codebases: { directory: join(directory, "codebases") },
@@ -111,7 +111,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   );
   const limits = { readMaxBytes: MESSAGE_BYTES, writeMaxBytes: MESSAGE_BYTES };
   const tokens = new PortTokens();
-  const ports = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys: undefined, tokens, log }));
+  const ports = undo.use(portServer({ sandboxes: runtime.sandboxes, keys: undefined, tokens, log }));
   const links = httpPortLinks({ ...runtime, ...runtime.service, tokens, origin: () => ports.origin() });
   const service = { ...runtime.service, links };
   const transport = createRouterTransport(

@@ -1,8 +1,9 @@
-/** A line for the operator. */
+/** A line for the operator, with whatever else there is to know. */
 export interface LogLine {
   readonly level: "info" | "warn" | "error";
   readonly message: string;
-  readonly sandboxId?: string;
-  readonly codebaseId?: string;
-  readonly error?: unknown;
+  readonly [fact: string]: unknown;
 }
+
+/** The operator's log: unlike answers to callers it may name what really happened. */
+export type Log = (line: LogLine) => void;

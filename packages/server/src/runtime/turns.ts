@@ -1,4 +1,4 @@
-import { setTimeout as wait } from "node:timers/promises";
+import { unless } from "./race.ts";
 
 /** Work that takes turns, in the order in which it was asked for. A failure is its own: the next one runs all the same. */
 export class Turns {
@@ -36,7 +36,6 @@ export class KeyedTurns {
 
 /** Whether the work ends in time. It goes on otherwise. */
 export async function endsWithin(longestMs: number, work: Promise<unknown>): Promise<boolean> {
-  const patience = new AbortController();
-  const late = wait(longestMs, false, { signal: patience.signal }).catch(() => false);
-  return await Promise.race([work.then(() => true), late]).finally(() => patience.abort());
+  const ended = work.then(() => true);
+  return await unless(ended, { waitMs: longestMs, late: () => false });
 }

@@ -1,8 +1,10 @@
 import { type ConnectRouter, createConnectRouter, createRouterTransport } from "@connectrpc/connect";
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Keys } from "../runtime/keys/api.ts";
+import type { Log } from "../runtime/log.ts";
 import type { PortTokens } from "../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../runtime/sandboxes/api.ts";
+import { endsWithin } from "../runtime/turns.ts";
 import { isWithinMachine, resolveBinding } from "./http/address.ts";
 import { Authenticator } from "./http/authentication.ts";
 import { createCallChain } from "./http/call-chain.ts";
@@ -17,10 +19,8 @@ import { registerReflection } from "./http/reflection.ts";
 import { answerUnknown, createRpcDoor } from "./http/rpc-door.ts";
 import { RunningCalls } from "./http/running-calls.ts";
 import { registerHealth, Serving } from "./http/serving.ts";
-import type { ServiceLog } from "./log.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { openApiDocument } from "./openapi/openapi.ts";
-import { unless } from "./race.ts";
 import { createRestHandler } from "./rest/handler.ts";
 import { fromRuntimeError } from "./rpc/errors.ts";
 
@@ -54,7 +54,7 @@ export interface StartServiceOptions {
   readonly limits?: Partial<ServiceLimits>;
   /** Whether work can be taken; absent: always. */
   readonly ready?: () => boolean;
-  readonly log?: ServiceLog;
+  readonly log?: Log;
   readonly clock?: { now(): number };
 }
 
@@ -182,7 +182,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const end = async (graceMs: number): Promise<void> => {
     const goodbye = fromRuntimeError(new RuntimeError("SHUTTING_DOWN", "the server is shutting down"));
     serving.drain();
-    await settledWithin(doors.close(), FLUSH_MS); // they have a way of their own to say goodbye
+    await endsWithin(FLUSH_MS, doors.close()); // they have a way of their own to say goodbye
     calls.cutEndless(goodbye);
     const closed = Promise.all(listeners.map((listener) => listener.closed));
     const stopAll = (): void => {
@@ -192,9 +192,9 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     // A connection whose last call just ended is idle and goes with the next round.
     const rounds = setInterval(stopAll, 50);
     try {
-      if (await settledWithin(closed, graceMs)) return;
+      if (await endsWithin(graceMs, closed)) return;
       calls.cutAll(goodbye);
-      await settledWithin(closed, FLUSH_MS);
+      await endsWithin(FLUSH_MS, closed);
     } finally {
       clearInterval(rounds);
     }
@@ -206,9 +206,4 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   };
   const close = (): Promise<void> => drain(0);
   return { grpcAddress, httpAddress, metricsAddress, metrics, drain, close, [Symbol.asyncDispose]: close };
-}
-
-async function settledWithin(promise: Promise<unknown>, waitMs: number): Promise<boolean> {
-  const settled = promise.then(() => true);
-  return await unless(settled, { waitMs, late: () => false });
 }

@@ -7,7 +7,7 @@ import { SystemService } from "@agentfense/protocol/system";
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { type ConnectRouter, createRouterTransport, type HandlerContext, type Transport } from "@connectrpc/connect";
 import { getRequestListener } from "@hono/node-server";
-import type { ServiceLogLine } from "../../src/service/log.ts";
+import type { LogLine } from "../../src/runtime/log.ts";
 import { createRestHandler, type RestHandler } from "../../src/service/rest/handler.ts";
 
 export const SERVICES: readonly DescService[] = [CodebaseService, SandboxService, EventService, SystemService];
@@ -27,7 +27,7 @@ export function transportTo(implement: (method: DescMethod) => Implementation): 
 
 export interface Rest {
   readonly handler: RestHandler;
-  readonly logged: ServiceLogLine[];
+  readonly logged: LogLine[];
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** Status and JSON body. */
   json(path: string, init?: RequestInit): Promise<{ status: number; body: unknown; headers: Headers }>;
@@ -37,7 +37,7 @@ export const LIMITS = { bodyBytes: 64 * 1024, uploadIdleMs: 2_000 };
 
 /** The REST handler before methods of the test, without a network. */
 export function restTo(implement: (method: DescMethod) => Implementation): Rest {
-  const logged: ServiceLogLine[] = [];
+  const logged: LogLine[] = [];
   const handler = createRestHandler({
     services: SERVICES,
     transport: transportTo(implement),

@@ -3,13 +3,13 @@ import { ErrorInfoSchema, RetryInfoSchema } from "@agentfense/protocol/error-det
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { RuntimeError, type RuntimeErrorCode } from "../../src/runtime/errors.ts";
-import type { ServiceLogLine } from "../../src/service/log.ts";
+import type { LogLine } from "../../src/runtime/log.ts";
 import { toConnectError } from "../../src/service/rpc/errors.ts";
 import { bench, call, refusalOf } from "./fixture.ts";
 
-function translate(error: unknown, signal?: AbortSignal): { error: ConnectError; log: ServiceLogLine[] } {
-  const log: ServiceLogLine[] = [];
-  const place = { log: (line: ServiceLogLine) => void log.push(line), method: "test.Method" };
+function translate(error: unknown, signal?: AbortSignal): { error: ConnectError; log: LogLine[] } {
+  const log: LogLine[] = [];
+  const place = { log: (line: LogLine) => void log.push(line), method: "test.Method" };
   return { error: toConnectError(error, signal === undefined ? place : { ...place, signal }), log };
 }
 

@@ -16,7 +16,7 @@ import {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
 import type { Caller } from "../../src/runtime/caller.ts";
-import type { ServiceLogLine } from "../../src/service/log.ts";
+import type { LogLine } from "../../src/runtime/log.ts";
 import { callerKey } from "../../src/service/rpc/handlers.ts";
 import { registerServices, type ServerFacts, type ServiceRuntime } from "../../src/service/rpc/register.ts";
 
@@ -35,7 +35,7 @@ export interface RuntimeParts {
 
 export interface Bench {
   readonly transport: Transport;
-  readonly log: ServiceLogLine[];
+  readonly log: LogLine[];
 }
 
 /** The services over a fake runtime, as somebody meets them. */
@@ -44,7 +44,7 @@ export function bench(
   options: { readonly caller?: Caller | undefined; readonly maxMessageBytes?: number } = {},
 ): Bench {
   const caller = "caller" in options ? options.caller : ALICE;
-  const log: ServiceLogLine[] = [];
+  const log: LogLine[] = [];
   const transport = createRouterTransport((router) => registerServices(router, runtimeOf(parts), optionsOf()), {
     router: { interceptors: [asCaller(caller)] },
   });
@@ -53,7 +53,7 @@ export function bench(
   function optionsOf() {
     const { maxMessageBytes } = options;
     return {
-      log: (line: ServiceLogLine) => void log.push(line),
+      log: (line: LogLine) => void log.push(line),
       ...(maxMessageBytes === undefined ? {} : { maxMessageBytes }),
     };
   }

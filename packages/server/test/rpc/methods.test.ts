@@ -71,6 +71,14 @@ test.each(ADMIN_METHODS)("%s is for administrators", async (name) => {
   });
 });
 
+test.each(ADMIN_METHODS)(
+  "%s is refused to everybody else for that, whatever the request says or lacks",
+  async (name) => {
+    const { transport } = bench({}, { caller: ALICE });
+    expect(await refusalOf(call(transport, name, [{}]))).toMatchObject({ reason: "ROLE_FORBIDS" });
+  },
+);
+
 test("a key is made and revoked in the audit log's sight, without its secret", async () => {
   const recorded: unknown[] = [];
   const admin: Caller = { ownerId: undefined, role: "admin", keyId: "key_root" };

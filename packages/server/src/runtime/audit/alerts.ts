@@ -27,10 +27,10 @@ interface AlertRule {
   readonly windowMs: number;
   /** Whom the alert is about. */
   subject(event: EventDraft): Subject;
-  /** What is compared with the threshold: how many there were in the window, or something the event says. */
-  readonly measure:
-    | { readonly kind: "count"; weight(event: EventDraft): number }
-    | { readonly kind: "value"; value(event: EventDraft): number };
+  /** What an event adds to the count in the window. */
+  weight?(event: EventDraft): number;
+  /** Compared with the threshold instead of a count: something the event says. */
+  value?(event: EventDraft): number;
 }
 
 function alertRules(thresholds: AlertThresholds): readonly AlertRule[] {
@@ -40,28 +40,27 @@ function alertRules(thresholds: AlertThresholds): readonly AlertRule[] {
       threshold: thresholds.permissionDeniedPerMinute ?? 10,
       windowMs: MINUTE_MS,
       subject: ofSandbox,
-      measure: { kind: "count", weight: withSuppressed },
+      weight: withSuppressed,
     },
     {
       alert: "sandbox_created",
       threshold: thresholds.sandboxesCreatedPerHour ?? 100,
       windowMs: HOUR_MS,
       subject: ({ ownerId }) => ({ ...NOBODY, ownerId }),
-      measure: { kind: "count", weight: () => 1 },
     },
     {
       alert: "resource_limit_exceeded",
       threshold: thresholds.resourceLimitExceededPerMinute ?? 0,
       windowMs: MINUTE_MS,
       subject: ofSandbox,
-      measure: { kind: "count", weight: withSuppressed },
+      weight: withSuppressed,
     },
     {
       alert: "session_duration",
       threshold: thresholds.sessionDurationMs ?? HOUR_MS,
       windowMs: HOUR_MS,
       subject: (event) => ({ ...ofSandbox(event), sessionId: event.sessionId }),
-      measure: { kind: "value", value: ({ data }) => natural(data.duration_ms) },
+      value: ({ data }) => natural(data.duration_ms),
     },
   ];
 }
@@ -77,22 +76,11 @@ function withSuppressed(event: EventDraft): number {
   return 1 + natural(event.data.suppressed);
 }
 
-/** Watches what is recorded, and says when it is too much. */
-export class Alerts {
-  readonly #watches: ReadonlyMap<string, AlertWatch>;
-
-  constructor(thresholds: AlertThresholds) {
-    this.#watches = new Map(
-      alertRules(thresholds)
-        .filter(({ threshold }) => Number.isFinite(threshold))
-        .map((rule) => [rule.alert, new AlertWatch(rule)]),
-    );
-  }
-
-  /** The alert that this event raises, if it is one too many. */
-  observe(event: EventDraft): EventDraft | undefined {
-    return this.#watches.get(event.type)?.observe(event);
-  }
+/** Watches what is recorded, and gives the alert that an event raises, if it is one too many. */
+export function alertsFor(thresholds: AlertThresholds): (event: EventDraft) => EventDraft | undefined {
+  const rules = alertRules(thresholds).filter(({ threshold }) => Number.isFinite(threshold));
+  const watches = new Map(rules.map((rule) => [rule.alert, watchFor(rule)]));
+  return (event) => watches.get(event.type)?.(event);
 }
 
 interface Tally {
@@ -101,49 +89,45 @@ interface Tally {
   quietUntilMs: number;
 }
 
-class AlertWatch {
-  readonly #rule: AlertRule;
-  readonly #tallies = new Map<string, Tally>();
+function watchFor(rule: AlertRule): (event: EventDraft) => EventDraft | undefined {
+  const { alert, threshold, windowMs } = rule;
+  const tallies = new Map<string, Tally>();
 
-  constructor(rule: AlertRule) {
-    this.#rule = rule;
+  function tallyOf(key: string): Tally {
+    const tally = tallies.get(key) ?? { counted: [], quietUntilMs: 0 };
+    // A map keeps the order of insertion, so its first is the one that was quiet for the longest time.
+    tallies.delete(key);
+    tallies.set(key, tally);
+    const oldest = tallies.keys().next();
+    if (tallies.size > MOST_SUBJECTS && !oldest.done) tallies.delete(oldest.value);
+    return tally;
   }
 
-  observe(event: EventDraft): EventDraft | undefined {
-    const { alert, threshold, windowMs, measure } = this.#rule;
-    const subject = this.#rule.subject(event);
-    const tally = this.#tallyOf(Object.values(subject).join("\n"));
+  function count(tally: Tally, event: EventDraft): number {
+    const { timeMs } = event;
+    const recent = tally.counted.filter((counted) => counted.timeMs > timeMs - windowMs);
+    tally.counted = [...recent, { timeMs, weight: rule.weight?.(event) ?? 1 }];
+    return tally.counted.reduce((sum, counted) => sum + counted.weight, 0);
+  }
+
+  return (event) => {
+    const subject = rule.subject(event);
+    const tally = tallyOf(Object.values(subject).join("\n"));
     if (event.timeMs < tally.quietUntilMs) return undefined;
-    const amount = measure.kind === "value" ? measure.value(event) : this.#count(tally, event, measure.weight(event));
+    const value = rule.value?.(event);
+    const amount = value ?? count(tally, event);
     if (amount <= threshold) return undefined;
     tally.counted = [];
     tally.quietUntilMs = event.timeMs + windowMs;
-    const count = measure.kind === "count" ? amount : 1;
     return {
       ...subject,
       timeMs: event.timeMs,
       type: "alert",
       level: "warn",
       keyId: "",
-      data: { alert, threshold, window_ms: windowMs, count, ...measured(event) },
+      data: { alert, threshold, window_ms: windowMs, count: value === undefined ? amount : 1, ...measured(event) },
     };
-  }
-
-  #count(tally: Tally, { timeMs }: EventDraft, weight: number): number {
-    const recent = tally.counted.filter((counted) => counted.timeMs > timeMs - this.#rule.windowMs);
-    tally.counted = [...recent, { timeMs, weight }];
-    return tally.counted.reduce((sum, counted) => sum + counted.weight, 0);
-  }
-
-  #tallyOf(key: string): Tally {
-    const tally = this.#tallies.get(key) ?? { counted: [], quietUntilMs: 0 };
-    // A map keeps the order of insertion, so its first is the one that was quiet for the longest time.
-    this.#tallies.delete(key);
-    this.#tallies.set(key, tally);
-    const oldest = this.#tallies.keys().next();
-    if (this.#tallies.size > MOST_SUBJECTS && !oldest.done) this.#tallies.delete(oldest.value);
-    return tally;
-  }
+  };
 }
 
 /** What makes the alert understandable without its cause. */

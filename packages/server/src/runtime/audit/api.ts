@@ -31,7 +31,7 @@ export interface AuditLog {
   flush(): Promise<void>;
   list(
     caller: Caller,
-    query: EventFilter & PageRequest & { readonly fromMs?: number; readonly untilMs?: number },
+    query: EventFilter & PageRequest & { readonly fromMs?: number | undefined; readonly untilMs?: number | undefined },
   ): Promise<Page<EventRecord>>;
   /** Stored events after `afterSequence`, if given, and then what happens, until the signal. */
   watch(

@@ -1,6 +1,6 @@
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { EventDraft, EventMetadata } from "../store/store.ts";
-import { Alerts, type AlertThresholds } from "./alerts.ts";
+import { type AlertThresholds, alertsFor } from "./alerts.ts";
 import type { AuditEntry, AuditLog } from "./api.ts";
 import { type AuditLine, draftOf, lineOf } from "./entry.ts";
 import { EventQueue, type QueueLimits } from "./queue.ts";
@@ -23,7 +23,7 @@ export interface AuditOptions {
 export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
   const { store, log, clock = Date.now } = options;
   const queue = new EventQueue(options.queueLimits);
-  const alerts = new Alerts(options.alerts);
+  const alertOf = alertsFor(options.alerts);
   const watchers = new Watchers();
   const tell = (msg: string, error: unknown, facts: Readonly<Record<string, unknown>> = {}): void =>
     log({ level: "error", time: new Date(clock()).toISOString(), msg, error: messageOf(error), ...facts });
@@ -67,7 +67,7 @@ export function openAudit(options: AuditOptions): AuditLog & AsyncDisposable {
     record(entry) {
       const { draft, size } = draftOf(entry, clock());
       add(draft, size);
-      const alert = alerts.observe(draft);
+      const alert = alertOf(draft);
       if (alert !== undefined) add(alert, 0);
     },
     flush: () => writer.flush(),

@@ -75,30 +75,29 @@ class Watcher implements Disposable {
         continue;
       }
       const event = this.#buffer.shift();
-      if (event === undefined) await this.#somethingNew();
-      else if (this.#advance(event)) yield event;
+      if (event === undefined) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#wake = resolve;
+        await promise;
+      } else if (this.#advance(event)) yield event;
     }
   }
 
   /** `before`: the event that these follow, unless another process stored some in between. */
   offer(events: readonly StoredEvent[], before: number): void {
     this.#cursor ??= before;
-    if (events[0]?.record.sequence !== before + 1) this.#fallBehind();
+    if (events[0]?.record.sequence !== before + 1) this.#behind = true;
     for (const { serial, record } of events) {
       if (serial <= this.#afterSerial) this.#cursor = record.sequence;
       else if (isSelected(this.#selection, record)) this.#buffer.push(record);
     }
-    if (this.#buffer.length > BUFFERED_EVENTS) this.#fallBehind();
+    if (this.#buffer.length > BUFFERED_EVENTS) this.#behind = true;
     if (this.#behind) this.#buffer = [];
     this.#wake();
   }
 
   [Symbol.dispose](): void {
     this.#leave();
-  }
-
-  #fallBehind(): void {
-    this.#behind = true;
   }
 
   async *#missed(store: EventMetadata): AsyncGenerator<EventRecord> {
@@ -115,11 +114,5 @@ class Watcher implements Disposable {
     if (event.sequence <= (this.#cursor ?? 0)) return false;
     this.#cursor = event.sequence;
     return true;
-  }
-
-  async #somethingNew(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    await promise;
   }
 }

@@ -74,32 +74,18 @@ export class EventWriter {
         this.#queue.stored();
         retryMs = FIRST_RETRY_MS;
         this.#storedSerial = batch.at(-1)?.serial ?? this.#storedSerial;
-        this.#parts.onStored(
-          records.flatMap((record, i) => {
-            const serial = batch[i]?.serial;
-            return serial === undefined ? [] : [{ serial, record }];
-          }),
-        );
-        this.#settle(
-          ({ serial }) => serial <= this.#storedSerial,
-          (waiting) => waiting.resolve(),
-        );
+        this.#parts.onStored(records.map((record, at) => ({ serial: batch[at]!.serial, record })));
+        const isStored = ({ serial }: Waiting): boolean => serial <= this.#storedSerial;
+        const stored = this.#waiting.filter(isStored);
+        this.#waiting = this.#waiting.filter((waiting) => !isStored(waiting));
+        for (const { resolve } of stored) resolve();
       } catch (error) {
         this.#parts.onFailure(error);
-        this.#settle(
-          () => true,
-          (waiting) => waiting.reject(error),
-        );
+        for (const { reject } of this.#waiting.splice(0)) reject(error);
         await this.#pause(retryMs);
         retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
       }
     }
-  }
-
-  #settle(isDone: (waiting: Waiting) => boolean, settle: (waiting: Waiting) => void): void {
-    const done = this.#waiting.filter(isDone);
-    this.#waiting = this.#waiting.filter((waiting) => !done.includes(waiting));
-    done.forEach(settle);
   }
 
   async #pause(durationMs: number): Promise<void> {

@@ -2,15 +2,17 @@ import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type { CodebaseRecord, ConflictRecord, EntryRecord, VersionRecord } from "../store/store.ts";
 
+export interface FileEntry {
+  readonly kind: "file";
+  readonly path: string;
+  readonly mode: number;
+  readonly size: number;
+  readonly sha256: string;
+}
+
 /** What a batch says about one path. */
 export type ManifestEntry =
-  | {
-      readonly kind: "file";
-      readonly path: string;
-      readonly mode: number;
-      readonly size: number;
-      readonly sha256: string;
-    }
+  | FileEntry
   | { readonly kind: "directory"; readonly path: string; readonly mode: number }
   | { readonly kind: "symlink"; readonly path: string; readonly target: string }
   | { readonly kind: "absent"; readonly path: string };
@@ -25,7 +27,7 @@ export interface BatchOptions {
   /** Everything that no entry names is removed. */
   readonly replaceAll?: boolean;
   /** Refused (VERSION_CONFLICT) unless the codebase is at this version. */
-  readonly baseVersion?: number;
+  readonly baseVersion?: number | undefined;
   readonly message?: string;
   readonly signal?: AbortSignal;
 }
@@ -40,7 +42,8 @@ export interface UploadOptions {
   /** 0: that of the file it replaces, or 0644. */
   readonly mode?: number;
   /** Checked when given (UPLOAD_MISMATCH). */
-  readonly totalSize?: number;
+  readonly totalSize?: number | undefined;
+  /** "": unchecked. */
   readonly sha256?: string;
   readonly signal?: AbortSignal;
 }

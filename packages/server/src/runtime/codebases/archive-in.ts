@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { extract, type Header } from "tar-stream";
 import { invalid, RuntimeError } from "../errors.ts";
+import { watched } from "../feeding.ts";
 import type { BatchPiece, ManifestEntry } from "./api.ts";
 import { shown } from "./paths.ts";
 
@@ -17,16 +18,8 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  */
 export async function* unpackArchive(tar: AsyncIterable<Uint8Array>): AsyncGenerator<BatchPiece> {
   const entries = extract(NAMES_AS_BYTES);
-  let fault: { readonly error: unknown } | undefined;
-  const feeding = pipeline(Readable.from(watched(refusingGzip(tar))), entries).catch(() => {});
-  async function* watched(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    try {
-      yield* source;
-    } catch (error) {
-      fault = { error };
-      throw error;
-    }
-  }
+  const source = watched(refusingGzip(tar));
+  const feeding = pipeline(Readable.from(source.items), entries).catch(() => {});
   try {
     for await (const entry of entries) {
       const wanted = entryOf(entry.header);
@@ -34,7 +27,7 @@ export async function* unpackArchive(tar: AsyncIterable<Uint8Array>): AsyncGener
       for await (const data of entry as AsyncIterable<Uint8Array>) if (wanted !== undefined) yield { data };
     }
   } catch (error) {
-    if (fault !== undefined) throw fault.error;
+    if (source.fault !== undefined) throw source.fault.error;
     if (error instanceof RuntimeError) throw error;
     throw new RuntimeError("INVALID_ARGUMENT", "the archive is damaged", { cause: error });
   } finally {

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { TerminalSize } from "../../isolation/backend/backend.ts";
 import type { ChangeCounts } from "../../isolation/changes/list.ts";
-import type { Cancellable, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
+import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../../isolation/exec/api.ts";
 import type { ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { ViewChange, ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
@@ -26,18 +26,18 @@ export interface CreateSandboxRequest {
   /** "": none. Its rules come first. */
   readonly preset: string;
   /** Absent: the server's default. */
-  readonly expiresInMs?: number;
+  readonly expiresInMs?: number | undefined;
   readonly labels: Readonly<Record<string, string>>;
-  readonly runtime?: RuntimeName;
+  readonly runtime?: RuntimeName | undefined;
   readonly image: string;
   readonly resources: ResourceRecord;
-  readonly sync?: SyncMode;
+  readonly sync?: SyncMode | undefined;
   /** Absent: the server's default. */
-  readonly network?: NetworkName;
+  readonly network?: NetworkName | undefined;
   readonly revocable: boolean;
   readonly env: Readonly<Record<string, string>>;
   /** Absent: the server's default; 0: never. */
-  readonly idlePauseMs?: number;
+  readonly idlePauseMs?: number | undefined;
   /** "": one of its own. */
   readonly home: string;
 }
@@ -80,18 +80,13 @@ export interface ExecEnd extends ExecOutcome {
   readonly syncProblems: readonly string[];
 }
 
-export interface ExecAnswer extends ExecEnd {
-  readonly stdout: Buffer;
-  readonly stderr: Buffer;
-}
+export type ExecAnswer = ExecResult & ExecEnd;
 
-export type ExecPart =
-  | { readonly kind: "stdout" | "stderr"; readonly data: Buffer }
-  | { readonly kind: "exit"; readonly end: ExecEnd };
+export type ExecPart = Exclude<ExecEvent, { kind: "exit" }> | { readonly kind: "exit"; readonly end: ExecEnd };
 
 export interface SessionCall extends Cancellable {
   readonly command: string;
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 export interface OpenTerminalRequest extends Cancellable {
@@ -106,7 +101,7 @@ export interface CreateSessionRequest {
   readonly shell: string;
   readonly env: Readonly<Record<string, string>>;
   readonly workdir: string;
-  readonly idleTimeoutMs?: number;
+  readonly idleTimeoutMs?: number | undefined;
 }
 
 export interface SandboxChange {
@@ -182,7 +177,7 @@ export interface Sandboxes {
     query: PageRequest & {
       readonly codebaseId: string;
       readonly ownerId: string;
-      readonly status?: SandboxRecordStatus;
+      readonly status?: SandboxRecordStatus | undefined;
       readonly labels: Readonly<Record<string, string>>;
     },
   ): Promise<Page<SandboxRecord>>;
@@ -212,7 +207,7 @@ export interface Sandboxes {
     caller: Caller,
     id: string,
     port: number,
-    options: { readonly timeoutMs?: number; readonly signal?: AbortSignal },
+    options: { readonly timeoutMs?: number | undefined; readonly signal?: AbortSignal },
   ): Promise<void>;
 
   createSession(

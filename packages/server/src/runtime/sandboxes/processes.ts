@@ -2,14 +2,13 @@ import { constants } from "node:os";
 import type { Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
 import { invalid } from "../errors.ts";
+import { unless } from "../race.ts";
 import type { Sandboxes, SandboxProcessCalls } from "./api.ts";
-import type { Commands } from "./commands.ts";
 import { toRuntimeError, translating } from "./errors.ts";
-import type { Pausing } from "./pausing.ts";
-import type { SandboxRegistry } from "./registry.ts";
+import type { Parts } from "./parts.ts";
 import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
-import { clippedCommand, type Witness } from "./witness.ts";
+import { clippedCommand } from "./witness.ts";
 
 const TAG = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 
@@ -20,13 +19,7 @@ const NUMBERS_AT_ONCE = 100;
  * The processes of a sandbox, for a caller who may see it. Processes keep no sandbox awake, but whoever reads, waits for or
  * writes to one does.
  */
-export function processCalls(parts: {
-  readonly registry: SandboxRegistry;
-  readonly commands: Commands;
-  readonly pausing: Pausing;
-  readonly witness: Witness;
-}): Pick<Sandboxes, "processes"> {
-  const { registry, commands, pausing, witness } = parts;
+export function processCalls({ registry, commands, pausing, witness }: Parts): Pick<Sandboxes, "processes"> {
   return {
     processes: async (caller, id) => ofResident(caller, await registry.findReturned(caller, id)),
   };
@@ -59,10 +52,7 @@ export function processCalls(parts: {
 
       wait: (which, { signal } = {}) =>
         within(which, async (process) => {
-          const left = Promise.withResolvers<never>();
-          const leave = (): void => left.reject(signal?.reason);
-          signal?.addEventListener("abort", leave);
-          await Promise.race([process.ended, left.promise]).finally(() => signal?.removeEventListener("abort", leave));
+          await unless(process.ended, { signal });
           return process;
         }),
 

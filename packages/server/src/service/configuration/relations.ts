@@ -38,61 +38,53 @@ function stateDirectory(environment: Readonly<Record<string, string | undefined>
 }
 
 /** What is wrong with values that are each right by themselves; every sentence names the keys. */
-export function contradictions(config: ServerConfig): string[] {
-  return CHECKS.flatMap((check) => check(config) ?? []);
+export function contradictions({ server, auth, limits, runtime, sandbox }: ServerConfig): string[] {
+  const { tls } = server;
+  const isLimited = runtime.max_timeout !== 0;
+  const open = (["grpc_addr", "http_addr"] as const).filter(
+    (name) => server[name] !== "" && isOpenAddress(server[name]),
+  );
+  const addresses = open.map((name) => `server.${name} (${server[name]})`).join(" and ");
+  const strange = server.allowed_origins.find((origin) => originOf(origin) !== origin);
+  const checks: readonly (readonly [isWrong: boolean, problem: string])[] = [
+    [
+      open.length > 0 && auth.keys !== "required" && !server.allow_open,
+      `${addresses} is open to other machines while auth.keys is off; require keys, listen on 127.0.0.1, or set server.allow_open: true`,
+    ],
+    [(tls.cert_file === "") !== (tls.key_file === ""), "server.tls.cert_file and server.tls.key_file go together"],
+    [
+      tls.client_ca_file !== "" && tls.cert_file === "",
+      "server.tls.client_ca_file needs server.tls.cert_file and server.tls.key_file",
+    ],
+    [!runtime.types.includes(runtime.type), `runtime.type is ${runtime.type}, which runtime.types does not have`],
+    [
+      runtime.fallback !== "" && !runtime.types.includes(runtime.fallback),
+      `runtime.fallback is ${runtime.fallback}, which runtime.types does not have`,
+    ],
+    [
+      isLimited && runtime.default_timeout > runtime.max_timeout,
+      "runtime.default_timeout is more than runtime.max_timeout",
+    ],
+    [
+      isLimited && runtime.default_timeout === 0,
+      "runtime.default_timeout must be more than 0 where runtime.max_timeout is a limit",
+    ],
+    [sandbox.cleanup_interval === 0, "sandbox.cleanup_interval must be more than 0"],
+    [
+      limits.max_message_size < 65_536 || limits.max_body_size < 1024,
+      "limits.max_message_size must be 64KiB or more, limits.max_body_size 1KiB or more",
+    ],
+    [
+      limits.requests_per_second > 0 && limits.request_burst === 0,
+      "limits.request_burst must be 1 or more while limits.requests_per_second is set",
+    ],
+    [
+      strange !== undefined,
+      `server.allowed_origins: expected origins such as https://console.example.org, not ${JSON.stringify(strange)}`,
+    ],
+  ];
+  return checks.filter(([isWrong]) => isWrong).map(([, problem]) => problem);
 }
-
-type Check = (config: ServerConfig) => string | undefined;
-
-const CHECKS: readonly Check[] = [
-  ({ server, auth }) => {
-    const open = (["grpc_addr", "http_addr"] as const).filter(
-      (name) => server[name] !== "" && isOpenAddress(server[name]),
-    );
-    if (open.length === 0 || auth.keys === "required" || server.allow_open) return undefined;
-    const addresses = open.map((name) => `server.${name} (${server[name]})`).join(" and ");
-    return `${addresses} is open to other machines while auth.keys is off; require keys, listen on 127.0.0.1, or set server.allow_open: true`;
-  },
-  ({ server: { tls } }) =>
-    (tls.cert_file === "") === (tls.key_file === "")
-      ? undefined
-      : "server.tls.cert_file and server.tls.key_file go together",
-  ({ server: { tls } }) =>
-    tls.client_ca_file !== "" && tls.cert_file === ""
-      ? "server.tls.client_ca_file needs server.tls.cert_file and server.tls.key_file"
-      : undefined,
-  ({ runtime }) =>
-    runtime.types.includes(runtime.type)
-      ? undefined
-      : `runtime.type is ${runtime.type}, which runtime.types does not have`,
-  ({ runtime }) =>
-    runtime.fallback === "" || runtime.types.includes(runtime.fallback)
-      ? undefined
-      : `runtime.fallback is ${runtime.fallback}, which runtime.types does not have`,
-  ({ runtime }) =>
-    runtime.max_timeout !== 0 && runtime.default_timeout > runtime.max_timeout
-      ? "runtime.default_timeout is more than runtime.max_timeout"
-      : undefined,
-  ({ runtime }) =>
-    runtime.max_timeout !== 0 && runtime.default_timeout === 0
-      ? "runtime.default_timeout must be more than 0 where runtime.max_timeout is a limit"
-      : undefined,
-  ({ sandbox }) => (sandbox.cleanup_interval === 0 ? "sandbox.cleanup_interval must be more than 0" : undefined),
-  ({ limits }) =>
-    limits.max_message_size < 65_536 || limits.max_body_size < 1024
-      ? "limits.max_message_size must be 64KiB or more, limits.max_body_size 1KiB or more"
-      : undefined,
-  ({ limits }) =>
-    limits.requests_per_second > 0 && limits.request_burst === 0
-      ? "limits.request_burst must be 1 or more while limits.requests_per_second is set"
-      : undefined,
-  ({ server }) => {
-    const wrong = server.allowed_origins.find((origin) => originOf(origin) !== origin);
-    return wrong === undefined
-      ? undefined
-      : `server.allowed_origins: expected origins such as https://console.example.org, not ${JSON.stringify(wrong)}`;
-  },
-];
 
 function originOf(text: string): string | undefined {
   return URL.canParse(text) ? new URL(text).origin : undefined;

@@ -11,9 +11,9 @@ import {
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
+import { unless } from "../../runtime/race.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import { unless } from "../race.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { callerKey } from "../rpc/handlers.ts";
 import type { Authenticator } from "./authentication.ts";
@@ -33,7 +33,7 @@ export interface CallChainOptions {
   readonly calls: RunningCalls;
   readonly serving: Serving;
   readonly metrics: Metrics;
-  readonly log: ServiceLog;
+  readonly log: Log;
 }
 
 /** What every call over every door passes: the gate before its first message, the supervision from then on. */

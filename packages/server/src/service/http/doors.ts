@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Transport } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import { type Authenticator, type Credential, type HeaderSource, headerSource } from "./authentication.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 import { limitedAs, type RunningCalls } from "./running-calls.ts";
@@ -36,7 +36,7 @@ export interface DoorsOptions {
   readonly calls: RunningCalls;
   /** In memory, with the checks that every call passes. */
   readonly transport: Transport;
-  readonly log: ServiceLog;
+  readonly log: Log;
 }
 
 /** All doors: finds the one that is meant, and lets in who has a key. */
@@ -49,7 +49,7 @@ export class Doors {
     this.#options = options;
     const answerOf = (door: Door) =>
       webListener(options.log, async (request, incoming) =>
-        door.answer(request, this.#callOf(await this.#admit(door, incoming))),
+        door.answer(request, this.#callOf(await options.authenticator.identify(headersAt(door, incoming)))),
       );
     this.#listeners = new Map(options.doors.map((door) => [door, answerOf(door)]));
   }
@@ -74,7 +74,7 @@ export class Doors {
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<boolean> {
     const door = this.find(request.url);
     if (door?.upgrade === undefined) return false;
-    const credential = await this.#admit(door, request);
+    const credential = await this.#options.authenticator.identify(headersAt(door, request));
     if (socket.destroyed) return true;
     const running = this.#options.calls.begin({
       owner: limitedAs(credential.caller),
@@ -92,11 +92,6 @@ export class Doors {
   close(): Promise<unknown> {
     this.#closing ??= Promise.allSettled(this.#options.doors.map(async (door) => await door.close?.()));
     return this.#closing;
-  }
-
-  /** Throws UNAUTHENTICATED. */
-  async #admit(door: Door, request: NodeRequest): Promise<Credential> {
-    return await this.#options.authenticator.identify(headersAt(door, request));
   }
 
   #callOf({ caller, secret }: Credential): DoorCall {

@@ -2,15 +2,23 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import type { Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { Keys } from "../../runtime/keys/api.ts";
-import type { PortTokens } from "../../runtime/ports/tokens.ts";
+import type { Log } from "../../runtime/log.ts";
+import type { PortGrant, PortTokens } from "../../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
-import type { ServiceLog } from "../log.ts";
-import { failureResponse, statusBody } from "../rest/failure.ts";
-import { type Authenticator, EVERYBODY, headerSource } from "./authentication.ts";
-import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
+import { failureResponse } from "../rest/failure.ts";
+import { type Authenticator, type Credential, EVERYBODY, headerSource } from "./authentication.ts";
+import { sendStatus } from "./front.ts";
+import {
+  destroyResponse,
+  hasBody,
+  hostOf,
+  isCutShort,
+  type NodeRequest,
+  type NodeResponse,
+  sendHead,
+} from "./listener.ts";
 import {
   foreignCookies,
   isOwnCookie,
@@ -37,13 +45,11 @@ export interface ForwarderOptions {
   readonly headerBytes: number;
   /** How long a program in the sandbox may think about an answer. */
   readonly answerTimeoutMs: number;
-  readonly log: ServiceLog;
+  readonly log: Log;
 }
 
-interface Admission {
-  readonly caller: Caller;
-  /** What has to stay valid as long as the connection lasts. */
-  readonly secret: string | undefined;
+/** Its secret has to stay valid as long as the connection lasts. */
+interface Admission extends Credential {
   /** Of the token in use. */
   readonly expiresAtMs?: number;
 }
@@ -127,12 +133,7 @@ export class Forwarder {
   }
 
   /** The caller behind a token. */
-  async grantOf(
-    token: string,
-  ): Promise<
-    | { readonly caller: Caller; readonly sandboxId: string; readonly port: number; readonly expiresAtMs: number }
-    | undefined
-  > {
+  async grantOf(token: string): Promise<(PortGrant & Pick<Credential, "caller">) | undefined> {
     const grant = this.#options.tokens.read(token);
     if (grant === undefined) return undefined;
     const { keys } = this.#options;
@@ -234,7 +235,7 @@ export class Forwarder {
     });
     // A program may answer before it has read everything: its leaving ends neither the request nor our answer.
     upstream.once("close", () => request.unpipe(upstream));
-    request.once("end", () => (isWhole(request) ? upstream.end() : upstream.destroy()));
+    request.once("end", () => (isCutShort(request) ? upstream.destroy() : upstream.end()));
     request.pipe(upstream, { end: false });
     try {
       await over;
@@ -262,10 +263,7 @@ export class Forwarder {
       return;
     }
     if (error instanceof RuntimeError && error.code === "PORT_CLOSED") {
-      const status = error.details.late === undefined ? 502 : 504;
-      const body = JSON.stringify(statusBody("UNAVAILABLE", error.message));
-      sendHead(response, status, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
-      response.end(body);
+      sendStatus(response, error.details.late === undefined ? 502 : 504, "UNAVAILABLE", error.message);
       return;
     }
     const answer = failureResponse(error, { log: this.#options.log });
@@ -320,8 +318,7 @@ function requestHeaders(request: NodeRequest, { form, port }: PortTarget): Outgo
 function bodyHeaders(request: NodeRequest): OutgoingHttpHeaders {
   const length = request.headers["content-length"];
   if (length !== undefined) return { "content-length": length };
-  const hasBody = "stream" in request ? !request.stream.endAfterHeaders : "transfer-encoding" in request.headers;
-  return hasBody ? { "transfer-encoding": "chunked" } : {};
+  return hasBody(request) ? { "transfer-encoding": "chunked" } : {};
 }
 
 /** What would give a page a hold on the API's origin, or on a browser's dealings with it. */
@@ -370,11 +367,6 @@ function join(one: Duplex, other: Duplex): void {
   };
   pipeline(one, other, (error) => error && cut());
   pipeline(other, one, (error) => error && cut());
-}
-
-/** Node ends the body of a request that was reset as if it were complete. */
-function isWhole(request: NodeRequest): boolean {
-  return !("stream" in request) || !(request.stream.aborted || request.stream.rstCode > 0);
 }
 
 function refused(message: string): RuntimeError {

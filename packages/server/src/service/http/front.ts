@@ -3,12 +3,12 @@ import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
 import { cors } from "@connectrpc/connect";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import { failureResponse, statusBody } from "../rest/failure.ts";
 import { type Authenticator, headerSource } from "./authentication.ts";
 import { type Doors, headersAt } from "./doors.ts";
 import type { Forwarder } from "./forwarding.ts";
-import { destroyResponse, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
+import { destroyResponse, hasBody, hostOf, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
 import { mayShare, type Refusal, type RequestFacts, type RequestPolicy, refusalOf } from "./request-rules.ts";
 
 /** What decides whether a request is let in at all. */
@@ -19,7 +19,7 @@ interface EntranceOptions {
   readonly doors?: Doors | undefined;
   /** Absent where ports of sandboxes are not served. */
   readonly ports?: Forwarder | undefined;
-  readonly log: ServiceLog;
+  readonly log: Log;
 }
 
 export interface FrontOptions extends EntranceOptions {
@@ -105,12 +105,6 @@ function factsOf(request: NodeRequest, place: RequestFacts["place"]): RequestFac
     place,
     localAddress: request.socket.localAddress,
   };
-}
-
-function hasBody(request: NodeRequest): boolean {
-  if (request.headers["content-length"] !== undefined) return request.headers["content-length"] !== "0";
-  if ("stream" in request) return !request.stream.endAfterHeaders;
-  return request.headers["transfer-encoding"] !== undefined;
 }
 
 /** Lets a page of an allowed origin make the call and read the answer. There are no cookies to share. */

@@ -17,7 +17,7 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, ListenOptions, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import { formatAddress, type ListenAddress } from "./address.ts";
 import { sniffProtocol, tendSession } from "./connections.ts";
 import type { ServiceLimits } from "./limits.ts";
@@ -43,6 +43,17 @@ export function hostOf(request: NodeRequest): string | undefined {
   return host?.length === 1 ? host[0] : undefined;
 }
 
+export function hasBody(request: NodeRequest): boolean {
+  if (request.headers["content-length"] !== undefined) return request.headers["content-length"] !== "0";
+  if ("stream" in request) return !request.stream.endAfterHeaders;
+  return request.headers["transfer-encoding"] !== undefined;
+}
+
+/** Node ends the body of a request that was reset as if it were complete: half an upload must not be taken for all of it. */
+export function isCutShort(request: NodeRequest): boolean {
+  return "stream" in request && (request.stream.aborted || request.stream.rstCode > 0);
+}
+
 /** PEM texts. With `clientCa`, clients must show a certificate of that authority. */
 export interface TlsOptions {
   readonly cert: string;
@@ -54,7 +65,7 @@ export interface ListenerOptions {
   readonly address: ListenAddress;
   readonly tls: TlsOptions | undefined;
   readonly limits: ServiceLimits;
-  readonly log: ServiceLog;
+  readonly log: Log;
   /** Default true; false: neither the listener nor its connections keep the process alive. */
   readonly holdsProcess?: boolean;
   /** Must not throw. */

@@ -1,4 +1,4 @@
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { statusBody } from "../rest/failure.ts";
 import type { RestHandler } from "../rest/handler.ts";
@@ -17,7 +17,7 @@ export interface PagesOptions {
   readonly openApi: string;
   /** Undefined: they are served elsewhere. */
   readonly metrics: Metrics | undefined;
-  readonly log: ServiceLog;
+  readonly log: Log;
 }
 
 /** What GET answers at a path; undefined: there is nothing for who asks. */
@@ -42,7 +42,7 @@ export function createPages({ serving, authenticator, rest, openApi, metrics, lo
 }
 
 /** The separate listener for those who watch the server: nothing there needs a key, or tells an id or a path. */
-export function createMetricsPages({ serving, metrics, log }: { serving: Serving; metrics: Metrics; log: ServiceLog }) {
+export function createMetricsPages({ serving, metrics, log }: { serving: Serving; metrics: Metrics; log: Log }) {
   const pages: Pages = { ...healthPages(serving), "/metrics": () => metricsPage(metrics) };
   return webListener(log, async (request, incoming) => (await pageAt(pages, request, incoming)) ?? notFound());
 }

@@ -6,7 +6,7 @@ import { Authenticator } from "./authentication.ts";
 import { Forwarder, type ForwarderOptions } from "./forwarding.ts";
 import { createFront, createUpgrades, sendStatus } from "./front.ts";
 import { DEFAULT_LIMITS } from "./limits.ts";
-import { type Listener, openListener } from "./listener.ts";
+import { openListener } from "./listener.ts";
 import { TOKEN_PARAMETER } from "./port-target.ts";
 import { OwnerRates } from "./rate-limit.ts";
 import { RunningCalls } from "./running-calls.ts";
@@ -17,60 +17,55 @@ export type PortServerOptions = Pick<ForwarderOptions, "sandboxes" | "tokens" | 
  * Ports of sandboxes and nothing else, where there is no other HTTP: for a program without a server, and a server on a Unix socket. It
  * listens on loopback from the first link on. Other users of the machine can connect, so nobody is let in without a token.
  */
-export class PortServer implements AsyncDisposable {
-  readonly #options: PortServerOptions;
-  #opening: Promise<{ readonly listener: Listener; readonly calls: RunningCalls }> | undefined;
+export function portServer(options: PortServerOptions): AsyncDisposable & { origin(): Promise<string> } {
+  let opening: ReturnType<typeof openPortServer> | undefined;
+  return {
+    async origin() {
+      opening ??= openPortServer(options);
+      return `http://${(await opening).listener.address}`;
+    },
+    async [Symbol.asyncDispose]() {
+      const open = await opening?.catch(() => undefined);
+      open?.calls[Symbol.dispose]();
+      await open?.listener.cut();
+    },
+  };
+}
 
-  constructor(options: PortServerOptions) {
-    this.#options = options;
-  }
-
-  async origin(): Promise<string> {
-    this.#opening ??= this.#open();
-    return `http://${(await this.#opening).listener.address}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const open = await this.#opening?.catch(() => undefined);
-    open?.calls[Symbol.dispose]();
-    await open?.listener.cut();
-  }
-
-  async #open() {
-    const { log } = this.#options;
-    const calls = new RunningCalls({ concurrentCalls: 0, isRevoked: (token) => ports.isRevoked(token) });
-    const ports: Forwarder = new Forwarder({
-      ...this.#options,
-      authenticator: undefined,
-      calls,
-      rates: new OwnerRates({ perSecond: 0, burst: 1, now: () => performance.now() }),
+async function openPortServer(options: PortServerOptions) {
+  const { log } = options;
+  const calls = new RunningCalls({ concurrentCalls: 0, isRevoked: (token) => ports.isRevoked(token) });
+  const ports: Forwarder = new Forwarder({
+    ...options,
+    authenticator: undefined,
+    calls,
+    rates: new OwnerRates({ perSecond: 0, burst: 1, now: () => performance.now() }),
+    isDraining: () => false,
+    headerBytes: DEFAULT_LIMITS.headerBytes,
+    answerTimeoutMs: DEFAULT_LIMITS.uploadIdleMs,
+  });
+  const entrance = {
+    policy: { allowedHosts: new Set<string>(), allowedOrigins: new Set<string>() },
+    authenticator: new Authenticator(undefined),
+    ports,
+    log,
+  };
+  const listener = await openListener({
+    address: { host: "127.0.0.1", port: 0 },
+    tls: undefined,
+    limits: DEFAULT_LIMITS,
+    log,
+    holdsProcess: false,
+    answer: createFront({
+      ...entrance,
       isDraining: () => false,
-      headerBytes: DEFAULT_LIMITS.headerBytes,
-      answerTimeoutMs: DEFAULT_LIMITS.uploadIdleMs,
-    });
-    const entrance = {
-      policy: { allowedHosts: new Set<string>(), allowedOrigins: new Set<string>() },
-      authenticator: new Authenticator(undefined),
-      ports,
-      log,
-    };
-    const listener = await openListener({
-      address: { host: "127.0.0.1", port: 0 },
-      tls: undefined,
-      limits: DEFAULT_LIMITS,
-      log,
-      holdsProcess: false,
-      answer: createFront({
-        ...entrance,
-        isDraining: () => false,
-        next: async (request, response) => {
-          if (!(await ports.answer(request, response))) sendStatus(response, 404, "NOT_FOUND", "Not Found");
-        },
-      }),
-      upgrade: createUpgrades(entrance),
-    });
-    return { listener, calls };
-  }
+      next: async (request, response) => {
+        if (!(await ports.answer(request, response))) sendStatus(response, 404, "NOT_FOUND", "Not Found");
+      },
+    }),
+    upgrade: createUpgrades(entrance),
+  });
+  return { listener, calls };
 }
 
 export interface PortLinksOptions {
@@ -89,9 +84,8 @@ export function httpPortLinks({ sandboxes, audit, tokens, origin: originOf }: Po
       const expiresAtMs = Date.now() + expiresInMs;
       const { keyId } = caller;
       const token = tokens.make({ sandboxId, port, expiresAtMs, keyId });
-      const about = { ownerId, sandboxId, codebaseId, ...(keyId === undefined ? {} : { keyId }) };
-      const expires_at = new Date(expiresAtMs).toISOString();
-      audit.record({ type: "port_link_made", ...about, data: { port, expires_at } });
+      const data = { port, expires_at: new Date(expiresAtMs).toISOString() };
+      audit.record({ type: "port_link_made", ownerId, sandboxId, codebaseId, keyId, data });
       const origin = await originOf();
       const { protocol, port: own } = new URL(origin);
       const host = `${port}-${sandboxId}.localhost${own === "" ? "" : `:${own}`}`;

@@ -35,15 +35,11 @@ export class OwnerRates {
   #filled(owner: string): Bucket {
     const nowMs = this.#options.now();
     const known = this.#buckets.get(owner);
-    if (known === undefined) {
-      if (this.#buckets.size >= REMEMBERED_OWNERS) this.#forgetIdle(nowMs);
-      const bucket = { tokens: this.#options.burst, filledAtMs: nowMs };
-      this.#buckets.set(owner, bucket);
-      return bucket;
-    }
-    known.tokens = this.#level(known, nowMs);
-    known.filledAtMs = nowMs;
-    return known;
+    if (known === undefined && this.#buckets.size >= REMEMBERED_OWNERS) this.#forgetIdle(nowMs);
+    const tokens = known === undefined ? this.#options.burst : this.#level(known, nowMs);
+    const bucket = { tokens, filledAtMs: nowMs };
+    this.#buckets.set(owner, bucket);
+    return bucket;
   }
 
   #level(bucket: Bucket, nowMs: number): number {

@@ -1,8 +1,8 @@
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
-import type { ServiceLog } from "../log.ts";
-import type { NodeRequest, NodeResponse } from "./listener.ts";
+import type { Log } from "../../runtime/log.ts";
+import { isCutShort, type NodeRequest, type NodeResponse } from "./listener.ts";
 
 /**
  * Answers gRPC, gRPC-Web and Connect, by the path of a request; gives false when it is none of these, and nothing was done then.
@@ -10,7 +10,7 @@ import type { NodeRequest, NodeResponse } from "./listener.ts";
  */
 export function createRpcDoor(options: {
   readonly router: ConnectRouter;
-  readonly log: ServiceLog;
+  readonly log: Log;
   readonly messageTimeoutMs: number;
 }): (request: NodeRequest, response: NodeResponse) => Promise<boolean> {
   const { router, log, messageTimeoutMs } = options;
@@ -43,12 +43,9 @@ function limitArrival(request: NodeRequest, response: NodeResponse, timeoutMs: n
   response.once("close", () => clearTimeout(timer));
 }
 
-/** Node ends the body of a request that was reset as if it were complete: half an upload must not be taken for all of it. */
 async function* wholeBody(request: NodeRequest, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield* body;
-  if ("stream" in request && (request.stream.aborted || request.stream.rstCode > 0)) {
-    throw new ConnectError("the request broke off", Code.Canceled);
-  }
+  if (isCutShort(request)) throw new ConnectError("the request broke off", Code.Canceled);
 }
 
 /** A gRPC client understands no status of HTTP: it wants to be told in its own terms that there is no such method. */

@@ -12,11 +12,23 @@ export interface RunningCall {
   end(): void;
 }
 
-interface Entry {
+interface NewCall {
   readonly owner: string;
   readonly secret: string | undefined;
+  /** It never ends by itself. */
   readonly endless: boolean;
+  readonly signal: AbortSignal;
+}
+
+interface Entry extends NewCall {
   readonly controller: AbortController;
+}
+
+interface RunningCallsOptions {
+  /** 0: no limit. */
+  readonly concurrentCalls: number;
+  readonly isRevoked: (secret: string) => Promise<boolean>;
+  readonly recheckMs?: number;
 }
 
 /** Whose limits a call counts against: the owner's; an administrator's key has its own. */
@@ -31,19 +43,12 @@ const RECHECK_MS = 700;
 export class RunningCalls implements Disposable {
   readonly #entries = new Set<Entry>();
   readonly #perOwner = new Map<string, number>();
-  readonly #limit: number;
-  readonly #isRevoked: (secret: string) => Promise<boolean>;
+  readonly #options: RunningCallsOptions;
   readonly #recheck: NodeJS.Timeout;
   #rechecking = false;
 
-  /** `concurrentCalls` 0: no limit. */
-  constructor(options: {
-    readonly concurrentCalls: number;
-    readonly isRevoked: (secret: string) => Promise<boolean>;
-    readonly recheckMs?: number;
-  }) {
-    this.#limit = options.concurrentCalls;
-    this.#isRevoked = options.isRevoked;
+  constructor(options: RunningCallsOptions) {
+    this.#options = options;
     this.#recheck = setInterval(() => void this.#endRevoked(), options.recheckMs ?? RECHECK_MS);
     this.#recheck.unref();
   }
@@ -52,24 +57,19 @@ export class RunningCalls implements Disposable {
     return this.#entries.size;
   }
 
-  /** RATE_LIMITED when the owner has too many already. An endless call is one that never ends by itself. */
-  begin(call: {
-    readonly owner: string;
-    readonly secret: string | undefined;
-    readonly endless: boolean;
-    readonly signal: AbortSignal;
-  }): RunningCall {
+  /** RATE_LIMITED when the owner has too many already. */
+  begin(call: NewCall): RunningCall {
     const running = this.#perOwner.get(call.owner) ?? 0;
-    if (this.#limit > 0 && running >= this.#limit) {
+    const { concurrentCalls } = this.#options;
+    if (concurrentCalls > 0 && running >= concurrentCalls) {
       throw new RuntimeError("RATE_LIMITED", `${running} calls are running already`, {
-        details: { concurrent_calls: String(this.#limit), retry_after_ms: "1000" },
+        details: { concurrent_calls: String(concurrentCalls), retry_after_ms: "1000" },
         hint: "wait for one of them to end",
       });
     }
-    const { owner, secret, endless } = call;
-    const entry: Entry = { owner, secret, endless, controller: new AbortController() };
+    const entry: Entry = { ...call, controller: new AbortController() };
     this.#entries.add(entry);
-    this.#perOwner.set(owner, running + 1);
+    this.#perOwner.set(call.owner, running + 1);
     return {
       signal: AbortSignal.any([call.signal, entry.controller.signal]),
       cut: entry.controller.signal,
@@ -103,7 +103,7 @@ export class RunningCalls implements Disposable {
     try {
       const bySecret = Map.groupBy(this.#entries, (entry) => entry.secret);
       for (const [secret, entries] of bySecret) {
-        if (secret === undefined || !(await this.#isRevoked(secret))) continue;
+        if (secret === undefined || !(await this.#options.isRevoked(secret))) continue;
         const reason = fromRuntimeError(new RuntimeError("UNAUTHENTICATED", "the API key was revoked"));
         for (const { controller } of entries) controller.abort(reason);
       }

@@ -1,11 +1,11 @@
 import { getRequestListener } from "@hono/node-server";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import { failureResponse } from "../rest/failure.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 
 /** Answers requests of Node by what takes a Request and gives a Response; what it throws is told as a failed call is. */
 export function webListener(
-  log: ServiceLog,
+  log: Log,
   answer: (request: Request, incoming: NodeRequest) => Promise<Response>,
 ): (request: NodeRequest, response: NodeResponse) => Promise<void> {
   return getRequestListener(

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../runtime/errors.ts";
-import { unless } from "../race.ts";
+import { unless } from "../../runtime/race.ts";
 import { invalid } from "../rpc/messages/fields.ts";
 import { TooLarge } from "./failure.ts";
 

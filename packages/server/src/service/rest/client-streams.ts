@@ -1,5 +1,6 @@
 import { create, type DescMethodClientStreaming, type Message } from "@bufbuild/protobuf";
 import { RuntimeError } from "../../runtime/errors.ts";
+import { watched } from "../../runtime/feeding.ts";
 import { invalid } from "../rpc/messages/fields.ts";
 import { bodyChunks } from "./body.ts";
 import { TooLarge } from "./failure.ts";
@@ -67,33 +68,21 @@ async function answerClientStream(
 ): Promise<Response> {
   const stop = new AbortController();
   const signal = AbortSignal.any([call.request.signal, stop.signal]);
-  let fault: { readonly error: unknown } | undefined;
-
-  async function* observed(): AsyncGenerator<Message> {
-    try {
-      yield* messages;
-    } catch (error) {
-      fault = { error };
-      // The method must take this for a cut, never for the end of the stream.
-      stop.abort(error);
-      throw error;
-    }
-  }
-
-  const source = observed();
+  // The method must take a fault for a cut, never for the end of the stream.
+  const source = watched(messages, (error) => stop.abort(error));
   try {
-    const response = await call.transport.stream(method, signal, undefined, call.headers, source);
+    const response = await call.transport.stream(method, signal, undefined, call.headers, source.items);
     let answer: Message | undefined;
     for await (const message of response.message) answer = message;
     if (answer === undefined) throw new Error(`${method.name} ended without an answer`);
-    if (fault === undefined) return jsonResponse(200, messageJson(method.output, answer));
+    if (source.fault === undefined) return jsonResponse(200, messageJson(method.output, answer));
   } catch (error) {
-    if (fault === undefined) throw error;
+    if (source.fault === undefined) throw error;
   } finally {
     // A method may answer before it has read everything; the rest of the body is then let go.
-    source.return(undefined).catch(() => {});
+    source.items.return(undefined).catch(() => {});
   }
-  throw fault.error;
+  throw source.fault.error;
 }
 
 /** Says in which line the mistake is. */

@@ -1,6 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import type { ErrorPlace } from "../rpc/errors.ts";
 import type { BodyLimits } from "./body.ts";
 import { answerLines, answerUpload } from "./client-streams.ts";
@@ -18,7 +18,7 @@ export interface RestOptions {
   readonly limits: BodyLimits;
   /** So long a stream of events may be silent; 15 seconds unless given. */
   readonly heartbeatMs?: number;
-  readonly log: ServiceLog;
+  readonly log: Log;
 }
 
 /** One HTTP request on its way to a method. Its signal aborts when the client goes. */

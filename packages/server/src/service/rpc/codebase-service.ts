@@ -9,7 +9,7 @@ import {
   pathForm,
   versionMessage,
 } from "./messages/codebase.ts";
-import { count, given, invalid, optionalCount, permissionBits, required } from "./messages/fields.ts";
+import { count, invalid, optionalCount, permissionBits, required } from "./messages/fields.ts";
 import type { ServiceRuntime } from "./register.ts";
 import { chunked, receiveBatch, receiveUpload } from "./streams.ts";
 
@@ -34,10 +34,7 @@ export function codebaseHandlers({
       return { codebases: page.items.map(codebaseMessage), nextPageToken: page.nextPageToken };
     },
 
-    async deleteCodebase({ codebaseId, force }, { caller }) {
-      await sandboxes.deleteCodebase(caller, codebaseId, { force });
-      return {};
-    },
+    deleteCodebase: ({ codebaseId, force }, { caller }) => sandboxes.deleteCodebase(caller, codebaseId, { force }),
 
     uploadFiles(requests, { caller, signal }) {
       return receiveUpload(requests, async ({ codebaseId, filePath, ...metadata }, content): Promise<UploadResult> => {
@@ -52,10 +49,8 @@ export function codebaseHandlers({
         const { size, sha256, version } = await codebases.upload(caller, codebaseId, filePath, content, {
           mode: permissionBits(mode, "mode"),
           signal,
-          ...given({
-            totalSize: optionalCount(totalSize, "total_size"),
-            sha256: checksum === "" ? undefined : checksum,
-          }),
+          totalSize: optionalCount(totalSize, "total_size"),
+          sha256: checksum,
         });
         return { codebaseId, filePath, size: BigInt(size), checksum: sha256, version: BigInt(version) };
       });
@@ -83,12 +78,8 @@ export function codebaseHandlers({
 
     batchUpload(requests, { caller, signal }) {
       return receiveBatch(requests, async ({ codebaseId, replaceAll, baseVersion, message }, pieces) => {
-        const options = {
-          replaceAll,
-          message,
-          signal,
-          ...given({ baseVersion: optionalCount(baseVersion, "base_version") }),
-        };
+        const base = optionalCount(baseVersion, "base_version");
+        const options = { replaceAll, message, signal, baseVersion: base };
         return batchResultMessage(codebaseId, await codebases.batch(caller, codebaseId, pieces, options));
       });
     },

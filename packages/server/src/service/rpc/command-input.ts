@@ -21,20 +21,13 @@ export async function readStart(inputs: AsyncIterator<ExecInput>): Promise<ExecR
 export class CommandInput {
   readonly #inputs: AsyncIterable<ExecInput>;
   readonly #broken = new AbortController();
-  #fault: { readonly error: unknown } | undefined;
+  /** Aborts when the stream goes wrong: the command is not to take that for the end of its input. */
+  readonly signal = this.#broken.signal;
+  /** What the client did wrong, which is then the call's error. */
+  fault: { readonly error: unknown } | undefined;
 
   constructor(inputs: AsyncIterator<ExecInput>) {
     this.#inputs = unread(inputs);
-  }
-
-  /** Aborts when the stream goes wrong: the command is not to take that for the end of its input. */
-  get signal(): AbortSignal {
-    return this.#broken.signal;
-  }
-
-  /** What the client did wrong, which is then the call's error. */
-  get fault(): { readonly error: unknown } | undefined {
-    return this.#fault;
   }
 
   async *data(): AsyncGenerator<Uint8Array> {
@@ -52,7 +45,7 @@ export class CommandInput {
       }
       return undefined;
     } catch (error) {
-      this.#fault = { error };
+      this.fault = { error };
       this.#broken.abort(error);
       throw error;
     }

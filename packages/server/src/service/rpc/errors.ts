@@ -5,12 +5,12 @@ import { ErrorInfoSchema, RetryInfoSchema } from "@agentfense/protocol/error-det
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import { durationMessage } from "./messages/fields.ts";
 
 /** Where an error was met: what it takes to tell the caller's own doing from ours. */
 export interface ErrorPlace {
-  readonly log: ServiceLog;
+  readonly log: Log;
   /** "sandbox.v1.SandboxService.Exec" */
   readonly method?: string;
   /** The call's own signal: an abort that it asked for is no defect. */

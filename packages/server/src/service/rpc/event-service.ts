@@ -1,9 +1,9 @@
-import type { EventSchema, EventService } from "@agentfense/protocol/event";
+import { EventSchema, type EventService } from "@agentfense/protocol/event";
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { AuditLog, EventFilter } from "../../runtime/audit/api.ts";
 import type { EventRecord } from "../../runtime/store/store.ts";
 import type { Handlers } from "./handlers.ts";
-import { count, given, timestampMessage, timestampMs } from "./messages/fields.ts";
+import { count, messageOf, timestampMs } from "./messages/fields.ts";
 
 export function eventHandlers(audit: AuditLog): Handlers<typeof EventService> {
   return {
@@ -12,10 +12,8 @@ export function eventHandlers(audit: AuditLog): Handlers<typeof EventService> {
         ...filterOf(request),
         pageSize: request.pageSize,
         pageToken: request.pageToken,
-        ...given({
-          fromMs: timestampMs(request.after, "after"),
-          untilMs: timestampMs(request.before, "before"),
-        }),
+        fromMs: timestampMs(request.after, "after"),
+        untilMs: timestampMs(request.before, "before"),
       });
       return { events: page.items.map(eventMessage), nextPageToken: page.nextPageToken };
     },
@@ -37,22 +35,7 @@ function filterOf({ sandboxId, codebaseId, ownerId, types }: EventFilter): Event
 }
 
 function eventMessage(record: EventRecord): MessageInitShape<typeof EventSchema> {
-  return {
-    sequence: BigInt(record.sequence),
-    time: timestampMessage(record.timeMs),
-    type: record.type,
-    level: record.level,
-    ownerId: record.ownerId,
-    keyId: record.keyId,
-    sandboxId: record.sandboxId,
-    codebaseId: record.codebaseId,
-    sessionId: record.sessionId,
-    data: jsonObject(record.data),
-    hash: record.hash,
-  };
-}
-
-/** What JSON makes of it: a value that a Struct cannot hold (undefined, NaN) would fail the whole answer. */
-function jsonObject(data: EventRecord["data"]): JsonObject {
-  return JSON.parse(JSON.stringify(data)) as JsonObject;
+  // What JSON makes of it: a value that a Struct cannot hold (undefined, NaN) would fail the whole answer.
+  const data = JSON.parse(JSON.stringify(record.data)) as JsonObject;
+  return messageOf(EventSchema, record, { data });
 }

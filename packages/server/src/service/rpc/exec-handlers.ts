@@ -5,7 +5,7 @@ import type { ExecAnswer, ExecPart, Sandboxes } from "../../runtime/sandboxes/ap
 import { CommandInput, readStart } from "./command-input.ts";
 import { fromRuntimeError } from "./errors.ts";
 import type { Call, SandboxHandlers } from "./handlers.ts";
-import { execCallOf, execResultMessage, type OutputRoom, outputMessage, streamEndMessage } from "./messages/exec.ts";
+import { endMembers, execCallOf, execResultMessage, type OutputRoom, outputMessage } from "./messages/exec.ts";
 import { pieces } from "./streams.ts";
 
 export interface MessageLimits {
@@ -55,7 +55,7 @@ export async function* execOutputs(
   { maxMessageBytes }: MessageLimits,
 ): AsyncGenerator<MessageInitShape<typeof ExecOutputSchema>> {
   for await (const part of parts) {
-    if (part.kind === "exit") yield streamEndMessage(part.end, maxMessageBytes / 4);
+    if (part.kind === "exit") yield endMembers(part.end, maxMessageBytes / 4);
     else for (const data of pieces(part.data)) yield outputMessage(part.kind, data);
   }
 }

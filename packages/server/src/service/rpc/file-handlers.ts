@@ -40,10 +40,8 @@ export function fileHandlers(sandboxes: Sandboxes) {
       return viewInfo(await sandboxes.makeDirectory(caller, sandboxId, path, { recursive }), pathForm(path));
     },
 
-    async removeFile({ sandboxId, path, recursive }, { caller }) {
-      await sandboxes.remove(caller, sandboxId, required(path, "path"), { recursive });
-      return {};
-    },
+    removeFile: async ({ sandboxId, path, recursive }, { caller }) =>
+      sandboxes.remove(caller, sandboxId, required(path, "path"), { recursive }),
 
     async moveFile({ sandboxId, fromPath, toPath }, { caller }) {
       required(fromPath, "from_path");

@@ -3,18 +3,20 @@ import { inspect } from "node:util";
 import { http } from "@agentfense/protocol/annotations";
 import type { SandboxService } from "@agentfense/protocol/sandbox";
 import {
+  type Message as AnyMessage,
   type DescField,
   type DescMethod,
   type DescService,
   getOption,
   hasOption,
+  type MessageShape,
   ScalarType,
 } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ConnectRouter, createContextKey, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
-import type { ServiceLog } from "../log.ts";
+import type { Log } from "../../runtime/log.ts";
 import { toConnectError } from "./errors.ts";
 import { required } from "./messages/fields.ts";
 
@@ -30,11 +32,13 @@ export interface Call {
   readonly protocol: string;
 }
 
-/** A method as Connect has it, told about the call in our words. */
+/** A method as Connect has it, told about the call in our words. One whose answer says nothing need not give it. */
 type Handler<Method extends DescMethod> =
   MethodImpl<Method> extends (request: infer Request, context: HandlerContext) => infer Answer
-    ? (request: Request, call: Call) => Answer
+    ? (request: Request, call: Call) => Answer | NoAnswer<MessageShape<Method["output"]>>
     : never;
+
+type NoAnswer<Message> = Exclude<keyof Message, keyof AnyMessage> extends never ? Promise<void> : never;
 
 /** One handler a method; a method without one does not compile. */
 export type Handlers<Service extends DescService> = {
@@ -49,9 +53,11 @@ type UnaryHandler = (input: unknown, call: Call) => Promise<unknown>;
 type StreamingHandler = (input: unknown, call: Call) => AsyncIterable<unknown>;
 
 interface ServeOptions {
-  readonly log: ServiceLog;
+  readonly log: Log;
   /** The audit log has what was done, before whoever asked for it learns that it is done. */
   readonly witnessed: () => Promise<void>;
+  /** Refuses who may not call a method at all, before its request is looked at. */
+  readonly admit?: (caller: Caller, method: DescMethod) => void;
 }
 
 /** Registers a service: no method runs without a caller, and what an error looks like from outside is decided here. */
@@ -68,16 +74,25 @@ export function serve<Service extends DescService>(
   }
 }
 
-function guarded(method: DescMethod, handler: unknown, { log, witnessed }: ServeOptions): unknown {
+function guarded(method: DescMethod, handler: unknown, { log, witnessed, admit }: ServeOptions): unknown {
   const onlyReads = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   const name = `${method.parent.typeName}.${method.name}`;
   const ids = idsOf(method);
+  /** What a handler gets: the message, of which the ids are there, or a stream of them; and the call, which is admitted before. */
+  const taken = (input: unknown, context: HandlerContext): [request: unknown, call: Call] => {
+    const call = callOf(context);
+    admit?.(call.caller, method);
+    const isStream = method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming";
+    if (isStream) return [untilTheEnd(input as AsyncIterable<unknown>, call.signal), call];
+    for (const id of ids) required((input as Record<string, string>)[id.localName] ?? "", id.name);
+    return [input, call];
+  };
   if (method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming") {
     const stream = handler as StreamingHandler;
     return async function* (input: unknown, context: HandlerContext) {
       const place = { log, method: name, signal: context.signal };
       try {
-        yield* untilAborted(stream(requestsOf(method, ids, input, context), callOf(context)), place);
+        yield* untilAborted(stream(...taken(input, context)), place);
       } catch (error) {
         throw toConnectError(error, place);
       } finally {
@@ -88,26 +103,13 @@ function guarded(method: DescMethod, handler: unknown, { log, witnessed }: Serve
   const unary = handler as UnaryHandler;
   return async (input: unknown, context: HandlerContext) => {
     try {
-      return await unary(requestsOf(method, ids, input, context), callOf(context));
+      return (await unary(...taken(input, context))) ?? {};
     } catch (error) {
       throw toConnectError(error, { log, method: name, signal: context.signal });
     } finally {
       if (!onlyReads) await witnessed();
     }
   };
-}
-
-/** What a handler gets: the message, of which the ids are there, or a stream of them. */
-function requestsOf(
-  { methodKind }: DescMethod,
-  ids: readonly DescField[],
-  input: unknown,
-  { signal }: HandlerContext,
-): unknown {
-  const isStream = methodKind === "client_streaming" || methodKind === "bidi_streaming";
-  if (isStream) return untilTheEnd(input as AsyncIterable<unknown>, signal);
-  for (const { localName, name } of ids) required((input as Record<string, string>)[localName] ?? "", name);
-  return input;
 }
 
 /** The fields that say what a call is about: those that stand as one segment in its path over HTTP. */
@@ -132,7 +134,7 @@ async function* untilTheEnd<T>(requests: AsyncIterable<T>, signal: AbortSignal):
  */
 async function* untilAborted<T>(
   stream: AsyncIterable<T>,
-  { log, method, signal }: { log: ServiceLog; method: string; signal: AbortSignal },
+  { log, method, signal }: { log: Log; method: string; signal: AbortSignal },
 ): AsyncGenerator<T> {
   const iterator = stream[Symbol.asyncIterator]();
   const end = () => {

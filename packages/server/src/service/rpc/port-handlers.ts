@@ -4,7 +4,7 @@ import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { SandboxHandlers } from "./handlers.ts";
-import { durationMs, given, invalid, required, timestampMessage } from "./messages/fields.ts";
+import { durationMs, invalid, required, timestampMessage } from "./messages/fields.ts";
 import { chunked, readFirst, unread } from "./streams.ts";
 
 /** Where a port is reached over HTTP. */
@@ -29,13 +29,12 @@ export function portHandlers(sandboxes: Sandboxes, links: PortLinks) {
       const expiresInMs = durationMs(expiresIn, "expires_in") ?? HOUR_MS;
       if (expiresInMs > LONGEST_MS) throw invalid("expires_in is a week at most", { field: "expires_in" });
       const { expiresAtMs, ...link } = await links.linkTo(caller, sandboxId, portOf(port), expiresInMs);
-      return { sandboxId, port, ...link, ...given({ expiresAt: timestampMessage(expiresAtMs) }) };
+      return { sandboxId, port, ...link, expiresAt: timestampMessage(expiresAtMs) };
     },
 
     async waitForPort({ sandboxId, port, timeout }, { caller, signal }) {
-      const options = given({ timeoutMs: durationMs(timeout, "timeout"), signal });
+      const options = { timeoutMs: durationMs(timeout, "timeout"), signal };
       await sandboxes.waitForPort(caller, sandboxId, portOf(port), options);
-      return {};
     },
 
     async *forwardPort(requests, { caller, signal }) {

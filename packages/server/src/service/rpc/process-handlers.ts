@@ -52,20 +52,17 @@ export function processHandlers(sandboxes: Sandboxes) {
     async sendInput(request, call) {
       const { which, processes } = await one(request, call);
       await processes.write(which, request.data, { signal: call.signal });
-      return {};
     },
 
     async closeInput(request, call) {
       const { which, processes } = await one(request, call);
       await processes.closeInput(which);
-      return {};
     },
 
     async signalProcess(request, call) {
       required(request.signal, "signal");
       const { which, processes } = await one(request, call);
       await processes.signal(which, request.signal);
-      return {};
     },
 
     async resizeProcess(request, call) {
@@ -73,7 +70,6 @@ export function processHandlers(sandboxes: Sandboxes) {
       const size = sizeOf(request.size);
       const { which, processes } = await one(request, call);
       await processes.resize(which, size);
-      return {};
     },
 
     async waitProcess(request, call) {

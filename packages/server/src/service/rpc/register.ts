@@ -6,15 +6,15 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { AuditLog } from "../../runtime/audit/api.ts";
 import type { Codebases } from "../../runtime/codebases/api.ts";
 import type { Keys } from "../../runtime/keys/api.ts";
+import type { Log } from "../../runtime/log.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { RuntimeName } from "../../runtime/store/store.ts";
-import type { ServiceLog } from "../log.ts";
 import { codebaseHandlers } from "./codebase-service.ts";
 import { eventHandlers } from "./event-service.ts";
 import { serve } from "./handlers.ts";
 import type { PortLinks } from "./port-handlers.ts";
 import { sandboxHandlers } from "./sandbox-service.ts";
-import { systemHandlers } from "./system-service.ts";
+import { admitToSystem, systemHandlers } from "./system-service.ts";
 
 /** What the services are a face of. */
 export interface ServiceRuntime {
@@ -39,7 +39,7 @@ export interface ServerFacts {
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 export interface ServiceOptions {
-  readonly log: ServiceLog;
+  readonly log: Log;
   /** The largest message a client takes; a command's output is cut to it. Default 4 MiB. */
   readonly maxMessageBytes?: number;
 }
@@ -53,5 +53,5 @@ export function registerServices(router: ConnectRouter, runtime: ServiceRuntime,
   serve(router, CodebaseService, codebaseHandlers(runtime), serving);
   serve(router, SandboxService, sandboxHandlers(runtime.sandboxes, runtime.links, { maxMessageBytes }), serving);
   serve(router, EventService, eventHandlers(runtime.audit), serving);
-  serve(router, SystemService, systemHandlers(runtime), serving);
+  serve(router, SystemService, systemHandlers(runtime), { ...serving, admit: admitToSystem });
 }

@@ -3,7 +3,7 @@ import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { execHandlers, execOutputs, execResult, type MessageLimits } from "./exec-handlers.ts";
 import { fileHandlers } from "./file-handlers.ts";
 import type { Handlers, SandboxHandlers } from "./handlers.ts";
-import { durationMs, given, required, wordFor } from "./messages/fields.ts";
+import { durationMs, required, wordFor } from "./messages/fields.ts";
 import {
   changeMessage,
   createSandboxRequestOf,
@@ -44,8 +44,8 @@ function lifecycleHandlers(sandboxes: Sandboxes) {
     getSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.get(caller, sandboxId)),
 
     async listSandboxes({ codebaseId, ownerId, status, labels, pageSize, pageToken }, { caller }) {
-      const wanted = given({ status: wordFor(SANDBOX_STATUSES, status, "status") });
-      const query = { codebaseId, ownerId, labels, pageSize, pageToken, ...wanted };
+      const wanted = wordFor(SANDBOX_STATUSES, status, "status");
+      const query = { codebaseId, ownerId, labels, pageSize, pageToken, status: wanted };
       const page = await sandboxes.list(caller, query);
       return { sandboxes: page.items.map(sandboxMessage), nextPageToken: page.nextPageToken };
     },
@@ -56,20 +56,13 @@ function lifecycleHandlers(sandboxes: Sandboxes) {
     pauseSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.pause(caller, sandboxId)),
     resumeSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.resume(caller, sandboxId)),
 
-    async destroySandbox({ sandboxId }, { caller }) {
-      await sandboxes.destroy(caller, sandboxId);
-      return {};
-    },
+    destroySandbox: ({ sandboxId }, { caller }) => sandboxes.destroy(caller, sandboxId),
 
     updatePermissions: async ({ sandboxId, permissions, preset }, { caller }) =>
       sandboxMessage(await sandboxes.updatePermissions(caller, sandboxId, { rules: rulesOf(permissions), preset })),
 
     listHomes: async ({ ownerId }, { caller }) => ({ homes: [...(await sandboxes.listHomes(caller, ownerId))] }),
-
-    async deleteHome({ name, ownerId }, { caller }) {
-      await sandboxes.deleteHome(caller, ownerId, name);
-      return {};
-    },
+    deleteHome: ({ name, ownerId }, { caller }) => sandboxes.deleteHome(caller, ownerId, name),
 
     explainPath: async ({ sandboxId, path }, { caller }) =>
       explanationMessage(await sandboxes.explain(caller, sandboxId, required(path, "path"))),
@@ -79,7 +72,7 @@ function lifecycleHandlers(sandboxes: Sandboxes) {
 function sessionHandlers(sandboxes: Sandboxes, limits: MessageLimits) {
   return {
     async createSession({ sandboxId, shell, env, workdir, idleTimeout }, { caller, signal }) {
-      const request = { shell, env, workdir, ...given({ idleTimeoutMs: durationMs(idleTimeout, "idle_timeout") }) };
+      const request = { shell, env, workdir, idleTimeoutMs: durationMs(idleTimeout, "idle_timeout") };
       return sessionMessage(await sandboxes.createSession(caller, sandboxId, request, signal));
     },
 
@@ -89,10 +82,7 @@ function sessionHandlers(sandboxes: Sandboxes, limits: MessageLimits) {
       sessions: (await sandboxes.listSessions(caller, sandboxId)).map(sessionMessage),
     }),
 
-    async destroySession({ sessionId }, { caller }) {
-      await sandboxes.destroySession(caller, sessionId);
-      return {};
-    },
+    destroySession: ({ sessionId }, { caller }) => sandboxes.destroySession(caller, sessionId),
 
     async sessionExec(request, call) {
       const command = sessionCallOf(request, call.signal);
@@ -108,7 +98,7 @@ function sessionHandlers(sandboxes: Sandboxes, limits: MessageLimits) {
 
 function sessionCallOf({ command, timeout }: SessionExecRequest, signal: AbortSignal) {
   required(command, "command");
-  return { command, signal, ...given({ timeoutMs: durationMs(timeout, "timeout") }) };
+  return { command, signal, timeoutMs: durationMs(timeout, "timeout") };
 }
 
 function changeHandlers(sandboxes: Sandboxes, { maxMessageBytes }: MessageLimits) {

@@ -1,11 +1,11 @@
-import type { KeySchema, SystemService } from "@agentfense/protocol/system";
+import { KeySchema, SystemService } from "@agentfense/protocol/system";
 import { ROLES, RUNTIMES } from "@agentfense/protocol/words";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMethod, MessageInitShape } from "@bufbuild/protobuf";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { KeyRecord } from "../../runtime/store/store.ts";
 import type { Handlers } from "./handlers.ts";
-import { given, required, timestampMessage, wordFor } from "./messages/fields.ts";
+import { messageOf, required, wordFor } from "./messages/fields.ts";
 import type { ServiceRuntime } from "./register.ts";
 
 export function systemHandlers({
@@ -26,7 +26,6 @@ export function systemHandlers({
     },
 
     async createKey({ ownerId, role: roleNumber, name }, { caller }) {
-      expectAdministrator(caller);
       const role = wordFor(ROLES, roleNumber, "role") ?? "user";
       // An administrator is of no owner in particular.
       if (role !== "admin") required(ownerId, "owner_id");
@@ -34,40 +33,28 @@ export function systemHandlers({
       audit.record({
         type: "key_created",
         ownerId: key.ownerId,
-        ...given({ keyId: caller.keyId }),
+        keyId: caller.keyId,
         data: { key_id: key.id, role: key.role, name: key.name },
       });
       return { key: keyMessage(key), secret };
     },
 
-    async listKeys(_request, { caller }) {
-      expectAdministrator(caller);
-      return { keys: (await keys.list()).map(keyMessage) };
-    },
+    listKeys: async () => ({ keys: (await keys.list()).map(keyMessage) }),
 
     async revokeKey({ keyId }, { caller }) {
-      expectAdministrator(caller);
       await keys.revoke(keyId);
-      audit.record({ type: "key_revoked", ...given({ keyId: caller.keyId }), data: { key_id: keyId } });
-      return {};
+      audit.record({ type: "key_revoked", keyId: caller.keyId, data: { key_id: keyId } });
     },
   };
 }
 
-function expectAdministrator({ role }: Caller): void {
-  if (role === "admin") return;
+/** What is about keys is an administrator's. */
+export function admitToSystem({ role }: Caller, method: DescMethod): void {
+  if (role === "admin" || method === SystemService.method.getServerInfo) return;
   throw new RuntimeError("ROLE_FORBIDS", "only an administrator may manage keys", { details: { role } });
 }
 
 /** Without the hash of the secret. */
 function keyMessage(record: KeyRecord): MessageInitShape<typeof KeySchema> {
-  return {
-    id: record.id,
-    ownerId: record.ownerId,
-    role: ROLES[record.role],
-    name: record.name,
-    createdAt: timestampMessage(record.createdAtMs),
-    revokedAt: timestampMessage(record.revokedAtMs),
-    lastUsedAt: timestampMessage(record.lastUsedAtMs),
-  };
+  return messageOf(KeySchema, record, { role: ROLES[record.role] });
 }

@@ -1,37 +1,22 @@
-import type * as wire from "@agentfense/protocol/codebase";
+import * as wire from "@agentfense/protocol/codebase";
 import * as words from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { BatchResult, ManifestEntry, VersionChange } from "../../../runtime/codebases/api.ts";
 import type { ViewEntry } from "../../../runtime/sandboxes/api.ts";
 import type { CodebaseRecord, EntryRecord, VersionRecord } from "../../../runtime/store/store.ts";
-import { count, int32, permissionBits, required, timestampMessage, wordFor } from "./fields.ts";
+import { count, int32, messageOf, permissionBits, required, timestampMessage, wordFor } from "./fields.ts";
 
 export function codebaseMessage(record: CodebaseRecord): MessageInitShape<typeof wire.CodebaseSchema> {
-  return {
-    id: record.id,
-    name: record.name,
-    ownerId: record.ownerId,
-    size: BigInt(record.size),
-    fileCount: int32(record.fileCount),
-    createdAt: timestampMessage(record.createdAtMs),
-    updatedAt: timestampMessage(record.updatedAtMs),
-    version: BigInt(record.version),
-  };
+  return messageOf(wire.CodebaseSchema, record, { fileCount: int32(record.fileCount) });
 }
 
 export function versionMessage(
   record: VersionRecord,
   changes: readonly VersionChange[] = [],
 ): MessageInitShape<typeof wire.VersionSchema> {
-  return {
-    codebaseId: record.codebaseId,
-    version: BigInt(record.version),
+  return messageOf(wire.VersionSchema, record, {
     origin: words.VERSION_ORIGINS[record.origin],
-    sandboxId: record.sandboxId,
-    message: record.message,
-    createdAt: timestampMessage(record.createdAtMs),
     filesChanged: int32(record.filesChanged),
-    size: BigInt(record.size),
     fileCount: int32(record.fileCount),
     changes: changes.map(({ kind, path, size }) => ({ kind: words.CHANGE_KINDS[kind], path, size: BigInt(size) })),
     conflicts: record.conflicts.map(({ path, replacedVersion, replacedSandboxId }) => ({
@@ -39,19 +24,15 @@ export function versionMessage(
       replacedVersion: BigInt(replacedVersion),
       replacedSandboxId,
     })),
-  };
+  });
 }
 
 export function batchResultMessage(
   codebaseId: string,
   result: BatchResult,
 ): MessageInitShape<typeof wire.BatchUploadResultSchema> {
-  return {
-    codebaseId,
-    version: BigInt(result.version),
-    filesChanged: int32(result.filesChanged),
-    bytesReceived: BigInt(result.bytesReceived),
-  };
+  const filesChanged = int32(result.filesChanged);
+  return messageOf(wire.BatchUploadResultSchema, result, { codebaseId, filesChanged });
 }
 
 /** `at` says where the entry stands in the request: "entries[3]". */

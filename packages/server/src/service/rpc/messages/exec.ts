@@ -39,14 +39,12 @@ export interface OutputRoom {
 }
 
 export function execResultMessage(answer: ExecAnswer, room: OutputRoom): MessageInitShape<typeof ExecResultSchema> {
-  const { syncProblems, ...end } = endMembers(answer, room.bytes / 4);
   // Half for each stream, and what one leaves over for the other.
   const half = (room.bytes * 3) / 8;
   const stdout = outputText(answer.stdout, { ...room, bytes: 2 * half - Math.min(sizeOf(answer.stderr), half) });
   const stderr = outputText(answer.stderr, { ...room, bytes: 2 * half - Math.min(sizeOf(answer.stdout), half) });
   return {
-    ...end,
-    syncProblems,
+    ...endMembers(answer, room.bytes / 4),
     stdout: stdout.text,
     stderr: stderr.text,
     stdoutBytes: stdout.exact,
@@ -60,14 +58,10 @@ export function outputMessage(kind: "stdout" | "stderr", data: Uint8Array): Mess
 }
 
 /**
- * The last message of a stream. A command that ran out of time ends its stream like any other, with `timed_out` and the exit
- * code: all output has arrived by then, and an error would only take the facts away.
+ * How a command ended; also the last message of a stream. A command that ran out of time ends its stream like any other, with
+ * `timed_out` and the exit code: all output has arrived by then, and an error would only take the facts away.
  */
-export function streamEndMessage(end: ExecEnd, roomBytes: number): MessageInitShape<typeof ExecOutputSchema> {
-  return endMembers(end, roomBytes);
-}
-
-function endMembers(end: ExecEnd, roomForProblems: number) {
+export function endMembers(end: ExecEnd, roomForProblems: number) {
   return {
     exitCode: end.exitCode,
     signal: end.signal ?? "",

@@ -1,4 +1,11 @@
-import { create } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+  ScalarType,
+} from "@bufbuild/protobuf";
 import { type Duration, DurationSchema, type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { RuntimeError } from "../../../runtime/errors.ts";
 
@@ -97,6 +104,29 @@ export function timestampMessage(ms: number | undefined): Timestamp | undefined 
   if (seconds > LAST_SECOND) return create(TimestampSchema, { seconds: LAST_SECOND });
   const nanos = Math.min(Math.round((ms - seconds * 1000) * 1_000_000), Number(NANOS_PER_SECOND) - 1);
   return create(TimestampSchema, { seconds: BigInt(seconds), nanos });
+}
+
+/** A record that has what a message says: times in milliseconds, numbers where the message has 64 bits, the rest as it is there. */
+type RecordOf<Shape> = {
+  readonly [Name in keyof Shape as Shape[Name] extends Timestamp | undefined ? `${Name & string}Ms` : Name]:
+    | (Shape[Name] extends Timestamp | undefined ? number : Shape[Name] extends bigint ? number : Shape[Name])
+    | undefined;
+};
+
+/** A record as a message: what has another form there, or another name, is given. */
+export function messageOf<Desc extends DescMessage, Given extends MessageInitShape<Desc>>(
+  desc: Desc,
+  record: RecordOf<Omit<MessageShape<Desc>, keyof Message | keyof Given>>,
+  given: Given,
+): MessageInitShape<Desc> {
+  const known = record as Readonly<Record<string, unknown>>;
+  const members = desc.fields.map(({ localName, message, scalar }) => {
+    if (message === TimestampSchema)
+      return [localName, timestampMessage(known[`${localName}Ms`] as number | undefined)];
+    const value = known[localName];
+    return [localName, scalar === ScalarType.INT64 && typeof value === "number" ? BigInt(value) : value];
+  });
+  return { ...Object.fromEntries(members), ...given };
 }
 
 /** The runtime's word for a number of the contract; undefined when it was not given. Numbers without a word are refused. */

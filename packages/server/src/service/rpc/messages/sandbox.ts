@@ -10,9 +10,9 @@ import {
   durationMs,
   given,
   invalid,
+  messageOf,
   optionalCount,
   required,
-  timestampMessage,
   wordFor,
 } from "./fields.ts";
 
@@ -38,53 +38,30 @@ export function createSandboxRequestOf(message: wire.CreateSandboxRequest): runt
     revocable: message.revocable,
     env: message.env,
     home: message.home,
-    ...given({
-      expiresInMs: durationMs(message.expiresIn, "expires_in"),
-      // Zero is an answer here: not even by the server's default.
-      idlePauseMs: message.idlePause && (durationMs(message.idlePause, "idle_pause") ?? 0),
-      runtime: wordFor(words.RUNTIMES, message.runtime, "runtime"),
-      sync: wordFor(words.SYNC_MODES, message.sync, "sync"),
-      network: wordFor(words.NETWORKS, message.network, "network"),
-    }),
+    expiresInMs: durationMs(message.expiresIn, "expires_in"),
+    // Zero is an answer here: not even by the server's default.
+    idlePauseMs: message.idlePause && (durationMs(message.idlePause, "idle_pause") ?? 0),
+    runtime: wordFor(words.RUNTIMES, message.runtime, "runtime"),
+    sync: wordFor(words.SYNC_MODES, message.sync, "sync"),
+    network: wordFor(words.NETWORKS, message.network, "network"),
   };
 }
 
 /** The variables it was made with are not told again: they often are secrets. */
 export function sandboxMessage(record: store.SandboxRecord): MessageInitShape<typeof wire.SandboxSchema> {
-  return {
-    id: record.id,
-    codebaseId: record.codebaseId,
+  return messageOf(wire.SandboxSchema, record, {
     permissions: record.rules.map(ruleMessage),
     status: SANDBOX_STATUSES[record.status],
-    labels: { ...record.labels },
-    createdAt: timestampMessage(record.createdAtMs),
-    startedAt: timestampMessage(record.startedAtMs),
-    stoppedAt: timestampMessage(record.stoppedAtMs),
-    expiresAt: timestampMessage(record.expiresAtMs),
     runtime: words.RUNTIMES[record.runtime],
-    image: record.image,
     resources: resourcesMessage(record.resources),
-    ownerId: record.ownerId,
     sync: words.SYNC_MODES[record.sync],
     network: words.NETWORKS[record.network],
-    codebaseVersion: BigInt(record.codebaseVersion),
-    statusReason: record.statusReason,
-    revocable: record.revocable,
     idlePause: record.idlePauseMs === 0 ? undefined : durationMessage(record.idlePauseMs),
-    home: record.home,
-  };
+  });
 }
 
 export function sessionMessage(record: store.SessionRecord): MessageInitShape<typeof wire.SessionSchema> {
-  return {
-    id: record.id,
-    sandboxId: record.sandboxId,
-    status: common.SessionStatus[record.status],
-    shell: record.shell,
-    createdAt: timestampMessage(record.createdAtMs),
-    closedAt: timestampMessage(record.closedAtMs),
-    closeReason: record.closeReason,
-  };
+  return messageOf(wire.SessionSchema, record, { status: common.SessionStatus[record.status] });
 }
 
 const LIMITS = wire.ResourceLimitsSchema.fields as readonly (DescField & { localName: keyof store.ResourceRecord })[];
@@ -176,13 +153,7 @@ export function* diffMessages(
 export function outcomeMessage(
   outcome: runtime.ApplyOutcome,
 ): MessageInitShape<typeof wire.ApplyChangesResponse_OutcomeSchema> {
-  return {
-    change: changeMessage(outcome.change),
-    applied: outcome.applied,
-    reason: outcome.reason,
-    sensitive: outcome.sensitive,
-    conflict: outcome.conflict,
-  };
+  return messageOf(wire.ApplyChangesResponse_OutcomeSchema, outcome, { change: changeMessage(outcome.change) });
 }
 
 export function explanationMessage(

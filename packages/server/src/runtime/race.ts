@@ -3,7 +3,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** What a promise that may never settle is raced against. */
 export interface Race<Late> {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Together with `late`. */
   readonly waitMs?: number;
   /** What comes of it when the time is over: its value, or its error. */
