@@ -25,18 +25,7 @@ export interface RuntimeOptions {
   /** Directories of the host that are codebases; absent: there are none. */
   readonly local?: LocalDirectories;
   readonly isolation: Omit<IsolationOptions, "log" | "runtimes">;
-  readonly sandboxes: Pick<
-    SandboxesOptions,
-    | "deltaDirectory"
-    | "homeDirectory"
-    | "runtimes"
-    | "fallbackRuntime"
-    | "allowedBy"
-    | "ociRuntime"
-    | "toolchains"
-    | "defaults"
-    | "observe"
-  >;
+  readonly sandboxes: Omit<SandboxesOptions, "store" | "codebases" | "isolation" | "deltas" | "audit" | "log">;
   readonly keysRequired: boolean;
 }
 

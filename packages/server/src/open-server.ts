@@ -5,13 +5,14 @@ import type { IsolationOptions } from "./isolation/isolation.ts";
 import { JobThread } from "./isolation/jobs/thread.ts";
 import { openRuntime } from "./open-runtime.ts";
 import { PortTokens, readTokenSecret } from "./runtime/ports/tokens.ts";
+import { RESOURCE_FIELDS } from "./runtime/sandboxes/creation.ts";
 import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
-import type { MetadataStore, RuntimeName } from "./runtime/store/store.ts";
+import type { MetadataStore, ResourceRecord, RuntimeName } from "./runtime/store/store.ts";
 import { ConfigurationError } from "./service/configuration/problems.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import type { Door } from "./service/http/doors.ts";
-import { httpPortLinks, PortServer } from "./service/http/port-server.ts";
+import { httpPortLinks, portServer } from "./service/http/port-server.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
 import { type StartServiceOptions, startService } from "./service/open.ts";
 import { registerServices } from "./service/rpc/register.ts";
@@ -68,9 +69,9 @@ export async function openServer(
       sandboxes: {
         runtimes: runtimeNames(config),
         deltaDirectory,
-        ...(homes === "directories" ? {} : { homeDirectory: join(mountDirectory, "homes") }),
-        ...(config.runtime.fallback === "" ? {} : { fallbackRuntime: config.runtime.fallback }),
-        ...(config.runtime.docker.oci_runtime === "" ? {} : { ociRuntime: config.runtime.docker.oci_runtime }),
+        homeDirectory: homes === "directories" ? undefined : join(mountDirectory, "homes"),
+        fallbackRuntime: config.runtime.fallback || undefined,
+        ociRuntime: config.runtime.docker.oci_runtime || undefined,
         defaults: sandboxDefaults(config),
         observe: {
           exec: (durationMs, outcome) => metrics.exec(durationMs, outcome),
@@ -88,7 +89,7 @@ export async function openServer(
 
   const tokens = new PortTokens(await readTokenSecret(`${database}.ports`));
   const keys = config.auth.keys === "required" ? runtime.service.keys : undefined;
-  const ownPorts = undo.use(new PortServer({ sandboxes: runtime.sandboxes, keys, tokens, log }));
+  const ownPorts = undo.use(portServer({ sandboxes: runtime.sandboxes, keys, tokens, log }));
   let httpOrigin: string | undefined;
   const origin = async (): Promise<string> => httpOrigin ?? (await ownPorts.origin());
   const links = httpPortLinks({ ...runtime, ...runtime.service, tokens, origin });
@@ -212,16 +213,9 @@ function dockerNetworks({ networks, docker }: ServerConfig["runtime"]) {
 }
 
 /** 0 is no limit. */
-function resourcesOf(resources: ServerConfig["sandbox"]["resources"]) {
-  return {
-    ...(resources.memory_bytes === 0 ? {} : { memoryBytes: resources.memory_bytes }),
-    ...(resources.cpu_quota === 0 ? {} : { cpuQuota: resources.cpu_quota }),
-    ...(resources.cpu_shares === 0 ? {} : { cpuShares: resources.cpu_shares }),
-    ...(resources.pids_limit === 0 ? {} : { pidsLimit: resources.pids_limit }),
-    ...(resources.disk_bytes === 0 ? {} : { diskBytes: resources.disk_bytes }),
-    ...(resources.disk_files === 0 ? {} : { diskFiles: resources.disk_files }),
-    ...(resources.output_bytes === 0 ? {} : { outputBytes: resources.output_bytes }),
-  };
+function resourcesOf(resources: ServerConfig["sandbox"]["resources"]): ResourceRecord {
+  const limited = Object.entries(RESOURCE_FIELDS).filter(([, field]) => resources[field] !== 0);
+  return Object.fromEntries(limited.map(([name, field]) => [name, resources[field]]));
 }
 
 function serviceOptions({ server, auth, limits }: ServerConfig) {

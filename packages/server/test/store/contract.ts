@@ -42,8 +42,8 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       await store.insertCodebase(codebase({ id: "cb_1", size: 5, fileCount: 1 }));
       await store.insertCodebase(codebase({ id: "cb_2", size: 7, fileCount: 2 }));
       await store.insertCodebase(codebase({ id: "cb_3", size: 11, fileCount: 3, ownerId: "ben" }));
-      expect(await store.ownerUsage("ann")).toEqual({ codebases: 2, size: 12, fileCount: 3, directoryCount: 0 });
-      expect(await store.ownerUsage("nobody")).toEqual({ codebases: 0, size: 0, fileCount: 0, directoryCount: 0 });
+      expect(await store.ownerUsage("ann")).toEqual({ codebases: 2, bytes: 12, files: 3, directories: 0 });
+      expect(await store.ownerUsage("nobody")).toEqual({ codebases: 0, bytes: 0, files: 0, directories: 0 });
     });
 
     test("deleting a codebase takes its manifest, versions and journal along, and nothing of others", async () => {
@@ -307,7 +307,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
         ),
       );
       await store.finishChange("cb_1");
-      expect(await store.ownerUsage("ann")).toMatchObject({ fileCount: 3, directoryCount: 1 });
+      expect(await store.ownerUsage("ann")).toMatchObject({ files: 3, directories: 1 });
       expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes: 0 });
       const moved = journal("cb_1", 2, [
         { path: "big", before: before.big, after: undefined },
@@ -328,7 +328,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       await store.finishChange("cb_1");
       const keptBytes = 512 + 4 * 512 + 2 * 4096;
       expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes });
-      expect(await store.ownerUsage("ann")).toMatchObject({ fileCount: 0, directoryCount: 0 });
+      expect(await store.ownerUsage("ann")).toMatchObject({ files: 0, directories: 0 });
     });
 
     test("very many go in several calls, and a codebase that has or is nothing has nothing to drop", async () => {

@@ -207,7 +207,7 @@ test("a database from before versions were dropped knows what they keep", async 
   }
   await using store = await openSqliteStore({ path });
   expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toEqual(asItIs);
-  expect(await store.ownerUsage("ann")).toEqual({ codebases: 1, size: 0, fileCount: 0, directoryCount: 1 });
+  expect(await store.ownerUsage("ann")).toEqual({ codebases: 1, bytes: 0, files: 0, directories: 1 });
 });
 
 function sha256(text: string): string {

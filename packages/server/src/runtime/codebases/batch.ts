@@ -1,5 +1,5 @@
 import { invalid, RuntimeError } from "../errors.ts";
-import type { BatchPiece, ManifestEntry } from "./api.ts";
+import type { BatchPiece, FileEntry, ManifestEntry } from "./api.ts";
 import { emptyContent, isEmptyContent } from "./content.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, shown } from "./paths.ts";
 import type { UploadMeter } from "./quotas.ts";
@@ -25,8 +25,6 @@ export function checkEntry(entry: ManifestEntry): ManifestEntry {
       return { kind: "absent", path };
   }
 }
-
-type FileEntry = Extract<ManifestEntry, { kind: "file" }>;
 
 /** Reads a batch to its end: its content goes to staging as it comes, the entries are what it wants. */
 export async function receiveBatch(

@@ -17,8 +17,7 @@ export function stepsFor(
   version: number,
   staged: (change: PathChange) => string,
 ): CarriedChange {
-  const kept = new KeptNames(version);
-  const records = changes.map((change) => kept.record(change));
+  const { records, keptName } = recorded(changes, version);
   const leaving: Step[] = [];
   const shutting: Step[] = [];
   const opening: Step[] = [];
@@ -29,8 +28,8 @@ export function stepsFor(
     const replaces =
       before !== undefined && before.kind !== "directory" && after !== undefined && after.kind !== "directory";
     if (before?.kind === "file") {
-      if (replaces) arriving.push({ do: "keep", path, as: kept.nameOf(path) });
-      else leaving.push({ do: "retire", path, as: kept.nameOf(path) });
+      if (replaces) arriving.push({ do: "keep", path, as: keptName(path) });
+      else leaving.push({ do: "retire", path, as: keptName(path) });
     } else if (before?.kind === "symlink" && !replaces) leaving.push({ do: "unlink", path });
     if (before?.kind === "directory" && after?.kind !== "directory") shutting.push({ do: "removeDirectory", path });
     if (after?.kind === "directory") {
@@ -49,8 +48,7 @@ export function stepsForMove(
   version: number,
   moved: ReadonlyMap<string, string>,
 ): CarriedChange {
-  const kept = new KeptNames(version);
-  const records = changes.map((change) => kept.record(change));
+  const { records, keptName } = recorded(changes, version);
   const opening: Step[] = [];
   const moving: Step[] = [];
   const shutting: Step[] = [];
@@ -61,36 +59,21 @@ export function stepsForMove(
     if (before?.kind === "symlink") moving.push({ do: "unlink", path });
     if (after?.kind !== "file") continue;
     const from = moved.get(path)!;
-    moving.push({ do: "keep", path: from, as: kept.nameOf(from) }, { do: "move", path: from, to: path });
+    moving.push({ do: "keep", path: from, as: keptName(from) }, { do: "move", path: from, to: path });
   }
   const steps = [...opening, ...moving, ...shutting.reverse()];
   return { changes: records, steps, filesChanged: changes.filter(({ after }) => filesIn(after) > 0).length };
 }
 
-/** Names for replaced content: kept/<version>/0, 1 … */
-class KeptNames {
-  readonly #version: number;
-  readonly #names = new Map<string, string>();
-
-  constructor(version: number) {
-    this.#version = version;
-  }
-
-  record({ path, before, after }: PathChange): VersionChangeRecord {
+/** The changes as they are recorded, with names for the content that they replace: kept/<version>/0, 1 … */
+function recorded(changes: readonly PathChange[], version: number) {
+  const names = new Map<string, string>();
+  const records = changes.map(({ path, before, after }): VersionChangeRecord => {
     const isFile = before?.kind === "file";
-    if (isFile) this.#names.set(path, String(this.#names.size));
-    return {
-      version: this.#version,
-      path,
-      before,
-      after,
-      keptAs: isFile ? `${this.#version}/${this.nameOf(path)}` : "",
-    };
-  }
-
-  nameOf(path: string): string {
-    return this.#names.get(path)!;
-  }
+    if (isFile) names.set(path, String(names.size));
+    return { version, path, before, after, keptAs: isFile ? `${version}/${names.get(path)}` : "" };
+  });
+  return { records, keptName: (path: string): string => names.get(path)! };
 }
 
 function concernsFile({ before, after }: PathChange): boolean {

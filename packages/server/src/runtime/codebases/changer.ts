@@ -1,32 +1,15 @@
 import type { Step } from "../../isolation/codebase/steps.ts";
-import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
-import type { LogLine } from "../log.ts";
 import { growthOf } from "../store/growth.ts";
-import type {
-  CodebaseMetadata,
-  CodebaseRecord,
-  ConflictRecord,
-  JournalRecord,
-  VersionOrigin,
-  VersionRecord,
-} from "../store/store.ts";
+import type { CodebaseRecord, ConflictRecord, JournalRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
 import type { CodebaseChange } from "./api.ts";
 import type { CarriedChange } from "./carrying-out.ts";
 import { codebaseNotFound, toRuntimeError } from "./errors.ts";
-import type { Head, Heads } from "./heads.ts";
-import type { Quotas } from "./quotas.ts";
+import type { Head } from "./heads.ts";
+import type { Parts } from "./parts.ts";
 import type { VersionRetention } from "./retention.ts";
 import type { Staging } from "./staging.ts";
 
-export interface ChangerParts {
-  readonly store: CodebaseMetadata;
-  readonly disk: CodebaseDisk;
-  readonly heads: Heads;
-  readonly quotas: Quotas;
-  readonly retention: VersionRetention;
-  readonly clock: { now(): number };
-  readonly log: (line: LogLine) => void;
-}
+type ChangerParts = Omit<Parts, "changer" | "snapshots" | "record"> & { readonly retention: VersionRetention };
 
 /** How a version came to be. */
 export interface Origin {

@@ -47,11 +47,8 @@ export class Heads {
   readonly #heads = new Map<string, Head>();
 
   of(codebaseId: string): Head {
-    let head = this.#heads.get(codebaseId);
-    if (head === undefined) {
-      head = new Head();
-      this.#heads.set(codebaseId, head);
-    }
+    const head = this.#heads.get(codebaseId) ?? new Head();
+    this.#heads.set(codebaseId, head);
     return head;
   }
 

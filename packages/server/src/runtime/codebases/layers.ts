@@ -7,14 +7,13 @@ import { stageContent } from "./content.ts";
 import { codebaseNotFound, toRuntimeError } from "./errors.ts";
 import { conflictsOf, foreignWork, supersededPaths } from "./foreign-work.ts";
 import type { Parts } from "./parts.ts";
-import { isPath } from "./paths.ts";
+import { isPath, targetProblem } from "./paths.ts";
 import { loadSurroundings, planChanges } from "./planning.ts";
 import { resolveVersion } from "./snapshots.ts";
 import { Staging } from "./staging.ts";
 import type { Wanted } from "./wanted.ts";
 
 const STAGED_NAME = /^[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}$/;
-const LONGEST_TARGET = 4095;
 
 /** What sandboxes have of codebases: a directory to look at, and a way to write back. */
 export function codebaseLayers({ store, disk, changer, snapshots }: Parts): CodebaseLayers {
@@ -110,11 +109,7 @@ export function codebaseLayers({ store, disk, changer, snapshots }: Parts): Code
 
 /** A name or target that the manifest has no text for stays in the sandbox. */
 function isStorable({ path, kind, target }: StagedEntry): boolean {
-  if (!isPath(path)) return false;
-  if (kind !== "symlink") return true;
-  return (
-    target !== "" && target.isWellFormed() && !target.includes("\0") && Buffer.byteLength(target) <= LONGEST_TARGET
-  );
+  return isPath(path) && (kind !== "symlink" || targetProblem(target) === undefined);
 }
 
 function wantedOf(entry: StagedEntry): Wanted {

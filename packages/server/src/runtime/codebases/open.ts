@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import type { KnownCodebase } from "../../isolation/codebase/removal.ts";
 import { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { CodebaseLayers, Codebases } from "./api.ts";
-import { Changer, type ChangerParts } from "./changer.ts";
+import { Changer } from "./changer.ts";
 import { changingCalls } from "./changing.ts";
 import { Heads } from "./heads.ts";
 import { codebaseLayers } from "./layers.ts";
@@ -27,13 +27,13 @@ export async function openCodebases(options: CodebasesOptions): Promise<Codebase
   const retention = undo.use(
     new VersionRetention({ store, disk, keep: { ...DEFAULT_RETENTION, ...options.retention }, log }),
   );
-  const changer = new Changer({ store, disk, heads, quotas, retention, clock, log });
-  const snapshots = new Snapshots({ store, disk, heads });
-  const record = (entry: Parameters<Parts["record"]>[0]): void => audit?.record(entry);
-  const parts: Parts = { store, disk, heads, changer, snapshots, quotas, clock, log, record };
+  const own = { store, disk, heads, quotas, clock, log };
+  const changer = new Changer({ ...own, retention });
+  const snapshots = new Snapshots(own);
+  const parts: Parts = { ...own, changer, snapshots, record: (entry) => audit?.record(entry) };
 
   const unfinished = await changer.rollForward();
-  await cleanUp({ store, disk, retention, log }, { unfinished, isNew });
+  await cleanUp(parts, retention, { unfinished, isNew });
 
   const resources = undo.move();
   return {
@@ -49,7 +49,8 @@ const PAGE = 1000;
 
 /** The retention may be another than it was, and a change may have been the last thing the server did. */
 async function cleanUp(
-  { store, disk, retention, log }: Pick<ChangerParts, "store" | "disk" | "retention" | "log">,
+  { store, disk, log }: Parts,
+  retention: VersionRetention,
   { unfinished, isNew }: { readonly unfinished: readonly string[]; readonly isNew: boolean },
 ): Promise<void> {
   const known: KnownCodebase[] = [];

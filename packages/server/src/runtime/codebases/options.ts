@@ -1,6 +1,6 @@
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { AuditLog } from "../audit/api.ts";
-import type { LogLine } from "../log.ts";
+import type { Log } from "../log.ts";
 import type { CodebaseMetadata, Retention } from "../store/store.ts";
 import type { CodebaseLimits } from "./quotas.ts";
 
@@ -15,7 +15,7 @@ export interface CodebasesOptions {
   readonly retention?: Partial<Retention>;
   readonly audit?: Pick<AuditLog, "record">;
   readonly clock?: { now(): number };
-  readonly log?: (line: LogLine) => void;
+  readonly log?: Log;
 }
 
 export const NO_LIMITS: CodebaseLimits = {

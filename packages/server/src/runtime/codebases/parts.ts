@@ -1,7 +1,7 @@
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { AuditEntry } from "../audit/api.ts";
 import { type Caller, maySee } from "../caller.ts";
-import type { LogLine } from "../log.ts";
+import type { Log } from "../log.ts";
 import type { CodebaseMetadata, CodebaseRecord } from "../store/store.ts";
 import type { Changer } from "./changer.ts";
 import { codebaseNotFound } from "./errors.ts";
@@ -19,17 +19,13 @@ export interface Parts {
   readonly snapshots: Snapshots;
   readonly quotas: Quotas;
   readonly clock: { now(): number };
-  readonly log: (line: LogLine) => void;
+  readonly log: Log;
   readonly record: (entry: AuditEntry) => void;
 }
 
 /** The codebase, if the caller may know of it. */
-export async function visibleCodebase(
-  parts: Pick<Parts, "store">,
-  caller: Caller,
-  id: string,
-): Promise<CodebaseRecord> {
-  const record = await parts.store.codebase(checkCodebaseId(id));
+export async function visibleCodebase({ store }: Parts, caller: Caller, id: string): Promise<CodebaseRecord> {
+  const record = await store.codebase(checkCodebaseId(id));
   if (record === undefined || !maySee(caller, record.ownerId)) throw codebaseNotFound();
   return record;
 }

@@ -51,18 +51,16 @@ function problemOf(path: string): string | undefined {
 
 /** Where a symbolic link leads is data: it may be anywhere, and nobody here follows it. */
 export function checkTarget(path: string, target: string): string {
-  const problem =
-    target === ""
-      ? "it is empty"
-      : !target.isWellFormed()
-        ? "it is not valid Unicode"
-        : target.includes("\0")
-          ? "it has a NUL"
-          : Buffer.byteLength(target) > LONGEST_TARGET
-            ? `it is longer than ${LONGEST_TARGET} bytes`
-            : undefined;
+  const problem = targetProblem(target);
   if (problem === undefined) return target;
   throw invalid(`invalid symlink target of ${shown(path)}: ${problem}`);
+}
+
+export function targetProblem(target: string): string | undefined {
+  if (target === "") return "it is empty";
+  if (!target.isWellFormed()) return "it is not valid Unicode";
+  if (target.includes("\0")) return "it has a NUL";
+  return Buffer.byteLength(target) > LONGEST_TARGET ? `it is longer than ${LONGEST_TARGET} bytes` : undefined;
 }
 
 /** Permission bits: setuid, setgid and sticky are dropped, what else is no mode is refused. */

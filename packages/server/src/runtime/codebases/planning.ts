@@ -77,136 +77,108 @@ const ENTRIES_A_TURN = 1000;
  */
 export async function planChanges(
   wanted: readonly Wanted[],
-  surroundings: Surroundings,
+  there: Surroundings,
   stamp: Stamp,
-  options: PlanOptions,
+  { replaceAll, onProblem }: PlanOptions,
 ): Promise<ChangePlan> {
-  return await new Planner(wanted, surroundings, stamp, options).plan();
-}
-
-class Planner {
-  readonly #wanted: readonly Wanted[];
-  readonly #named: ReadonlyMap<string, Wanted>;
-  readonly #there: Surroundings;
-  readonly #stamp: Stamp;
-  readonly #options: PlanOptions;
-  readonly #changes = new Map<string, PathChange>();
-  readonly #skipped: string[] = [];
+  const inOrder = wanted.toSorted((a, b) => comparePaths(a.path, b.path));
+  const named = new Map(wanted.map((one) => [one.path, one]));
+  const changes = new Map<string, PathChange>();
+  const skipped: string[] = [];
   /** Directories that something wanted is in. */
-  readonly #needed = new Set<string>();
+  const needed = new Set<string>();
 
-  constructor(wanted: readonly Wanted[], there: Surroundings, stamp: Stamp, options: PlanOptions) {
-    this.#wanted = [...wanted].sort((a, b) => comparePaths(a.path, b.path));
-    this.#named = new Map(wanted.map((one) => [one.path, one]));
-    this.#there = there;
-    this.#stamp = stamp;
-    this.#options = options;
+  function set(change: PathChange): void {
+    changes.set(change.path, change);
   }
 
-  async plan(): Promise<ChangePlan> {
-    // What goes first, the deepest before the directory it is in: a directory goes when nothing is left in it.
-    await inTurns(this.#wanted.toReversed(), (one) => {
-      if (one.kind === "absent") this.#remove(one.path);
-    });
-    await inTurns(this.#wanted, (one) => {
-      if (one.kind !== "absent") this.#want(one);
-    });
-    if (this.#options.replaceAll) this.#removeUnnamed();
-    const changes = [...this.#changes.values()].sort((a, b) => comparePaths(a.path, b.path));
-    return { changes, skipped: this.#skipped };
-  }
-
-  #remove(path: string): void {
-    const entry = this.#there.entry(path);
-    if (entry === undefined) return;
-    if (entry.kind === "directory" && !this.#empty(path)) return;
-    this.#set({ path, before: entry, after: undefined });
-  }
-
-  /** All below the directory goes; false when something may not. */
-  #empty(directory: string): boolean {
-    const below = this.#there.below(directory);
-    if (this.#options.onProblem === "skip") {
-      const stays = below.find(({ path }) => !this.#isGoing(path));
-      if (stays !== undefined) this.#skipped.push(directory);
-      return stays === undefined;
-    }
-    for (const entry of below) this.#set({ path: entry.path, before: entry, after: undefined });
-    return true;
-  }
-
-  #isGoing(path: string): boolean {
-    const change = this.#changes.get(path);
+  function isGoing(path: string): boolean {
+    const change = changes.get(path);
     return change !== undefined && change.after === undefined;
   }
 
-  #want(one: Exclude<Wanted, { kind: "absent" }>): void {
-    if (!this.#makeWay(one.path)) return;
-    const before = this.#there.entry(one.path);
-    const after = this.#entryOf(one, before);
+  /** All below the directory goes; false when something may not. */
+  function empty(directory: string): boolean {
+    const below = there.below(directory);
+    if (onProblem === "skip") {
+      const stays = below.find(({ path }) => !isGoing(path));
+      if (stays !== undefined) skipped.push(directory);
+      return stays === undefined;
+    }
+    for (const entry of below) set({ path: entry.path, before: entry, after: undefined });
+    return true;
+  }
+
+  function remove(path: string): void {
+    const entry = there.entry(path);
+    if (entry === undefined) return;
+    if (entry.kind === "directory" && !empty(path)) return;
+    set({ path, before: entry, after: undefined });
+  }
+
+  function want(one: Exclude<Wanted, { kind: "absent" }>): void {
+    if (!makeWay(one.path)) return;
+    const before = there.entry(one.path);
+    const after = entryOf(one, before, stamp);
     if (before !== undefined && isSame(before, after)) return;
-    if (before?.kind === "directory" && one.kind !== "directory" && !this.#empty(one.path)) return;
-    this.#set({ path: one.path, before, after, ...(one.kind === "file" ? { content: one.content } : {}) });
+    if (before?.kind === "directory" && one.kind !== "directory" && !empty(one.path)) return;
+    set({ path: one.path, before, after, ...(one.kind === "file" ? { content: one.content } : {}) });
   }
 
   /** The directories on the way to a path. */
-  #makeWay(path: string): boolean {
+  function makeWay(path: string): boolean {
     for (const directory of ancestorsOf(path)) {
-      if (this.#needed.has(directory)) continue;
-      const problem = this.#problemOnTheWay(path, directory);
+      if (needed.has(directory)) continue;
+      const problem = problemOnTheWay(path, directory);
       if (problem !== undefined) {
-        if (this.#options.onProblem === "refuse") throw problem;
-        this.#skipped.push(path);
+        if (onProblem === "refuse") throw problem;
+        skipped.push(path);
         return false;
       }
-      this.#needed.add(directory);
-      const before = this.#there.entry(directory);
-      const isThere = before?.kind === "directory" && !this.#isGoing(directory);
-      if (isThere || this.#named.get(directory)?.kind === "directory") continue;
-      if (before?.kind === "directory") this.#changes.delete(directory);
-      else this.#set({ path: directory, before, after: directoryEntry(directory, IMPLICIT_DIRECTORY, this.#stamp) });
+      needed.add(directory);
+      const before = there.entry(directory);
+      const isThere = before?.kind === "directory" && !isGoing(directory);
+      if (isThere || named.get(directory)?.kind === "directory") continue;
+      if (before?.kind === "directory") changes.delete(directory);
+      else set({ path: directory, before, after: directoryEntry(directory, IMPLICIT_DIRECTORY, stamp) });
     }
     return true;
   }
 
-  #problemOnTheWay(path: string, directory: string): RuntimeError | undefined {
-    const named = this.#named.get(directory);
-    if (named !== undefined) {
-      if (named.kind === "directory" || (named.kind === "absent" && this.#options.onProblem === "skip"))
-        return undefined;
-      const what = named.kind === "absent" ? "nothing" : `a ${named.kind}`;
+  function problemOnTheWay(path: string, directory: string): RuntimeError | undefined {
+    const asked = named.get(directory);
+    if (asked !== undefined) {
+      if (asked.kind === "directory" || (asked.kind === "absent" && onProblem === "skip")) return undefined;
+      const what = asked.kind === "absent" ? "nothing" : `a ${asked.kind}`;
       return invalid(`${shown(path)} cannot be below ${shown(directory)}, which is to be ${what}`);
     }
-    const there = this.#there.entry(directory);
-    if (there === undefined || there.kind === "directory" || this.#options.replaceAll) return undefined;
-    return new RuntimeError(
-      "FILE_WRONG_KIND",
-      `${shown(path)} cannot be below ${shown(directory)}, which is a ${there.kind}`,
-      { details: { path } },
-    );
+    const present = there.entry(directory);
+    if (present === undefined || present.kind === "directory" || replaceAll) return undefined;
+    const problem = `${shown(path)} cannot be below ${shown(directory)}, which is a ${present.kind}`;
+    return new RuntimeError("FILE_WRONG_KIND", problem, { details: { path } });
   }
 
-  #removeUnnamed(): void {
-    for (const entry of this.#there.below("")) {
-      const stays = this.#named.has(entry.path) || this.#needed.has(entry.path);
-      if (!stays) this.#set({ path: entry.path, before: entry, after: undefined });
-    }
-  }
+  // What goes first, the deepest before the directory it is in: a directory goes when nothing is left in it.
+  await inTurns(inOrder.toReversed(), (one) => {
+    if (one.kind === "absent") remove(one.path);
+  });
+  await inTurns(inOrder, (one) => {
+    if (one.kind !== "absent") want(one);
+  });
+  const unnamed = replaceAll ? there.below("").filter(({ path }) => !named.has(path) && !needed.has(path)) : [];
+  for (const entry of unnamed) set({ path: entry.path, before: entry, after: undefined });
+  return { changes: [...changes.values()].sort((a, b) => comparePaths(a.path, b.path)), skipped };
+}
 
-  #set(change: PathChange): void {
-    this.#changes.set(change.path, change);
-  }
-
-  #entryOf(one: Exclude<Wanted, { kind: "absent" }>, before: EntryRecord | undefined): EntryRecord {
-    const { path } = one;
-    const { version, nowMs } = this.#stamp;
-    const common = { path, size: 0, sha256: "", target: "", modifiedAtMs: nowMs, version };
-    if (one.kind === "directory") return directoryEntry(path, one.mode, this.#stamp);
-    if (one.kind === "symlink") return { ...common, kind: "symlink", mode: LINK_MODE, target: one.target };
-    const { size, sha256, modifiedAtMs = nowMs } = one;
-    const mode = one.mode ?? (before?.kind === "file" ? before.mode : DEFAULT_FILE);
-    return { ...common, kind: "file", mode, size, sha256, modifiedAtMs };
-  }
+function entryOf(one: Exclude<Wanted, { kind: "absent" }>, before: EntryRecord | undefined, stamp: Stamp): EntryRecord {
+  const { path } = one;
+  const { version, nowMs } = stamp;
+  const common = { path, size: 0, sha256: "", target: "", modifiedAtMs: nowMs, version };
+  if (one.kind === "directory") return directoryEntry(path, one.mode, stamp);
+  if (one.kind === "symlink") return { ...common, kind: "symlink", mode: LINK_MODE, target: one.target };
+  const { size, sha256, modifiedAtMs = nowMs } = one;
+  const mode = one.mode ?? (before?.kind === "file" ? before.mode : DEFAULT_FILE);
+  return { ...common, kind: "file", mode, size, sha256, modifiedAtMs };
 }
 
 export function directoryEntry(path: string, mode: number, { version, nowMs }: Stamp): EntryRecord {

@@ -1,6 +1,6 @@
 import { RuntimeError } from "../errors.ts";
 import type { Growth } from "../store/growth.ts";
-import type { CodebaseMetadata, OwnerUsage } from "../store/store.ts";
+import type { CodebaseMetadata } from "../store/store.ts";
 import { KeyedTurns } from "../turns.ts";
 import { parentOf, shown } from "./paths.ts";
 
@@ -69,8 +69,7 @@ export class Quotas {
   }
 
   /** Why there is no room, beside what the owner has and what was promised to others. */
-  #problem(growth: Growth, usage: OwnerUsage, promised: Growth): RuntimeError | undefined {
-    const has: Growth = { bytes: usage.size, files: usage.fileCount, directories: usage.directoryCount };
+  #problem(growth: Growth, has: Growth, promised: Growth): RuntimeError | undefined {
     const exceeded = PARTS.find(
       (what) => growth[what] > 0 && exceeds(has[what] + promised[what] + growth[what], this.#limits[LIMIT_OF[what]]),
     );

@@ -1,13 +1,7 @@
-import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
-import type { LogLine } from "../log.ts";
-import type { CodebaseMetadata, Retention } from "../store/store.ts";
+import type { Retention } from "../store/store.ts";
+import type { Parts } from "./parts.ts";
 
-interface RetentionParts {
-  readonly store: Pick<CodebaseMetadata, "dropVersions">;
-  readonly disk: Pick<CodebaseDisk, "release">;
-  readonly keep: Retention;
-  readonly log: (line: LogLine) => void;
-}
+type RetentionParts = Pick<Parts, "store" | "disk" | "log"> & { readonly keep: Retention };
 
 /**
  * Lets old versions go. First the metadata forgets them, then the disk removes what they kept: a crash in between leaves

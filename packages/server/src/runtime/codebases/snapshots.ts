@@ -1,17 +1,9 @@
-import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import { invalid, RuntimeError } from "../errors.ts";
-import type { CodebaseMetadata, CodebaseRecord, EntryRecord, VersionChangeRecord } from "../store/store.ts";
+import type { CodebaseMetadata, CodebaseRecord, EntryQuery, EntryRecord, VersionChangeRecord } from "../store/store.ts";
 import { codebaseNotFound } from "./errors.ts";
-import type { Head, Heads } from "./heads.ts";
+import type { Head } from "./heads.ts";
+import type { Parts } from "./parts.ts";
 import { comparePaths, fileNotFound, parentOf, shown } from "./paths.ts";
-
-export interface ListQuery {
-  /** "" is the root. */
-  readonly directory: string;
-  readonly recursive: boolean;
-  readonly after?: string | undefined;
-  readonly limit?: number | undefined;
-}
 
 /** Entries of a version, and where those of its files are that something else has the path of by now. */
 export interface Listing {
@@ -28,35 +20,29 @@ const ATTEMPTS = 3;
  * look they look again, and only whoever keeps having bad luck waits for a turn.
  */
 export class Snapshots {
-  readonly #store: CodebaseMetadata;
-  readonly #disk: CodebaseDisk;
-  readonly #heads: Heads;
+  readonly #parts: Pick<Parts, "store" | "disk" | "heads">;
 
-  constructor(parts: { readonly store: CodebaseMetadata; readonly disk: CodebaseDisk; readonly heads: Heads }) {
-    this.#store = parts.store;
-    this.#disk = parts.disk;
-    this.#heads = parts.heads;
+  constructor(parts: Pick<Parts, "store" | "disk" | "heads">) {
+    this.#parts = parts;
   }
 
-  async list(codebaseId: string, version: number, query: ListQuery): Promise<Listing> {
-    const head = this.#heads.of(codebaseId);
-    const generation = { of: head.generation };
-    const listing = await this.#settled(head, async () => {
-      generation.of = head.generation;
-      return await this.listNow(codebaseId, version, query);
+  async list(codebaseId: string, version: number, query: EntryQuery): Promise<Listing> {
+    const head = this.#parts.heads.of(codebaseId);
+    return await this.#settled(head, async () => {
+      const { generation } = head;
+      return { ...(await this.listNow(codebaseId, version, query)), generation };
     });
-    return { ...listing, generation: generation.of };
   }
 
   /** For those who have the codebase's turn. */
-  async listNow(codebaseId: string, version: number, query: ListQuery): Promise<Omit<Listing, "generation">> {
+  async listNow(codebaseId: string, version: number, query: EntryQuery): Promise<Omit<Listing, "generation">> {
     const { directory, recursive, after = "", limit } = query;
     const changes = (await this.#changesAfter(codebaseId, version, { directory })).filter(
       ({ path }) => isListed(path, query) && comparePaths(path, after) > 0,
     );
     // Each later change hides one entry of the newest version at most.
     const most = limit === undefined ? undefined : limit + changes.length;
-    const newest = await this.#store.listEntries(codebaseId, { directory, recursive, after, limit: most });
+    const newest = await this.#parts.store.listEntries(codebaseId, { directory, recursive, after, limit: most });
     if (changes.length === 0) return { entries: newest, keptAs: new Map() };
     const changed = new Map(changes.map((change) => [change.path, change]));
     const entries = [
@@ -67,7 +53,7 @@ export class Snapshots {
   }
 
   async entry(codebaseId: string, version: number, path: string): Promise<EntryRecord | undefined> {
-    return await this.#settled(this.#heads.of(codebaseId), () => this.#entryNow(codebaseId, version, path));
+    return await this.#settled(this.#parts.heads.of(codebaseId), () => this.#entryNow(codebaseId, version, path));
   }
 
   /** Opens a regular file of a version. */
@@ -76,17 +62,17 @@ export class Snapshots {
     version: number,
     path: string,
   ): Promise<{ readonly entry: EntryRecord; readonly fd: number }> {
-    const head = this.#heads.of(codebaseId);
+    const head = this.#parts.heads.of(codebaseId);
     const opened = await this.#settled(head, async () => {
       const { generation } = head;
       const [change] = await this.#changesAfter(codebaseId, version, { path });
-      const entry = change === undefined ? await this.#store.entry(codebaseId, path) : change.before;
+      const entry = change === undefined ? await this.#parts.store.entry(codebaseId, path) : change.before;
       if (entry === undefined || entry.kind !== "file" || head.generation !== generation)
         return { entry, fd: undefined };
       const fd =
         change === undefined
-          ? head.openFile(this.#disk, codebaseId, path)
-          : this.#disk.openKept(codebaseId, change.keptAs);
+          ? head.openFile(this.#parts.disk, codebaseId, path)
+          : this.#parts.disk.openKept(codebaseId, change.keptAs);
       return { entry, fd };
     });
     const { entry, fd } = opened;
@@ -103,7 +89,7 @@ export class Snapshots {
    * the version is kept.
    */
   opener(codebaseId: string, version: number, directory: string, listing: Listing): (path: string) => Promise<number> {
-    const head = this.#heads.of(codebaseId);
+    const head = this.#parts.heads.of(codebaseId);
     let { keptAs, generation } = listing;
     return async (path) => {
       while (head.generation !== generation) {
@@ -113,7 +99,9 @@ export class Snapshots {
       }
       const kept = keptAs.get(path);
       const fd =
-        kept === undefined ? head.openFile(this.#disk, codebaseId, path) : this.#disk.openKept(codebaseId, kept);
+        kept === undefined
+          ? head.openFile(this.#parts.disk, codebaseId, path)
+          : this.#parts.disk.openKept(codebaseId, kept);
       if (fd === undefined) throw await this.#lost(codebaseId, version, path);
       return fd;
     };
@@ -121,7 +109,7 @@ export class Snapshots {
 
   async #entryNow(codebaseId: string, version: number, path: string): Promise<EntryRecord | undefined> {
     const [change] = await this.#changesAfter(codebaseId, version, { path });
-    return change === undefined ? await this.#store.entry(codebaseId, path) : change.before;
+    return change === undefined ? await this.#parts.store.entry(codebaseId, path) : change.before;
   }
 
   /** Asked in this order: a version that is there in the end was there when its changes were read. */
@@ -130,15 +118,18 @@ export class Snapshots {
     version: number,
     query: { readonly path?: string; readonly directory?: string },
   ): Promise<readonly VersionChangeRecord[]> {
-    const changes = await this.#store.firstChangesAfter(codebaseId, version, query);
-    await requireVersion(this.#store, codebaseId, version);
+    const changes = await this.#parts.store.firstChangesAfter(codebaseId, version, query);
+    await requireVersion(this.#parts.store, codebaseId, version);
     return changes;
   }
 
-  /** The content goes after its version, so it may have gone since that was looked for. */
+  /**
+   * The content goes after its version, so it may have gone since that was looked for. Else the manifest has it and the disk has
+   * not: somebody changed the server's directory by hand.
+   */
   async #lost(codebaseId: string, version: number, path: string): Promise<RuntimeError> {
-    await requireVersion(this.#store, codebaseId, version);
-    return lost(path);
+    await requireVersion(this.#parts.store, codebaseId, version);
+    return new RuntimeError("INTERNAL", `the content of ${shown(path)} is lost`, { details: { path } });
   }
 
   async #settled<Result extends object | undefined>(head: Head, read: () => Promise<Result>): Promise<Result> {
@@ -146,7 +137,7 @@ export class Snapshots {
       const { generation } = head;
       const result = await read();
       if (head.generation === generation) return result;
-      if (isOpened(result)) this.#disk.close(result.fd);
+      if (isOpened(result)) this.#parts.disk.close(result.fd);
     }
     return await head.turns.take(read);
   }
@@ -181,16 +172,11 @@ function isOpened(result: object | undefined): result is { readonly fd: number }
   return result !== undefined && "fd" in result && typeof result.fd === "number";
 }
 
-function isListed(path: string, { directory, recursive }: ListQuery): boolean {
+function isListed(path: string, { directory, recursive }: EntryQuery): boolean {
   if (!recursive) return parentOf(path) === directory;
   return directory === "" || path.startsWith(`${directory}/`);
 }
 
 function keptNames(changes: readonly VersionChangeRecord[]): Map<string, string> {
   return new Map(changes.filter(({ keptAs }) => keptAs !== "").map(({ path, keptAs }) => [path, keptAs]));
-}
-
-/** The manifest has it and the disk has not: somebody changed the server's directory by hand. */
-function lost(path: string): RuntimeError {
-  return new RuntimeError("INTERNAL", `the content of ${shown(path)} is lost`, { details: { path } });
 }

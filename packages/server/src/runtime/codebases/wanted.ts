@@ -1,5 +1,6 @@
 import type { ContentSource } from "../../isolation/codebase/copying.ts";
 import type { EntryRecord } from "../store/store.ts";
+import type { FileEntry, ManifestEntry } from "./api.ts";
 
 /** Where the content of a file comes from. */
 export type Content =
@@ -12,20 +13,14 @@ export type Content =
 
 /** What a change wants to be at a path. */
 export type Wanted =
-  | {
-      readonly kind: "file";
-      readonly path: string;
+  | Exclude<ManifestEntry, FileEntry>
+  | (Omit<FileEntry, "mode"> & {
       /** Absent: that of the file it replaces, or 0644. */
       readonly mode?: number;
-      readonly size: number;
-      readonly sha256: string;
       readonly content: Content;
       /** Absent: now. */
       readonly modifiedAtMs?: number;
-    }
-  | { readonly kind: "directory"; readonly path: string; readonly mode: number }
-  | { readonly kind: "symlink"; readonly path: string; readonly target: string }
-  | { readonly kind: "absent"; readonly path: string };
+    });
 
 /** One path that changes. */
 export interface PathChange {

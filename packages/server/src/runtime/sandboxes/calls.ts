@@ -6,28 +6,10 @@ import { KeyedTurns } from "../turns.ts";
 import type { Sandboxes } from "./api.ts";
 import { newSandbox } from "./creation.ts";
 import { translating } from "./errors.ts";
-import type { Homes } from "./homes.ts";
-import type { Lifecycle } from "./lifecycle.ts";
-import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
+import type { Parts } from "./parts.ts";
 import { workspacePath } from "./paths.ts";
-import type { Pausing } from "./pausing.ts";
-import type { SandboxRegistry } from "./registry.ts";
 import { Resident } from "./resident.ts";
 import { storedRules } from "./rules.ts";
-import type { Witness } from "./witness.ts";
-
-export interface CallParts
-  extends Pick<SandboxesOptions, "store" | "codebases" | "runtimes" | "fallbackRuntime" | "allowedBy"> {
-  readonly defaults: SandboxDefaults;
-  readonly clock: Clock;
-  readonly registry: SandboxRegistry;
-  readonly lifecycle: Lifecycle;
-  readonly pausing: Pausing;
-  readonly homes: Homes;
-  readonly witness: Witness;
-  /** There is a new sandbox, which may be the next to expire. */
-  onCreated(): void;
-}
 
 type Calls = Pick<
   Sandboxes,
@@ -38,8 +20,8 @@ type Calls = Pick<
 /** How many sandboxes an error names. */
 const MOST_NAMED = 10;
 
-/** The calls about sandboxes as a whole. */
-export function sandboxCalls(parts: CallParts): Calls {
+/** The calls about sandboxes as a whole. `onCreated`: there is a new one, which may be the next to expire. */
+export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
   const { store, codebases, registry, lifecycle, pausing, homes, witness, clock } = parts;
   /** Who makes a sandbox and who deletes its codebase take turns. */
   const codebaseTurns = new KeyedTurns();
@@ -61,7 +43,7 @@ export function sandboxCalls(parts: CallParts): Calls {
         const record = newSandbox({ ...request, home }, codebase, { ...parts, defaults, nowMs: clock() });
         if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
         if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
-        const maxPerOwner = limitOf(defaults.maxPerOwner);
+        const { maxPerOwner } = defaults;
         if (!(await store.insertSandbox(record, maxPerOwner))) throw tooManySandboxes(maxPerOwner);
         const resident = new Resident(record, store);
         registry.add(resident);
@@ -144,11 +126,6 @@ export function sandboxCalls(parts: CallParts): Calls {
       };
     },
   };
-}
-
-/** 0 is no limit. */
-function limitOf(most: number): number {
-  return most > 0 ? most : Number.MAX_SAFE_INTEGER;
 }
 
 function tooManySandboxes(limit: number): RuntimeError {

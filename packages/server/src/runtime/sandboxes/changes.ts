@@ -5,25 +5,16 @@ import { decodePageToken, pageOf } from "../page.ts";
 import type { ApplyOutcome, SandboxChange, Sandboxes } from "./api.ts";
 import type { DeltaPlace } from "./delta-work.ts";
 import { translating } from "./errors.ts";
-import type { SandboxesOptions } from "./options.ts";
+import type { Parts } from "./parts.ts";
 import { workspacePaths } from "./paths.ts";
-import type { SandboxRegistry } from "./registry.ts";
 import type { Resident } from "./resident.ts";
-import { refuseSync, type Sync, type Written } from "./sync.ts";
-import type { Witness } from "./witness.ts";
-
-interface ChangesParts extends Pick<SandboxesOptions, "codebases" | "deltas"> {
-  readonly registry: SandboxRegistry;
-  readonly sync: Sync;
-  readonly witness: Witness;
-  deltaOf(resident: Resident): string;
-}
+import { refuseSync, type Written } from "./sync.ts";
 
 /** A page size of 0 asks for all there is; an agent can make more than one answer should hold. */
 const ALL = 100_000;
 
 /** What sandboxes changed and have not synced: shown, applied, thrown away. In any state of the sandbox. */
-export function changeCalls(parts: ChangesParts): Pick<Sandboxes, "changes" | "diff" | "apply" | "discard"> {
+export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | "apply" | "discard"> {
   const { registry, codebases, deltas, sync, witness, deltaOf } = parts;
 
   /** The codebase's directory for as long as it is looked at, also when the sandbox stops meanwhile. */

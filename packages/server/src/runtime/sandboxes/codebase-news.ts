@@ -1,17 +1,12 @@
 import type { CodebaseChange } from "../codebases/api.ts";
-import type { LogLine } from "../log.ts";
 import { endsWithin } from "../turns.ts";
-import type { SandboxRegistry } from "./registry.ts";
+import type { Parts } from "./parts.ts";
 
 /** Whoever changes a codebase waits for the mounts to know; one that does not answer must not hold up the rest. */
 const LONGEST_WAIT_MS = 5_000;
 
 /** Tells the sandboxes of a codebase what changed in it. Resolves when none of them shows what was. */
-export async function spreadNews(
-  registry: SandboxRegistry,
-  change: CodebaseChange,
-  log: (line: LogLine) => void,
-): Promise<void> {
+export async function spreadNews({ registry, log }: Parts, change: CodebaseChange): Promise<void> {
   const paths = change.paths.map((path) => `/${path}`);
   const told = registry.of(change.codebaseId).map(async (resident) => {
     if (resident.record.codebaseVersion !== 0) return;

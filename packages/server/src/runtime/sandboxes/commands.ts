@@ -1,22 +1,16 @@
-import type { ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
+import type { ExecEvent, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import type { ExecEnd, ExecPart, Sandboxes } from "./api.ts";
 import { toRuntimeError, translating } from "./errors.ts";
-import type { Clock, ExecOutcomeName, SandboxObserver } from "./options.ts";
-import type { Pausing } from "./pausing.ts";
-import type { SandboxRegistry } from "./registry.ts";
+import type { ExecOutcomeName } from "./options.ts";
+import type { Parts } from "./parts.ts";
 import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
-import type { Sync, SyncReport } from "./sync.ts";
-import { clippedCommand, type Witness } from "./witness.ts";
+import type { SyncReport } from "./sync.ts";
+import { clippedCommand } from "./witness.ts";
 
-export interface CommandParts {
-  readonly sync: Sync;
-  readonly witness: Witness;
-  readonly observe: SandboxObserver | undefined;
-  readonly clock: Clock;
-}
+type CommandParts = Pick<Parts, "sync" | "witness" | "observe" | "clock">;
 
 /** A command that runs, and who asked for it. */
 export interface Commission {
@@ -53,10 +47,7 @@ export class Commands {
   /** As they come; leaving the loop early kills the command. `isSessionClosed` is asked when it is over. */
   async *superviseStream(
     commission: Commission,
-    events: AsyncIterable<
-      | { readonly kind: "stdout" | "stderr"; readonly data: Buffer }
-      | { readonly kind: "exit"; readonly outcome: ExecOutcome }
-    >,
+    events: AsyncIterable<ExecEvent>,
     isSessionClosed: () => boolean,
   ): AsyncGenerator<ExecPart> {
     const beganAtMs = this.#parts.clock();
@@ -113,13 +104,10 @@ export class Commands {
   }
 }
 
+type Calls = "exec" | "execStream" | "openTerminal";
+
 /** The calls that run commands. */
-export function commandCalls(parts: {
-  readonly registry: SandboxRegistry;
-  readonly pausing: Pausing;
-  readonly commands: Commands;
-}): Pick<Sandboxes, "exec" | "execStream" | "openTerminal"> {
-  const { registry, pausing, commands } = parts;
+export function commandCalls({ registry, pausing, commands }: Parts): Pick<Sandboxes, Calls> {
   return {
     async exec(caller, id, call) {
       const resident = await registry.findReturned(caller, id);

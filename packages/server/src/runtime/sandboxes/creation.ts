@@ -143,7 +143,8 @@ function checkVersion(version: number): number {
   throw invalid("codebase_version is a version of the codebase, or 0 for the newest");
 }
 
-const RESOURCE_FIELDS: Readonly<Record<keyof ResourceRecord, string>> = {
+/** What each resource is called in requests, and in the server's configuration. */
+export const RESOURCE_FIELDS = {
   memoryBytes: "memory_bytes",
   cpuQuota: "cpu_quota",
   cpuShares: "cpu_shares",
@@ -151,7 +152,7 @@ const RESOURCE_FIELDS: Readonly<Record<keyof ResourceRecord, string>> = {
   diskBytes: "disk_bytes",
   diskFiles: "disk_files",
   outputBytes: "output_bytes",
-};
+} as const satisfies Record<keyof ResourceRecord, string>;
 
 function chooseResources(asked: ResourceRecord, { resources, maxResources }: SandboxDefaults): ResourceRecord {
   const chosen: { -readonly [Name in keyof ResourceRecord]: number } = {};

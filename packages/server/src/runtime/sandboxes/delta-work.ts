@@ -46,35 +46,16 @@ export interface DirectCollection extends Collection {
   readonly overwritten: readonly string[];
 }
 
-/** What is done with deltas beside their mounts. It takes as long as they are large, so none of it is done on the API thread. */
-export interface DeltaWork {
-  /**
-   * Copies what may be written to `staging`. Without one it only tells what it would do, and what may leave the delta is
-   * what changes nothing.
-   */
-  collect(place: DeltaPlace & { readonly staging?: string }, signal?: AbortSignal): Promise<Collection>;
-  /** Writes what may be written straight to the codebase, a directory of the host. Not to be cut short, so without a signal. */
-  write(place: DeltaPlace & { readonly dryRun: boolean }): Promise<DirectCollection>;
-  list(place: DeltaPlace, signal?: AbortSignal): Promise<readonly SandboxChange[]>;
-  /** The same for people, see foldChanges. */
-  listFolded(place: DeltaPlace, signal?: AbortSignal): Promise<readonly SandboxChange[]>;
-  /** `patch`: what git apply takes, see DiffSpec. */
-  diff(place: DeltaPlace & { readonly patch: boolean }, signal?: AbortSignal): AsyncIterable<FileDiff>;
-  /** Of a sandbox that does not run; one that does settles and discards itself. */
-  settle(place: Pick<DeltaPlace, "delta" | "lower">, entries: readonly SettledEntry[]): Promise<void>;
-  discard(delta: string, paths: readonly string[] | undefined): Promise<readonly string[]>;
-  /** Nothing was changed, seen at a glance; false when it takes more than that. */
-  isEmpty(delta: string): Promise<boolean>;
-  /** Bytes in it. */
-  measure(delta: string): Promise<number>;
-  remove(delta: string): Promise<void>;
-}
-
 /** So many are asked for in one go; an answer has fewer when they are long. */
 const DIFFS_AT_ONCE = 1000;
 
-/** The work on deltas, done by the job threads. */
-export function deltaWork(jobs: Jobs): DeltaWork {
+export type DeltaWork = ReturnType<typeof deltaWork>;
+
+/**
+ * What is done with deltas beside their mounts. It takes as long as they are large, so the job threads do it, and none of it is
+ * done on the API thread.
+ */
+export function deltaWork(jobs: Jobs) {
   const empty = new EmptyDeltas();
   const found = async (
     { delta, lower, rules, paths }: DeltaPlace,
@@ -86,15 +67,24 @@ export function deltaWork(jobs: Jobs): DeltaWork {
     requireAll(paths, changes);
     return changes;
   };
-  const list: DeltaWork["list"] = async (place, signal) =>
+  const list = async (place: DeltaPlace, signal?: AbortSignal): Promise<readonly SandboxChange[]> =>
     (await found(place, signal)).map(shownChange).sort((a, b) => (a.path < b.path ? -1 : 1));
 
   return {
     list,
 
-    listFolded: async (place, signal) => foldChanges(await found(place, signal, true)).map(shownChange),
+    /** The same for people, see foldChanges. */
+    listFolded: async (place: DeltaPlace): Promise<readonly SandboxChange[]> =>
+      foldChanges(await found(place, undefined, true)).map(shownChange),
 
-    async collect({ staging, ...place }, signal) {
+    /**
+     * Copies what may be written to `staging`. Without one it only tells what it would do, and what may leave the delta is
+     * what changes nothing.
+     */
+    async collect(
+      { staging, ...place }: DeltaPlace & { readonly staging?: string },
+      signal?: AbortSignal,
+    ): Promise<Collection> {
       if (place.paths !== undefined) await list(place, signal);
       const { changes, settled } = await translating(jobs.run("collectChanges", { ...place, staging }, { signal }));
       const isReady = new Set(changes.filter(({ ready }) => ready).map(({ change }) => change.path));
@@ -104,13 +94,18 @@ export function deltaWork(jobs: Jobs): DeltaWork {
       };
     },
 
-    async write(place) {
+    /** Writes what may be written straight to the codebase, a directory of the host. Not to be cut short, so without a signal. */
+    async write(place: DeltaPlace & { readonly dryRun: boolean }): Promise<DirectCollection> {
       if (place.paths !== undefined) await list(place);
       const { changes, settled, overwritten } = await translating(jobs.run("writeChanges", place));
       return { changes: changes.map(collectedChange), settled, overwritten };
     },
 
-    async *diff({ patch, ...place }, signal) {
+    /** `patch`: what git apply takes, see DiffSpec. */
+    async *diff(
+      { patch, ...place }: DeltaPlace & { readonly patch: boolean },
+      signal?: AbortSignal,
+    ): AsyncGenerator<FileDiff> {
       const spec = { delta: place.delta, lowers: [place.lower] };
       const policy = compileRules(place.rules);
       // In the order of the walk that finds them, so that each answer has the first of those that are missing.
@@ -142,22 +137,28 @@ export function deltaWork(jobs: Jobs): DeltaWork {
       }
     },
 
-    async settle({ delta, lower }, entries) {
+    /** Of a sandbox that does not run; one that does settles and discards itself. */
+    async settle(
+      { delta, lower }: Pick<DeltaPlace, "delta" | "lower">,
+      entries: readonly SettledEntry[],
+    ): Promise<void> {
       await translating(jobs.run("settleChanges", { delta, lowers: [lower], entries }));
     },
 
-    async discard(delta, paths) {
+    async discard(delta: string, paths: readonly string[] | undefined): Promise<readonly string[]> {
       const { failed } = await translating(
         jobs.run("discardChanges", { delta, ...(paths === undefined ? {} : { paths }) }),
       );
       return failed.map(({ path }) => path);
     },
 
-    isEmpty: (delta) => empty.has(delta),
+    /** Nothing was changed, seen at a glance; false when it takes more than that. */
+    isEmpty: (delta: string) => empty.has(delta),
 
-    measure: (delta) => jobs.run("measureDelta", { delta }),
+    /** Bytes in it. */
+    measure: (delta: string) => jobs.run("measureDelta", { delta }),
     // Most sandboxes change nothing: what they leave is not worth a way to another thread.
-    async remove(delta) {
+    async remove(delta: string): Promise<void> {
       const isEmpty = await empty.has(delta);
       empty.forget(delta);
       if (isEmpty) await removeTree(delta);

@@ -41,7 +41,7 @@ const CHANGES_ERRORS: Readonly<
 };
 
 /** Any failure as one that a caller may see. */
-export function toRuntimeError(error: unknown): RuntimeError {
+export function toRuntimeError(error: unknown, otherwise = "internal error"): RuntimeError {
   if (error instanceof RuntimeError) return error;
   if (error instanceof SandboxError) return fromSandboxError(error);
   if (isChangesFailure(error)) {
@@ -49,17 +49,17 @@ export function toRuntimeError(error: unknown): RuntimeError {
     return new RuntimeError(code, message, { cause: error });
   }
   if (isAbort(error)) return new RuntimeError("CANCELLED", "the call was cancelled", { cause: error });
-  if (isFull(error)) {
+  const code = (error as { readonly code?: unknown } | undefined)?.code;
+  if (code === "ENOSPC" || code === "EDQUOT") {
     return new RuntimeError("RESOURCES_EXHAUSTED", "no space is left where sandboxes keep their files", {
       hint: "free some there, or choose another place for them",
       cause: error,
     });
   }
-  return new RuntimeError("INTERNAL", "internal error", { cause: error });
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
+  if (code === "ENOMEM" || code === "ENFILE" || code === "EMFILE") {
+    return new RuntimeError("RESOURCES_EXHAUSTED", "the server is out of memory or descriptors", { cause: error });
+  }
+  return new RuntimeError("INTERNAL", otherwise, { cause: error });
 }
 
 /** The result of the work, or its failure as one that a caller may see. */

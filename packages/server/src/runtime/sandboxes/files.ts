@@ -4,11 +4,10 @@ import type { Caller } from "../caller.ts";
 import { invalid } from "../errors.ts";
 import type { Sandboxes, ViewEntry } from "./api.ts";
 import { translating } from "./errors.ts";
+import type { Parts } from "./parts.ts";
 import { viewPath, workspacePath } from "./paths.ts";
-import type { SandboxRegistry } from "./registry.ts";
 import type { Resident, Running } from "./resident.ts";
-import type { Sync } from "./sync.ts";
-import { inside, type Witness } from "./witness.ts";
+import { inside } from "./witness.ts";
 
 type Calls = Pick<
   Sandboxes,
@@ -16,13 +15,7 @@ type Calls = Pick<
 >;
 
 /** Files as a process inside sees them. What is written here is synced as what a command writes. */
-export function fileCalls(parts: {
-  readonly registry: SandboxRegistry;
-  readonly sync: Sync;
-  readonly witness: Witness;
-}): Calls {
-  const { registry, sync, witness } = parts;
-
+export function fileCalls({ registry, sync, witness }: Parts): Calls {
   /** The files of a sandbox that runs. What is asked of it is checked before that. */
   async function view<Asked>(
     caller: Caller,

@@ -7,7 +7,7 @@ import { invalid, RuntimeError } from "../errors.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { Turns } from "../turns.ts";
 import type { HomeRecord } from "./api.ts";
-import type { SandboxesOptions } from "./options.ts";
+import type { Parts } from "./parts.ts";
 
 // Homes that outlive their sandboxes. On a server they are names of an owner's:
 //
@@ -26,26 +26,22 @@ export interface TakenHome {
   release(): void;
 }
 
-interface HomesOptions
-  extends Pick<SandboxesOptions, "homeDirectory" | "deltaDirectory" | "deltas" | "codebases" | "audit"> {
-  /** 0: no limit. */
-  readonly maxPerOwner: number;
-}
+type HomesParts = Pick<Parts, "homeDirectory" | "deltaDirectory" | "deltas" | "codebases" | "audit" | "defaults">;
 
 export class Homes {
-  readonly #options: HomesOptions;
+  readonly #parts: HomesParts;
   /** Who has a home, by its directory; "": whoever deletes it. */
   readonly #users = new Map<string, string>();
   /** A new home is counted and made before the next one is. */
   readonly #turns = new Turns();
 
-  constructor(options: HomesOptions) {
-    this.#options = options;
+  constructor(parts: HomesParts) {
+    this.#parts = parts;
   }
 
   /** What a request asks for, as the record of its sandbox is to have it. */
   async admit(home: string, codebase: { readonly id: string; readonly version: number }): Promise<string> {
-    const { homeDirectory: homes, deltaDirectory, codebases } = this.#options;
+    const { homeDirectory: homes, deltaDirectory, codebases } = this.#parts;
     if (home === "") return home;
     if (homes !== undefined) {
       if (NAME.test(home)) return home;
@@ -67,7 +63,7 @@ export class Homes {
     const taken = this.#claim(directory, id, home);
     try {
       // Names are of this server alone; a directory other processes may want as well.
-      const isName = this.#options.homeDirectory !== undefined;
+      const isName = this.#parts.homeDirectory !== undefined;
       await (isName ? this.#turns.take(() => this.#make(ownerId, home)) : homeDirectory(home, []));
       const lock = isName ? undefined : lockHome(directory);
       return {
@@ -86,7 +82,7 @@ export class Homes {
   async list(caller: Caller, ownerId: string): Promise<readonly HomeRecord[]> {
     // Whoever asks for another owner's gets what that owner has for them: nothing.
     if (caller.ownerId !== undefined && ownerId !== "" && ownerId !== caller.ownerId) return [];
-    const { homeDirectory: homes } = this.#options;
+    const { homeDirectory: homes } = this.#parts;
     if (homes === undefined) return [];
     const asked = caller.ownerId ?? (ownerId === "" ? undefined : ownerId);
     const keys = asked === undefined ? (await namesIn(homes)).filter((name) => KEY.test(name)) : [keyOf(asked)];
@@ -107,12 +103,12 @@ export class Homes {
     if (!isKnown) throw new RuntimeError("HOME_NOT_FOUND", "home not found");
     const directory = this.#placeOf(owner, name);
     using _taken = this.#claim(directory, "", name);
-    await this.#options.deltas.remove(directory);
-    this.#options.audit.record({ type: "home_deleted", ownerId: owner, keyId: caller.keyId, data: { home: name } });
+    await this.#parts.deltas.remove(directory);
+    this.#parts.audit.record({ type: "home_deleted", ownerId: owner, keyId: caller.keyId, data: { home: name } });
   }
 
   #placeOf(ownerId: string, home: string): string {
-    const { homeDirectory: homes } = this.#options;
+    const { homeDirectory: homes } = this.#parts;
     return homes === undefined ? home : join(homes, keyOf(ownerId), home);
   }
 
@@ -124,7 +120,8 @@ export class Homes {
   }
 
   async #make(ownerId: string, name: string): Promise<void> {
-    const { homeDirectory: homes = "", maxPerOwner } = this.#options;
+    const { homeDirectory: homes = "", defaults } = this.#parts;
+    const { maxHomesPerOwner: maxPerOwner } = defaults;
     const place = join(homes, keyOf(ownerId));
     const names = (await namesIn(place)).filter((one) => NAME.test(one));
     if (names.includes(name)) return;

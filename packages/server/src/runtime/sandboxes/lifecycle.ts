@@ -1,34 +1,15 @@
 import type { SandboxEvent, SandboxSpec } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
-import type { LogLine } from "../log.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { limitsOf } from "./creation.ts";
 import { shuttingDown, toRuntimeError } from "./errors.ts";
-import type { Homes, TakenHome } from "./homes.ts";
-import type { Clock, SandboxesOptions } from "./options.ts";
-import type { Pausing } from "./pausing.ts";
+import type { TakenHome } from "./homes.ts";
+import type { Parts } from "./parts.ts";
 import type { Resident, Running } from "./resident.ts";
-import type { Sessions } from "./sessions.ts";
 import { isHeld, isLiving } from "./state.ts";
-import type { Sync } from "./sync.ts";
-import type { Witness } from "./witness.ts";
 
-export interface LifecycleParts
-  extends Pick<
-    SandboxesOptions,
-    "store" | "codebases" | "isolation" | "deltas" | "observe" | "ociRuntime" | "toolchains"
-  > {
-  deltaOf(resident: Resident): string;
-  readonly homes: Homes;
-  readonly sync: Sync;
-  readonly pausing: Pausing;
-  readonly witness: Witness;
-  readonly clock: Clock;
-  readonly log: (line: LogLine) => void;
-  readonly sessions: Pick<Sessions, "announceEnd">;
-  forget(resident: Resident): void;
-}
+type LifecycleParts = Omit<Parts, "defaults" | "lifecycle" | "commands">;
 
 /** Starts, stops and destroys sandboxes: each step in the sandbox's own turn, so that one never waits for another. */
 export class Lifecycle {
@@ -70,12 +51,12 @@ export class Lifecycle {
     return resident.depart(() => {
       resident.starting?.abort();
       return resident.turns.take(async () => {
-        const { store, deltas, witness, log, forget } = this.#parts;
+        const { store, deltas, witness, log, registry } = this.#parts;
         await this.#halt(resident, "stopped", { sync: false });
         await resident.syncs.settled();
         // The record goes first: a delta without a record is removed when the server starts again.
         await store.deleteSandbox(resident.id);
-        forget(resident);
+        registry.remove(resident);
         if (cause === "expired") witness.tell("sandbox_expired", resident, caller);
         witness.tell("sandbox_destroyed", resident, caller);
         await deltas.remove(this.#parts.deltaOf(resident)).catch((error: unknown) => {

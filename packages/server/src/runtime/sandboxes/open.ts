@@ -11,6 +11,7 @@ import { fileCalls } from "./files.ts";
 import { Homes } from "./homes.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import { SANDBOX_DEFAULTS, type SandboxesOptions } from "./options.ts";
+import type { Parts } from "./parts.ts";
 import { Pausing } from "./pausing.ts";
 import { portCalls } from "./ports.ts";
 import { processCalls } from "./processes.ts";
@@ -20,8 +21,8 @@ import type { Resident } from "./resident.ts";
 import { bringBack, findSandboxes, settleInterrupted, tidyDeltas } from "./restart.ts";
 import { openSessions } from "./sessions.ts";
 import { Sync } from "./sync.ts";
-import { Unsettled } from "./unsettled.ts";
-import { Witness } from "./witness.ts";
+import { unsettledIn } from "./unsettled.ts";
+import { witnessFor } from "./witness.ts";
 
 /** Closing ends what runs, syncs a last time and leaves the records: what ran will run again. */
 export interface OpenSandboxes extends Sandboxes, AsyncDisposable {
@@ -42,28 +43,24 @@ const LONGEST_CLOSE_MS = 7_000;
 /** The sandboxes of all owners: each call is answered by the part that does the work. */
 export async function openSandboxes(options: SandboxesOptions): Promise<OpenSandboxes> {
   const { store, codebases, deltas, deltaDirectory } = options;
+  const { clock = Date.now, log = () => {} } = options;
   const defaults = { ...SANDBOX_DEFAULTS, ...options.defaults };
-  const clock = options.clock ?? Date.now;
-  const log = options.log ?? (() => {});
-  const { observe } = options;
 
   const registry = new SandboxRegistry();
-  await findSandboxes(store, registry);
+  const deltaOf: Parts["deltaOf"] = ({ id }) => join(deltaDirectory, id);
+  const given = { ...options, defaults, clock, log, registry, witness: witnessFor(options.audit), deltaOf };
+  await findSandboxes(given);
   await store.closeAllSessions(clock(), "server_restarted");
-  await tidyDeltas(deltaDirectory, registry, deltas, log);
+  await tidyDeltas(given);
 
-  const deltaOf = ({ id }: Pick<Resident, "id">): string => join(deltaDirectory, id);
-  const witness = new Witness(options.audit);
-  const observing = observe === undefined ? {} : { observe };
-  const unsettled = new Unsettled(deltaDirectory);
-  const sync = new Sync({ codebases, deltas, unsettled, witness, log, deltaOf, ...observing });
-  await settleInterrupted(registry, unsettled, sync, log);
-  const pausing = new Pausing({ witness, log });
-  const commands = new Commands({ sync, witness, clock, observe });
-  const sessions = openSessions({ ...options, registry, pausing, commands, witness, clock, log, defaults });
-  const homes = new Homes({ ...options, maxPerOwner: defaults.maxHomesPerOwner });
-  const own = { ...options, homes, sync, pausing, sessions, witness, clock, log, deltaOf };
-  const lifecycle = new Lifecycle({ ...own, forget: (resident) => registry.remove(resident) });
+  const unsettled = unsettledIn(deltaDirectory);
+  const sync = new Sync({ ...given, unsettled });
+  await settleInterrupted({ ...given, sync }, unsettled);
+  const pausing = new Pausing(given);
+  const commands = new Commands({ ...given, sync });
+  const sessions = openSessions({ ...given, pausing, commands });
+  const own = { ...given, homes: new Homes(given), sync, pausing, sessions };
+  const lifecycle = new Lifecycle(own);
   const destroyExpired = (resident: Resident): void => {
     if (resident.departure !== undefined) return;
     lifecycle.destroy(SERVER, resident, "expired").catch((error: unknown) => {
@@ -71,7 +68,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     });
   };
   const reaper = reap(registry, destroyExpired, { clock, intervalMs: defaults.cleanupIntervalMs });
-  const parts = { ...own, defaults, registry, lifecycle, commands };
+  const parts: Parts = { ...own, lifecycle, commands };
   const calls: Sandboxes = {
     ...sandboxCalls({ ...parts, onCreated: () => reaper.look() }),
     ...commandCalls(parts),
@@ -88,8 +85,8 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   };
   let measured: { readonly atMs: number; readonly bytes: Promise<number> } | undefined;
 
-  const listening = codebases.onChange((change) => spreadNews(registry, change, log));
-  const ready = bringBack(registry, lifecycle).then(() => reaper.look());
+  const listening = codebases.onChange((change) => spreadNews(parts, change));
+  const ready = bringBack(parts).then(() => reaper.look());
   ready.catch(() => {}); // awaited by whoever opens the door
 
   const close = once(async (): Promise<void> => {

@@ -2,7 +2,7 @@ import type { Isolation } from "../../isolation/isolation.ts";
 import type { SandboxSpec } from "../../isolation/sandbox/api.ts";
 import type { AuditLog } from "../audit/api.ts";
 import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
-import type { LogLine } from "../log.ts";
+import type { Log } from "../log.ts";
 import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 
@@ -74,15 +74,15 @@ export interface SandboxesOptions {
   /** Those that this server can run; the first is the default. */
   readonly runtimes: readonly [RuntimeName, ...RuntimeName[]];
   /** Taken for a requested runtime that is not there; absent: such a request is refused. */
-  readonly fallbackRuntime?: RuntimeName;
+  readonly fallbackRuntime?: RuntimeName | undefined;
   /** Who said which runtimes and networks there may be, for hints; default: an operator, in the server's configuration. */
   readonly allowedBy?: "operator" | "program";
   /** Another runtime that the Docker engine knows, for every docker sandbox. */
-  readonly ociRuntime?: string;
+  readonly ociRuntime?: string | undefined;
   /** What bwrap sandboxes of a codebase in this directory show beside it, and the variables that go with it; default: nothing. */
   readonly toolchains?: ((directory: string) => Promise<Required<Pick<SandboxSpec, "workspaces" | "env">>>) | undefined;
   readonly defaults?: Partial<SandboxDefaults>;
   readonly clock?: Clock;
-  readonly observe?: SandboxObserver;
-  readonly log?: (line: LogLine) => void;
+  readonly observe?: SandboxObserver | undefined;
+  readonly log?: Log;
 }

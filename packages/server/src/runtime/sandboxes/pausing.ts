@@ -1,26 +1,20 @@
 import { type Caller, SERVER } from "../caller.ts";
-import type { LogLine } from "../log.ts";
 import type { SandboxRecord } from "../store/store.ts";
+import type { Parts } from "./parts.ts";
 import type { Resident, Running } from "./resident.ts";
 import { isHeld, type State, type Step } from "./state.ts";
-import type { Witness } from "./witness.ts";
 
 /** A timer cannot wait longer. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
-
-export interface PausingParts {
-  readonly witness: Witness;
-  readonly log: (line: LogLine) => void;
-}
 
 /** A sandbox that runs for a call, until that lets go of it. */
 export interface Entered extends Running, Disposable {}
 
 /** Pauses and resumes sandboxes, and lets in what needs a process. */
 export class Pausing {
-  readonly #parts: PausingParts;
+  readonly #parts: Pick<Parts, "witness" | "log">;
 
-  constructor(parts: PausingParts) {
+  constructor(parts: Pick<Parts, "witness" | "log">) {
     this.#parts = parts;
   }
 

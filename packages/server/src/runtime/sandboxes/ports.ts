@@ -2,10 +2,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { RuntimeError } from "../errors.ts";
 import type { Sandboxes } from "./api.ts";
 import { toRuntimeError, translating } from "./errors.ts";
-import type { Pausing } from "./pausing.ts";
-import type { SandboxRegistry } from "./registry.ts";
+import type { Parts } from "./parts.ts";
 import type { Running } from "./resident.ts";
-import type { Witness } from "./witness.ts";
 
 const DEFAULT_WAIT_MS = 30_000;
 const LONGEST_WAIT_MS = 600_000;
@@ -14,12 +12,7 @@ const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 250;
 
 /** The calls about ports on the loopback device of a sandbox. */
-export function portCalls(parts: {
-  readonly registry: SandboxRegistry;
-  readonly pausing: Pausing;
-  readonly witness: Witness;
-}): Pick<Sandboxes, "connect" | "waitForPort"> {
-  const { registry, pausing, witness } = parts;
+export function portCalls({ registry, pausing, witness }: Parts): Pick<Sandboxes, "connect" | "waitForPort"> {
   /** Of each sandbox that runs, which ports were reached with which keys: a page makes hundreds of connections. */
   const reached = new WeakMap<Running["sandbox"], Set<string>>();
   return {

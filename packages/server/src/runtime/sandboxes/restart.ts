@@ -1,14 +1,9 @@
 import { chmod, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { isSandboxId } from "../ids.ts";
-import type { LogLine } from "../log.ts";
-import type { SandboxMetadata } from "../store/store.ts";
-import type { DeltaWork } from "./delta-work.ts";
-import type { Lifecycle } from "./lifecycle.ts";
-import type { SandboxRegistry } from "./registry.ts";
+import type { Parts } from "./parts.ts";
 import { Resident } from "./resident.ts";
 import { isLiving } from "./state.ts";
-import type { Sync } from "./sync.ts";
 import type { Unsettled } from "./unsettled.ts";
 
 /** Mounting waits for the kernel and for processes; more at once only take turns. */
@@ -16,7 +11,7 @@ const AT_ONCE = 8;
 const PAGE = 1000;
 
 /** Finds every sandbox of the store. */
-export async function findSandboxes(store: SandboxMetadata, registry: SandboxRegistry): Promise<void> {
+export async function findSandboxes({ store, registry }: Pick<Parts, "store" | "registry">): Promise<void> {
   let after: readonly [number, string] | undefined;
   while (true) {
     const records = await store.listSandboxes({ after, limit: PAGE });
@@ -28,12 +23,8 @@ export async function findSandboxes(store: SandboxMetadata, registry: SandboxReg
 }
 
 /** Makes the place for the deltas, and removes those whose sandboxes are gone: a destroy that was cut short. */
-export async function tidyDeltas(
-  directory: string,
-  registry: SandboxRegistry,
-  deltas: DeltaWork,
-  log: (line: LogLine) => void,
-): Promise<void> {
+export async function tidyDeltas(parts: Pick<Parts, "deltaDirectory" | "registry" | "deltas" | "log">): Promise<void> {
+  const { deltaDirectory: directory, registry, deltas, log } = parts;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await chmod(directory, 0o700);
   const known = new Set([...registry].map(({ id }) => id));
@@ -48,10 +39,8 @@ export async function tidyDeltas(
 
 /** Ends the syncs that were cut short: all of them before anybody can write. */
 export async function settleInterrupted(
-  registry: SandboxRegistry,
+  { registry, sync, log }: Pick<Parts, "registry" | "sync" | "log">,
   unsettled: Unsettled,
-  sync: Sync,
-  log: (line: LogLine) => void,
 ): Promise<void> {
   const marked = new Set(await unsettled.marked());
   for (const resident of registry) {
@@ -64,7 +53,7 @@ export async function settleInterrupted(
 }
 
 /** Starts those again that ran when the server ended. */
-export async function bringBack(registry: SandboxRegistry, lifecycle: Lifecycle): Promise<void> {
+export async function bringBack({ registry, lifecycle }: Parts): Promise<void> {
   const waiting = [...registry]
     .filter(({ state }) => isLiving(state))
     .map((resident) => {

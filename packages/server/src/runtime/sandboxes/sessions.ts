@@ -3,27 +3,17 @@ import type { Caller } from "../caller.ts";
 import { maySee, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
 import { checkSandboxId, checkSessionId } from "../ids.ts";
-import type { LogLine } from "../log.ts";
 import type { SessionRecord } from "../store/store.ts";
 import type { CreateSessionRequest, Sandboxes, SessionCall } from "./api.ts";
-import type { Commands } from "./commands.ts";
 import { sessionNotFound, translating } from "./errors.ts";
-import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
-import type { Pausing } from "./pausing.ts";
-import type { SandboxRegistry } from "./registry.ts";
+import type { Parts } from "./parts.ts";
 import { checkWish, timeoutOf } from "./request.ts";
 import type { Resident } from "./resident.ts";
-import type { Witness } from "./witness.ts";
 
-interface SessionParts extends Pick<SandboxesOptions, "store"> {
-  readonly registry: SandboxRegistry;
-  readonly commands: Commands;
-  readonly pausing: Pausing;
-  readonly witness: Witness;
-  readonly clock: Clock;
-  readonly defaults: SandboxDefaults;
-  readonly log: (line: LogLine) => void;
-}
+type SessionParts = Pick<
+  Parts,
+  "store" | "registry" | "commands" | "pausing" | "witness" | "clock" | "defaults" | "log"
+>;
 
 interface LiveSession {
   readonly session: Session;
@@ -61,18 +51,6 @@ export function openSessions(parts: SessionParts): Sessions {
   const { registry, store, pausing, commands, witness, clock, log } = parts;
   const { maxSessionsPerSandbox: maxPerSandbox } = parts.defaults;
   const sessions = new Map<string, LiveSession>();
-
-  function keep(caller: Caller, resident: Resident, session: Session, record: SessionRecord): void {
-    const live: LiveSession = {
-      session,
-      resident,
-      caller,
-      record,
-      reason: undefined,
-      stored: session.ended.then((end) => ended(live, end)),
-    };
-    sessions.set(record.id, live);
-  }
 
   async function ended(live: LiveSession, end: SessionEnd): Promise<void> {
     const { record, resident } = live;
@@ -151,7 +129,9 @@ export function openSessions(parts: SessionParts): Sessions {
         resident.requirePresent(); // it may have been destroyed meanwhile
         throw error;
       }
-      keep(caller, resident, session, record);
+      const stored = session.ended.then((end) => ended(live, end));
+      const live: LiveSession = { session, resident, caller, record, reason: undefined, stored };
+      sessions.set(record.id, live);
       witness.tell("session_created", resident, caller, {
         sessionId: record.id,
         data: { shell: record.shell },

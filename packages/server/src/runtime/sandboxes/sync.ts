@@ -4,20 +4,16 @@ import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import type { DirectCodebase, SyncResult } from "../codebases/api.ts";
 import { RuntimeError } from "../errors.ts";
-import type { LogLine } from "../log.ts";
 import type { ConflictRecord } from "../store/store.ts";
 import type { CollectedChange, Collection, DeltaPlace, DirectCollection } from "./delta-work.ts";
 import { toRuntimeError } from "./errors.ts";
-import type { SandboxesOptions } from "./options.ts";
+import type { Parts } from "./parts.ts";
 import type { Resident } from "./resident.ts";
 import type { Unsettled } from "./unsettled.ts";
-import { inside, type Witness } from "./witness.ts";
+import { inside } from "./witness.ts";
 
-export interface SyncParts extends Pick<SandboxesOptions, "codebases" | "deltas" | "observe"> {
+interface SyncParts extends Pick<Parts, "codebases" | "deltas" | "observe" | "witness" | "log" | "deltaOf"> {
   readonly unsettled: Unsettled;
-  readonly witness: Witness;
-  readonly log: (line: LogLine) => void;
-  deltaOf(resident: Resident): string;
 }
 
 /** What a sync after a command has to say. */

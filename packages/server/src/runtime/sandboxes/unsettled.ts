@@ -9,30 +9,16 @@ const SUFFIX = ".unsettled";
  * found after a crash says that the delta may hold what the codebase has, which must leave before somebody writes something
  * newer there: the next sync would take it for a change.
  */
-export class Unsettled {
-  readonly #directory: string;
-
-  constructor(directory: string) {
-    this.#directory = directory;
-  }
-
-  async mark(sandboxId: string): Promise<void> {
-    await writeFile(this.#place(sandboxId), "", { mode: 0o600 });
-  }
-
-  async clear(sandboxId: string): Promise<void> {
-    await rm(this.#place(sandboxId), { force: true });
-  }
-
-  async marked(): Promise<readonly string[]> {
-    const names = await readdir(this.#directory);
-    return names
-      .filter((name) => name.endsWith(SUFFIX))
-      .map((name) => name.slice(0, -SUFFIX.length))
-      .filter(isSandboxId);
-  }
-
-  #place(sandboxId: string): string {
-    return join(this.#directory, `${sandboxId}${SUFFIX}`);
-  }
+export function unsettledIn(directory: string) {
+  const place = (sandboxId: string): string => join(directory, `${sandboxId}${SUFFIX}`);
+  return {
+    mark: (sandboxId: string): Promise<void> => writeFile(place(sandboxId), "", { mode: 0o600 }),
+    clear: (sandboxId: string): Promise<void> => rm(place(sandboxId), { force: true }),
+    async marked(): Promise<readonly string[]> {
+      const marks = (await readdir(directory)).filter((name) => name.endsWith(SUFFIX));
+      return marks.map((name) => name.slice(0, -SUFFIX.length)).filter(isSandboxId);
+    },
+  };
 }
+
+export type Unsettled = ReturnType<typeof unsettledIn>;

@@ -15,24 +15,22 @@ export interface Testimony {
 }
 
 /** Tells the audit log what happens to sandboxes and in them. */
-export class Witness {
-  readonly #audit: AuditLog;
-
-  constructor(audit: AuditLog) {
-    this.#audit = audit;
+export function witnessFor(audit: AuditLog) {
+  function tell(type: string, { record }: Resident, { keyId }: Caller, testimony: Testimony = {}): void {
+    const { id: sandboxId, ownerId, codebaseId } = record;
+    audit.record({ ...testimony, type, ownerId, sandboxId, codebaseId, keyId });
   }
-
-  tell(type: string, resident: Resident, caller: Caller, { level, sessionId, data }: Testimony = {}): void {
-    const { id, ownerId, codebaseId } = resident.record;
-    this.#audit.record({ type, ownerId, sandboxId: id, codebaseId, keyId: caller.keyId, level, sessionId, data });
-  }
-
-  /** What the isolation layer saw. Nobody called: the agent did it. */
-  tellEvent(resident: Resident, event: SandboxEvent): void {
-    const data = eventData(resident, event);
-    if (data !== undefined) this.tell(event.kind, resident, SERVER, { level: "warn", data });
-  }
+  return {
+    tell,
+    /** What the isolation layer saw. Nobody called: the agent did it. */
+    tellEvent(resident: Resident, event: SandboxEvent): void {
+      const data = eventData(resident, event);
+      if (data !== undefined) tell(event.kind, resident, SERVER, { level: "warn", data });
+    },
+  };
 }
+
+export type Witness = ReturnType<typeof witnessFor>;
 
 function eventData({ record }: Resident, event: SandboxEvent): Readonly<Record<string, unknown>> | undefined {
   switch (event.kind) {

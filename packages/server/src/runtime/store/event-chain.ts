@@ -22,20 +22,22 @@ import type { ChainAnchor, EventDraft } from "./store.ts";
 /** What the first event follows. */
 export const GENESIS: ChainAnchor = { sequence: 0, hash: "0".repeat(64) };
 
+/** Beside the sequence. */
+const MEMBERS = [
+  "codebaseId",
+  "data",
+  "keyId",
+  "level",
+  "ownerId",
+  "sandboxId",
+  "sessionId",
+  "timeMs",
+  "type",
+] as const;
+
 export function chainHash(previousHash: string, sequence: number, event: EventDraft): string {
-  const { codebaseId, data, keyId, level, ownerId, sandboxId, sessionId, timeMs, type } = event;
-  const text = canonicalJson({
-    codebaseId,
-    data,
-    keyId,
-    level,
-    ownerId,
-    sandboxId,
-    sequence,
-    sessionId,
-    timeMs,
-    type,
-  });
+  const members = MEMBERS.map((name) => [name, event[name]]);
+  const text = canonicalJson({ ...Object.fromEntries(members), sequence });
   return createHash("sha256").update(previousHash).update("\n").update(text).digest("hex");
 }
 

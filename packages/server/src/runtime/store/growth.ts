@@ -1,6 +1,6 @@
 import type { EntryRecord, VersionChangeRecord } from "./store.ts";
 
-/** What a change does to the counters of a codebase. */
+/** What a codebase, or more than one, has; or by how much a change makes that more. */
 export interface Growth {
   readonly bytes: number;
   /** Regular files and symbolic links. */

@@ -1,5 +1,6 @@
 import type { Rule } from "@agentfense/permission";
 import type { Role } from "../caller.ts";
+import type { Growth } from "./growth.ts";
 
 // What the server remembers across restarts, as its users need it. The SQLite store keeps to this, and one over another
 // database can: every method is asynchronous, and each is one transaction.
@@ -61,8 +62,8 @@ export interface VersionRecord {
 export interface VersionChangeRecord {
   readonly version: number;
   readonly path: string;
-  readonly before: EntryRecord | undefined;
-  readonly after: EntryRecord | undefined;
+  readonly before?: EntryRecord | undefined;
+  readonly after?: EntryRecord | undefined;
   /** Where the codebase's disk keeps the content of `before`, when that is a file. */
   readonly keptAs: string;
 }
@@ -76,12 +77,8 @@ export interface JournalRecord {
   readonly plan: unknown;
 }
 
-export interface OwnerUsage {
+export interface OwnerUsage extends Growth {
   readonly codebases: number;
-  readonly size: number;
-  /** Regular files and symbolic links. */
-  readonly fileCount: number;
-  readonly directoryCount: number;
 }
 
 /** How much of its past a codebase keeps; 0 is no limit. */
@@ -107,6 +104,14 @@ export interface DroppedVersions {
   readonly hasMore: boolean;
 }
 
+export interface EntryQuery {
+  /** "" is the root. */
+  readonly directory: string;
+  readonly recursive: boolean;
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
 export interface CodebaseMetadata {
   insertCodebase(record: CodebaseRecord): Promise<void>;
   codebase(id: string): Promise<CodebaseRecord | undefined>;
@@ -127,15 +132,7 @@ export interface CodebaseMetadata {
   /** A file of the codebase's head with this content, if there is one, for each hash. */
   entriesByHash(codebaseId: string, sha256: readonly string[]): Promise<ReadonlyMap<string, EntryRecord>>;
   /** Direct children of a directory ("" is the root), or all below it, in path order, after a path. */
-  listEntries(
-    codebaseId: string,
-    query: {
-      readonly directory: string;
-      readonly recursive: boolean;
-      readonly after?: string | undefined;
-      readonly limit?: number | undefined;
-    },
-  ): Promise<readonly EntryRecord[]>;
+  listEntries(codebaseId: string, query: EntryQuery): Promise<readonly EntryRecord[]>;
 
   /** Writes the journal: from here on the change happens, crash or not. */
   beginChange(journal: JournalRecord): Promise<void>;
@@ -226,7 +223,7 @@ export interface SessionRecord {
 }
 
 export interface SandboxMetadata {
-  /** Refused (false) when the owner already has `maxPerOwner`; counted and inserted as one. */
+  /** Refused (false) when the owner already has `maxPerOwner` (0: no limit); counted and inserted as one. */
   insertSandbox(record: SandboxRecord, maxPerOwner: number): Promise<boolean>;
   sandbox(id: string): Promise<SandboxRecord | undefined>;
   updateSandbox(

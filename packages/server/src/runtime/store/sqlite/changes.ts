@@ -1,5 +1,5 @@
 import { growthOf } from "../growth.ts";
-import type { CodebaseMetadata, CodebaseRecord, JournalRecord, VersionChangeRecord } from "../store.ts";
+import type { CodebaseMetadata, CodebaseRecord, JournalRecord } from "../store.ts";
 import { codebaseNumber, codebaseRecord } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import { entryWriter } from "./entries.ts";
@@ -35,7 +35,7 @@ export function changeMethods(database: Database): Immediate<Pick<CodebaseMetada
     unfinishedChanges: () =>
       database
         .all<{ journal: string }>("SELECT journal FROM journals ORDER BY codebase")
-        .map(({ journal }) => parse(journal)),
+        .map(({ journal }) => JSON.parse(journal) as JournalRecord),
   };
 }
 
@@ -69,16 +69,5 @@ function datedBy(journal: JournalRecord, createdAtMs: number): JournalRecord {
 
 function journalOf(database: Database, codebase: number): JournalRecord | undefined {
   const row = database.get<{ journal: string }>("SELECT journal FROM journals WHERE codebase = ?", codebase);
-  return row && parse(row.journal);
-}
-
-/** JSON leaves out what is undefined. */
-function parse(text: string): JournalRecord {
-  const journal = JSON.parse(text) as Omit<JournalRecord, "changes"> & {
-    changes: (Omit<VersionChangeRecord, "before" | "after"> & Partial<VersionChangeRecord>)[];
-  };
-  return {
-    ...journal,
-    changes: journal.changes.map((change) => ({ ...change, before: change.before, after: change.after })),
-  };
+  return row && (JSON.parse(row.journal) as JournalRecord);
 }

@@ -1,6 +1,6 @@
 import type { CodebaseMetadata, CodebaseRecord, OwnerUsage } from "../store.ts";
 import type { Database } from "./database.ts";
-import { afterKey, matching, values, where } from "./filters.ts";
+import { afterKey, matching } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
 import { Table } from "./table.ts";
 
@@ -23,19 +23,15 @@ export function codebaseMethods(database: Database): Immediate<Pick<CodebaseMeta
     codebase: (id) => codebaseRecord(database, id),
     listCodebases({ ownerId, after, limit }) {
       const filters = [...matching("owner_id", ownerId), ...afterKey(after)];
-      return CODEBASES.select(
-        database,
-        `${where(filters)} ORDER BY created_at, id LIMIT :limit`,
-        values(filters, { limit }),
-      );
+      return CODEBASES.list(database, filters, "created_at, id", limit);
     },
     deleteCodebase(id) {
       database.run("DELETE FROM codebases WHERE id = ?", id);
     },
     ownerUsage(ownerId) {
       const usage = database.get<OwnerUsage>(
-        `SELECT count(*) AS codebases, coalesce(sum(size), 0) AS size, coalesce(sum(file_count), 0) AS fileCount,
-           coalesce(sum(directory_count), 0) AS directoryCount
+        `SELECT count(*) AS codebases, coalesce(sum(size), 0) AS bytes, coalesce(sum(file_count), 0) AS files,
+           coalesce(sum(directory_count), 0) AS directories
          FROM codebases WHERE owner_id = ?`,
         ownerId,
       );

@@ -63,13 +63,9 @@ export class Database {
     return this.prepare(sql).get(...values) as Result | undefined;
   }
 
-  all<Result>(sql: string, ...values: SQLInputValue[]): Result[] {
-    return this.prepare(sql).all(...values) as Result[];
-  }
-
-  /** With parameters by name. */
-  select<Result>(sql: string, values: Row): Result[] {
-    return this.prepare(sql).all(values) as Result[];
+  /** With parameters by place, or one object that has them by name. */
+  all<Result>(sql: string, ...values: SQLInputValue[] | [Row]): Result[] {
+    return this.prepare(sql).all(...(values as SQLInputValue[])) as Result[];
   }
 
   /** Gives how many rows were changed. */

@@ -1,7 +1,7 @@
 import { chainHash } from "../event-chain.ts";
 import type { ChainAnchor, EventDraft, EventMetadata, EventQuery, EventRecord } from "../store.ts";
 import type { Database } from "./database.ts";
-import { type Filter, matching, values, where } from "./filters.ts";
+import { type Filter, matching } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
 import { json, Table } from "./table.ts";
 
@@ -36,14 +36,7 @@ export function eventMethods(database: Database): Immediate<EventMetadata> {
         moveChainEnd(database, "head", head);
         return records;
       }),
-    listEvents(query) {
-      const filters = filtersOf(query);
-      return EVENTS.select(
-        database,
-        `${where(filters)} ORDER BY sequence LIMIT :limit`,
-        values(filters, { limit: query.limit }),
-      );
-    },
+    listEvents: (query) => EVENTS.list(database, filtersOf(query), "sequence", query.limit),
     chainAnchor: () => chainEnd(database, "anchor"),
     chainHead: () => chainEnd(database, "head"),
     trimEvents: ({ beforeMs, keep }) =>

@@ -1,14 +1,14 @@
 import { resolve } from "node:path";
-import type { LogLine } from "../../../isolation/log.ts";
 import { AnsweringThread, ThreadError } from "../../../isolation/threads/answering-thread.ts";
 import { RuntimeError } from "../../errors.ts";
+import type { Log } from "../../log.ts";
 import type { MetadataStore } from "../store.ts";
 import { DISK_FULL, METHOD_NAMES, type StoreCalls, type StoreMethod, type StoreRequest } from "./protocol.ts";
 
 export interface SqliteStoreOptions {
   /** The database file; it is made (0600), with its directory (0700), when it is not there. */
   readonly path: string;
-  readonly log?: (line: LogLine) => void;
+  readonly log?: Log;
 }
 
 /**

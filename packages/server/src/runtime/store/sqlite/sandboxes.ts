@@ -1,6 +1,6 @@
 import type { SandboxMetadata, SandboxRecord } from "../store.ts";
 import type { Database } from "./database.ts";
-import { afterKey, type Filter, matching, values, where } from "./filters.ts";
+import { afterKey, type Filter, matching } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
 import { flag, json, optional, Table } from "./table.ts";
 
@@ -61,8 +61,7 @@ export function sandboxMethods(database: Database): Immediate<Pick<SandboxMetada
         ...(Object.keys(labels).length === 0 ? [] : [[HAS_LABELS, { labels: JSON.stringify(labels) }] as const]),
         ...afterKey(after),
       ];
-      const rest = `${where(filters)} ORDER BY created_at, id LIMIT :limit`;
-      return SANDBOXES.select(database, rest, values(filters, { limit }));
+      return SANDBOXES.list(database, filters, "created_at, id", limit);
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { Database, Row } from "./database.ts";
+import { type Filter, values, where } from "./filters.ts";
 
 /** A column whose value is another in the record: what the database has of it, and back. */
 interface Column {
@@ -45,13 +46,13 @@ export class Table<R extends object> {
   }
 
   /** `rest`: what follows the name of the table in the statement. */
-  all(database: Database, rest: string, ...values: SQLInputValue[]): R[] {
-    return this.#records(database.all(`${this.#select} ${rest}`, ...values));
+  all(database: Database, rest: string, ...given: SQLInputValue[] | [Row]): R[] {
+    return this.#records(database.all(`${this.#select} ${rest}`, ...given));
   }
 
-  /** With parameters by name. */
-  select(database: Database, rest: string, values: Row): R[] {
-    return this.#records(database.select(`${this.#select} ${rest}`, values));
+  /** Those that pass every filter. */
+  list(database: Database, filters: readonly Filter[], order: string, limit: number): R[] {
+    return this.all(database, `${where(filters)} ORDER BY ${order} LIMIT :limit`, values(filters, { limit }));
   }
 
   /** `more`: columns that are no part of the record. */

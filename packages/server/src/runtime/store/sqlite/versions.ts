@@ -31,9 +31,8 @@ type Methods = "version" | "listVersions" | "changesOf" | "firstChangesAfter";
 export function versionMethods(database: Database): Immediate<Pick<CodebaseMetadata, Methods>> {
   const listed = (codebaseId: string, more: readonly Filter[], limit: number): VersionRecord[] => {
     const ofCodebase: Filter = ["codebase = (SELECT number FROM codebases WHERE id = :id)", { id: codebaseId }];
-    const filters = [ofCodebase, ...more];
-    const rest = `${where(filters)} ORDER BY version DESC LIMIT :limit`;
-    return VERSIONS.select(database, rest, values(filters, { limit })).map((record) => ({ codebaseId, ...record }));
+    const found = VERSIONS.list(database, [ofCodebase, ...more], "version DESC", limit);
+    return found.map((record) => ({ codebaseId, ...record }));
   };
   return {
     version: (codebaseId, version) => listed(codebaseId, matching("version", version), 1)[0],
@@ -63,7 +62,7 @@ export function versionMethods(database: Database): Immediate<Pick<CodebaseMetad
         // Beside min(), SQLite takes the other columns from the row that has the minimum.
         const sql = `SELECT path, min(version) AS version, before, after, kept_as FROM ${source}
                      ${where(filters)} GROUP BY path ORDER BY path`;
-        return database.select<ChangeRow>(sql, values(filters, {})).map(toChange);
+        return database.all<ChangeRow>(sql, values(filters, {})).map(toChange);
       }),
   };
 }
