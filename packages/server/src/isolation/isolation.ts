@@ -77,7 +77,9 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   const instance = await Instance.open({ stateDirectory: options.stateDirectory });
   undo.defer(() => instance.close());
   // The engine's thread takes the longest to start, and needs nobody for it.
-  const startingMounts = real ? startMounts(options, log) : undefined;
+  const { engines, holdsProcess } = options;
+  const startingMounts = real ? MountHost.start({ log, engines, holdsProcess }) : undefined;
+  startingMounts?.catch(() => {}); // awaited when the backends are there
   const backends = undo.use(
     new Backends({
       allowed: runtimes,
@@ -125,19 +127,6 @@ function holdProcess(): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-function startMounts(
-  { engines, holdsProcess }: IsolationOptions,
-  log: NonNullable<IsolationOptions["log"]>,
-): Promise<MountHost> {
-  const starting = MountHost.start({
-    log,
-    ...(engines === undefined ? {} : { engines }),
-    ...(holdsProcess === undefined ? {} : { holdsProcess }),
-  });
-  starting.catch(() => {}); // awaited when the backends are there
-  return starting;
-}
-
 /** Backends load when they are wanted: a command line that runs bwrap needs no client of the Docker engine. */
 async function openBackend(
   runtime: BackendName,
@@ -153,9 +142,9 @@ async function openBackend(
         import("./limits/open.ts"),
       ]);
       const { cgroupParent, bwrapPath } = options;
-      const limits = await openLimitHost({ instance, log, ...(cgroupParent === undefined ? {} : { cgroupParent }) });
+      const limits = await openLimitHost({ instance, log, cgroupParent });
       undo.defer(() => limits.close());
-      return await BwrapBackend.open({ instance, limits, log, ...(bwrapPath === undefined ? {} : { bwrapPath }) });
+      return await BwrapBackend.open({ instance, limits, log, bwrapPath });
     }
     case "docker": {
       const { DockerBackend } = await import("./docker/backend.ts");
@@ -229,23 +218,16 @@ class HostIsolation implements Isolation {
   }
 
   async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
-    const { instance, mounts, view, kernelWatch, timeLimits } = this.#host;
+    const { instance, mounts } = this.#host;
     const real = backend.name !== "mock";
     const mountPoint = instance.mountPointOf(id);
     const box = await backend.createBox(boxSpec(id, spec, mountPoint), options);
     try {
       await instance.makeMountPoint(id, box.owner);
       return new GuardedSandbox({
-        id,
-        spec,
-        backend,
-        box,
-        mountPoint,
+        ...this.#host,
+        ...{ id, spec, backend, box, mountPoint },
         mounts: real ? mounts : undefined,
-        view,
-        kernelWatch,
-        instance,
-        timeLimits,
         connectionRoom: this.#connectionRoom,
         descriptors: this.#processDescriptors,
         onDestroyed: () => {

@@ -7,7 +7,7 @@ import type { Rule } from "@agentfense/permission";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SandboxError } from "../../src/isolation/backend/errors.ts";
 import { MountHost, type WorkspaceMount } from "../../src/isolation/mount/host.ts";
-import { MountedFiles, noFiles } from "../../src/isolation/view/files.ts";
+import { MountedFiles } from "../../src/isolation/view/files.ts";
 import { KernelWatch } from "../../src/isolation/view/kernel-watch.ts";
 import { ViewThread } from "../../src/isolation/view/thread.ts";
 
@@ -70,7 +70,10 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-function filesOf(view: ViewThread, mountOf: () => Pick<WorkspaceMount, "mountPoint" | "outside">): MountedFiles {
+function filesOf(
+  view: ViewThread,
+  mountOf: () => Pick<WorkspaceMount, "mountPoint" | "outside"> | undefined,
+): MountedFiles {
   return new MountedFiles({
     thread: view,
     mount: mountOf,
@@ -254,5 +257,5 @@ test("a mount point without its mount is not looked into", async () => {
 });
 
 test("a runtime without mounts says so", async () => {
-  expect(await errno(noFiles(() => {}).stat("x"))).toBe("ENOTSUP");
+  expect(await errno(filesOf(thread, () => undefined).stat("x"))).toBe("ENOTSUP");
 });

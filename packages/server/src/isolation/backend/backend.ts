@@ -26,8 +26,11 @@ export interface Backend extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-export interface CreateOptions {
+export interface Cancellable {
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface CreateOptions extends Cancellable {
   /** Lines for people who wait: an image that is pulled. */
   readonly onProgress?: ((line: string) => void) | undefined;
 }
@@ -60,18 +63,15 @@ export interface Box {
   /** Who the box's processes are to the host's kernel: the workspace is mounted for this user. */
   readonly owner: Owner;
   /** Makes the box ready to run commands, once; the mounts exist by now. */
-  start(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+  start(options?: Cancellable): Promise<void>;
   /** Runs one command. Resolves once it has started, rejects with a `SandboxError` when the box cannot run it. */
-  run(command: BoxCommand, options?: { readonly signal?: AbortSignal | undefined }): Promise<BoxProcess>;
+  run(command: BoxCommand, options?: Cancellable): Promise<BoxProcess>;
   /** Starts a shell that reads commands from a channel of its own (see `session/`). */
-  openShell(command: ShellCommand, options?: { readonly signal?: AbortSignal | undefined }): Promise<ShellProcess>;
+  openShell(command: ShellCommand, options?: Cancellable): Promise<ShellProcess>;
   /** Runs one command on a terminal of its own. */
-  openTerminal(
-    command: TerminalCommand,
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<TerminalProcess>;
+  openTerminal(command: TerminalCommand, options?: Cancellable): Promise<TerminalProcess>;
   /** Connects to a port that something in the box listens at, on its loopback device. PORT_CLOSED: nothing does. */
-  connect(port: number, options?: { readonly signal?: AbortSignal | undefined }): Promise<Socket>;
+  connect(port: number, options?: Cancellable): Promise<Socket>;
   /** The shells this box has, by absolute path; the first is the one commands are given to. */
   shells(): Promise<readonly string[]>;
   usage(): Promise<ResourceUsage>;
@@ -101,7 +101,7 @@ export interface BoxCommand {
 /** One command and everything it starts. */
 export interface BoxProcess {
   /** Present when the command asked for it. Ending it is the command's end of file. */
-  readonly stdin?: Writable;
+  readonly stdin?: Writable | undefined;
   /** Both must be read (or destroyed): whoever does not read stops the command at a full pipe. */
   readonly stdout: Readable;
   readonly stderr: Readable;
@@ -120,12 +120,8 @@ export interface ProcessExit {
   readonly outOfMemory: boolean;
 }
 
-export interface ShellCommand {
-  /** The shell's argv; the session module writes its start-up text to `commands` first. */
-  readonly argv: readonly [string, ...string[]];
-  readonly env: Readonly<Record<string, string>>;
-  readonly workdir: string;
-}
+/** The session module writes the shell's start-up text to `commands` first. */
+export type ShellCommand = Omit<BoxCommand, "stdin">;
 
 /**
  * A shell with channels of its own: descriptor 0 is `commands`, descriptor 3 is `status`; stdout and stderr are pipes for
@@ -145,7 +141,7 @@ export interface ShellProcess {
    */
   signalForeground(signal: InterruptSignal, sinceMs: number): Promise<number>;
   /** How often the memory limit has killed in the box so far; absent without a limit, or where it cannot be told. */
-  oomKills?(): Promise<number>;
+  readonly oomKills?: (() => Promise<number>) | undefined;
   /** Who has the shell's channels, seen from outside the shell while it waits for a command. */
   channels(): Promise<ChannelState>;
   /** Signals the shell alone. */
@@ -169,7 +165,7 @@ export interface ChannelState {
 
 export type InterruptSignal = "SIGINT" | "SIGTERM" | "SIGKILL";
 
-export interface TerminalCommand extends Omit<BoxCommand, "stdin"> {
+export interface TerminalCommand extends ShellCommand {
   readonly size: TerminalSize;
 }
 

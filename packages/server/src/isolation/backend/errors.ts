@@ -42,7 +42,7 @@ export class SandboxError extends Error {
   constructor(
     code: SandboxErrorCode,
     message: string,
-    options: { hint?: string; cause?: unknown; errno?: string } = {},
+    options: { hint?: string | undefined; cause?: unknown; errno?: string } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "SandboxError";
@@ -50,4 +50,25 @@ export class SandboxError extends Error {
     this.hint = options.hint;
     this.errno = options.errno;
   }
+}
+
+export function cancelled(cause?: unknown): SandboxError {
+  return new SandboxError("CANCELLED", "the call was cancelled", { cause });
+}
+
+export function throwIfCancelled(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw cancelled(signal.reason);
+}
+
+export function notRunning(cause?: unknown): SandboxError {
+  return new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running", { hint: "start it first", cause });
+}
+
+/** What may be told is told as it is. */
+export function asSandboxError(error: unknown, message: string): SandboxError {
+  return error instanceof SandboxError ? error : new SandboxError("INTERNAL", message, { cause: error });
+}
+
+export function invalid(message: string, hint?: string): SandboxError {
+  return new SandboxError("INVALID_ARGUMENT", message, { hint });
 }

@@ -1,4 +1,5 @@
 import { access, constants } from "node:fs/promises";
+import { SandboxError } from "./errors.ts";
 
 const PLACES = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
@@ -6,13 +7,28 @@ const PLACES = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/us
 export async function findProgram(name: string): Promise<string | undefined> {
   for (const place of PLACES) {
     const path = `${place}/${name}`;
-    if (await isExecutable(path)) return path;
+    if (await isAccessible(path, constants.X_OK)) return path;
   }
   return undefined;
 }
 
-export async function isExecutable(path: string): Promise<boolean> {
-  return access(path, constants.X_OK).then(
+/** The same of what cannot be done without: `need` is by whom, as in "a private network needs". */
+export async function requireProgram(name: string, packageName: string, need: string): Promise<string> {
+  const path = await findProgram(name);
+  if (path === undefined) throw missingProgram(name, packageName, need);
+  return path;
+}
+
+export function missingProgram(name: string, packageName: string, need: string, cause?: unknown): SandboxError {
+  return new SandboxError("RUNTIME_UNAVAILABLE", `${need} ${name}, which this host does not have`, {
+    hint: `install it: apt install ${packageName}`,
+    cause,
+  });
+}
+
+/** To this process, in this way; without one: whether it is there. */
+export function isAccessible(path: string, mode: number = constants.F_OK): Promise<boolean> {
+  return access(path, mode).then(
     () => true,
     () => false,
   );

@@ -11,7 +11,7 @@ export interface ResourceLimits {
 
 /** What a sandbox uses now, as far as the host can tell. */
 export interface ResourceUsage {
-  readonly memoryBytes?: number;
-  readonly pids?: number;
-  readonly cpuMicros?: number;
+  readonly memoryBytes?: number | undefined;
+  readonly pids?: number | undefined;
+  readonly cpuMicros?: number | undefined;
 }

@@ -2,14 +2,14 @@ import { stat } from "node:fs/promises";
 import { syscalls } from "@agentfense/fuse";
 import type { Backend, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import type { LimitHost } from "../limits/limits.ts";
 import type { LogLine } from "../log.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
 import { BootClock } from "./boot-clock.ts";
-import { BwrapBox } from "./box.ts";
+import { type BoxSurroundings, BwrapBox } from "./box.ts";
 import { memoryFile } from "./descriptors.ts";
 import { BoxOwners } from "./identity.ts";
 import { carriedInterpreter, sharedInterpreter } from "./interpreter.ts";
@@ -33,20 +33,12 @@ export interface BwrapOptions {
 export class BwrapBackend implements Backend {
   readonly name = "bwrap";
   readonly degradations: readonly string[];
-  readonly #launcher: Launcher;
-  readonly #marker: string;
   readonly #limits: LimitHost;
   readonly #owners: BoxOwners;
-  readonly #masks: ProcMasks;
   readonly #hostSystem: System;
   /** The contents of its files, in their order; every box without a root directory of its own shares them. */
   readonly #hostFiles: readonly number[];
-  readonly #clock = new BootClock();
-  readonly #seccomp: number;
-  readonly #seccompOfCountedMemory: number;
-  readonly #programs: HostPrograms;
-  readonly #network: PrivateNetworks;
-  readonly #leftoverRoom = new DescriptorRoom(Math.floor(descriptorLimit() / 16));
+  readonly #surroundings: BoxSurroundings;
   /** With the descriptors that belong to each. */
   readonly #boxes = new Map<BwrapBox, readonly number[]>();
   #closing: Promise<void> | undefined;
@@ -55,18 +47,25 @@ export class BwrapBackend implements Backend {
     options: BwrapOptions,
     found: { programs: HostPrograms; owners: BoxOwners; masks: ProcMasks; system: System },
   ) {
-    this.#marker = markerOf(options.instance);
+    const { programs, owners, masks, system } = found;
+    const marker = markerOf(options.instance);
     this.#limits = options.limits;
-    this.#programs = found.programs;
-    this.#owners = found.owners;
-    this.#masks = found.masks;
-    this.#hostSystem = found.system;
-    this.#hostFiles = contentsOf(found.system);
-    this.degradations = [...options.limits.degradations, ...found.owners.degradations];
-    this.#seccomp = memoryFile("seccomp", seccompFilter());
-    this.#seccompOfCountedMemory = memoryFile("seccomp", seccompFilter(undefined, POLICY_OF_COUNTED_MEMORY));
-    this.#network = new PrivateNetworks({ setpriv: found.programs.setpriv, marker: this.#marker });
-    this.#launcher = new Launcher({ perl: found.programs.perl, log: options.log ?? (() => {}) });
+    this.#owners = owners;
+    this.#hostSystem = system;
+    this.#hostFiles = contentsOf(system);
+    this.degradations = [...options.limits.degradations, ...owners.degradations];
+    this.#surroundings = {
+      marker,
+      isRoot: owners.isRoot,
+      programs,
+      masks,
+      seccomp: memoryFile("seccomp", seccompFilter()),
+      seccompOfCountedMemory: memoryFile("seccomp", seccompFilter(undefined, POLICY_OF_COUNTED_MEMORY)),
+      clock: new BootClock(),
+      network: new PrivateNetworks({ setpriv: programs.setpriv, marker }),
+      launcher: new Launcher({ perl: programs.perl, log: options.log ?? (() => {}) }),
+      leftoverRoom: new DescriptorRoom(Math.floor(descriptorLimit() / 16)),
+    };
   }
 
   static async open(options: BwrapOptions): Promise<BwrapBackend> {
@@ -81,53 +80,37 @@ export class BwrapBackend implements Backend {
       masks: await findProcMasks({ ownUser: owners.isRoot }),
       system: await hostSystem(),
     });
-    backend.#launcher.start();
-    await backend.#clock.settle();
+    backend.#surroundings.launcher.start();
+    await backend.#surroundings.clock.settle();
     return backend;
   }
 
   /** For tests: the process that starts all others. */
   get launcherPid(): number | undefined {
-    return this.#launcher.pid;
+    return this.#surroundings.launcher.pid;
   }
 
   async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<BwrapBox> {
     if (this.#closing !== undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the backend is closed");
     checkSpec(spec);
-    if (spec.network === "private") await this.#network.check();
+    if (spec.network === "private") await this.#surroundings.network.check();
     for (const path of spec.readOnlyPaths) {
       await stat(path).catch((cause: unknown) => {
         throw new SandboxError("INVALID_ARGUMENT", `this read-only path does not exist: ${path}`, { cause });
       });
     }
     const system = spec.rootDirectory === undefined ? this.#hostSystem : await rootDirectorySystem(spec.rootDirectory);
-    if (options.signal?.aborted) {
-      throw new SandboxError("CANCELLED", "the call was cancelled", { cause: options.signal.reason });
-    }
-    const { perl } = this.#programs;
+    throwIfCancelled(options.signal);
+    const { perl } = this.#surroundings.programs;
     const interpreter = spec.rootDirectory === undefined ? sharedInterpreter(perl) : await carriedInterpreter(perl);
     const group = await this.#limits.createGroup(spec.id, spec.limits);
     const ownFiles = system === this.#hostSystem ? [] : contentsOf(system);
-    const box = new BwrapBox({
-      spec,
-      owner: this.#owners.take(),
-      system,
-      group,
-      surroundings: {
-        marker: this.#marker,
-        isRoot: this.#owners.isRoot,
-        masks: this.#masks,
-        systemFiles: system === this.#hostSystem ? this.#hostFiles : ownFiles,
-        seccomp: this.#seccomp,
-        seccompOfCountedMemory: this.#seccompOfCountedMemory,
-        clock: this.#clock,
-        network: this.#network,
-        launcher: this.#launcher,
-        leftoverRoom: this.#leftoverRoom,
-        programs: this.#programs,
-        interpreter,
-      },
-      onDestroyed: async (gone) => this.#forget(gone),
+    const owner = this.#owners.take();
+    const box: BwrapBox = new BwrapBox({
+      ...{ spec, owner, system, interpreter, group },
+      systemFiles: system === this.#hostSystem ? this.#hostFiles : ownFiles,
+      surroundings: this.#surroundings,
+      onDestroyed: () => this.#forget(box),
     });
     this.#boxes.set(box, ownFiles);
     return box;
@@ -149,8 +132,9 @@ export class BwrapBackend implements Backend {
 
   async #close(): Promise<void> {
     const results = await Promise.allSettled([...this.#boxes.keys()].map((box) => box.destroy()));
-    await this.#launcher.close();
-    for (const fd of [this.#seccomp, this.#seccompOfCountedMemory, ...this.#hostFiles]) syscalls.close(fd);
+    const { launcher, seccomp, seccompOfCountedMemory } = this.#surroundings;
+    await launcher.close();
+    for (const fd of [seccomp, seccompOfCountedMemory, ...this.#hostFiles]) syscalls.close(fd);
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
   }

@@ -5,6 +5,7 @@ import {
   type BoxCommand,
   type BoxProcess,
   type BoxSpec,
+  type Cancellable,
   type ProcessExit,
   refuseHostNetwork,
   type ShellCommand,
@@ -13,7 +14,7 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { notRunning, throwIfCancelled } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
@@ -31,9 +32,9 @@ import { boxPlan, checkCommand, checkEnvironment } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";
 import { boxProcess } from "./process.ts";
 import type { HostPrograms } from "./programs.ts";
-import { BwrapShell } from "./shell.ts";
+import { boxShell } from "./shell.ts";
 import type { System } from "./system.ts";
-import { BwrapTerminal, openPseudoTerminal } from "./terminal.ts";
+import { boxTerminal, openPseudoTerminal } from "./terminal.ts";
 
 interface Launched {
   readonly command: Command;
@@ -49,17 +50,12 @@ const OWN_PROCESSES = 2;
 /** After a cancelled command was told to end. */
 const ABANDON_MS = 1_000;
 
-type Cancellable = { readonly signal?: AbortSignal | undefined };
-
 /** What a box shares with the others of its backend. */
 export interface BoxSurroundings {
   readonly marker: string;
   readonly isRoot: boolean;
   readonly programs: HostPrograms;
-  readonly interpreter: Interpreter;
   readonly masks: ProcMasks;
-  /** Descriptors with the contents of the system's files, in the order of its `files`. */
-  readonly systemFiles: readonly number[];
   readonly seccomp: number;
   /** For a box whose memory limit is one of single processes. */
   readonly seccompOfCountedMemory: number;
@@ -69,6 +65,18 @@ export interface BoxSurroundings {
   readonly leftoverRoom: DescriptorRoom;
 }
 
+export interface BwrapBoxOptions {
+  readonly spec: BoxSpec;
+  readonly owner: Owner;
+  readonly system: System;
+  /** Descriptors with the contents of its files, in their order. */
+  readonly systemFiles: readonly number[];
+  readonly interpreter: Interpreter;
+  readonly group: LimitGroup;
+  readonly surroundings: BoxSurroundings;
+  readonly onDestroyed: () => void;
+}
+
 /**
  * A box is made at its start and lives until it is destroyed: one bwrap, in it a keeper, and every command, shell and terminal is
  * a fork of that. They share namespaces, /tmp and the loopback device, as the programs of one machine do.
@@ -76,10 +84,9 @@ export interface BoxSurroundings {
 export class BwrapBox implements Box {
   readonly owner: Owner;
   readonly #spec: BoxSpec;
-  readonly #system: System;
   readonly #group: LimitGroup;
   readonly #around: BoxSurroundings;
-  readonly #onDestroyed: (box: BwrapBox) => Promise<void>;
+  readonly #options: BwrapBoxOptions;
   #env: Readonly<Record<string, string>> = {};
   #keeper: Keeper | undefined;
   /** With those that broke and are not gone yet. */
@@ -87,20 +94,12 @@ export class BwrapBox implements Box {
   readonly #pause: PauseSwitch;
   #destroying: Promise<void> | undefined;
 
-  constructor(options: {
-    spec: BoxSpec;
-    owner: Owner;
-    system: System;
-    group: LimitGroup;
-    surroundings: BoxSurroundings;
-    onDestroyed: (box: BwrapBox) => Promise<void>;
-  }) {
-    this.#spec = options.spec;
+  constructor(options: BwrapBoxOptions) {
+    this.#options = options;
     this.owner = options.owner;
-    this.#system = options.system;
+    this.#spec = options.spec;
     this.#group = options.group;
     this.#around = options.surroundings;
-    this.#onDestroyed = options.onDestroyed;
     let goOn = (): void => {};
     this.#pause = new PauseSwitch(
       this.#group.freezer ?? {
@@ -118,7 +117,7 @@ export class BwrapBox implements Box {
   }
 
   async start(options: Cancellable = {}): Promise<void> {
-    throwIfAborted(options.signal);
+    throwIfCancelled(options.signal);
     if (this.#destroying !== undefined) throw notRunning();
     await this.#living(options.signal);
   }
@@ -134,7 +133,7 @@ export class BwrapBox implements Box {
     const { command, exit } = await this.#launch(shell, streams, options.signal);
     const isLimited = this.#spec.limits.memoryBytes !== undefined;
     const oomKills = isLimited ? () => this.#group.oomKills() : undefined;
-    return new BwrapShell(command, exit, { clock: this.#around.clock, oomKills });
+    return boxShell(command, exit, { clock: this.#around.clock, oomKills });
   }
 
   openTerminal(request: TerminalCommand, options: Cancellable = {}): Promise<TerminalProcess> {
@@ -144,12 +143,12 @@ export class BwrapBox implements Box {
   async #openTerminal(request: TerminalCommand, options: Cancellable): Promise<TerminalProcess> {
     const keeper = await this.#ready(options.signal);
     const opening = keeper.openTerminal();
-    await this.#patiently(opening, options.signal, () => void opening.then(syscalls.close, () => {}));
+    await this.#patiently(opening, options.signal, () => opening.then(syscalls.close, () => {}));
     const terminal = openPseudoTerminal(await opening, request.size);
     try {
       const streams = { kind: "terminal", terminal: terminal.otherSide } as const;
       const { command, exit } = await this.#launch(request, streams, options.signal);
-      return new BwrapTerminal(command, exit, terminal);
+      return boxTerminal(command, exit, terminal);
     } catch (error) {
       terminal.stream.destroy();
       throw error;
@@ -162,20 +161,13 @@ export class BwrapBox implements Box {
     refuseHostNetwork(this.#spec.network);
     const { sockets } = await this.#ready(options.signal);
     const connecting = sockets.connect(port, options.signal);
-    await this.#patiently(
-      connecting,
-      options.signal,
-      () =>
-        void connecting.then(
-          (late) => late.destroy(),
-          () => {},
-        ),
-    );
+    const dropLate = (): unknown => connecting.then((late) => late.destroy()).catch(() => {});
+    await this.#patiently(connecting, options.signal, dropLate);
     return await connecting;
   }
 
   async shells(): Promise<readonly string[]> {
-    return this.#system.shells;
+    return this.#options.system.shells;
   }
 
   usage(): Promise<ResourceUsage> {
@@ -202,11 +194,11 @@ export class BwrapBox implements Box {
   }
 
   async #ready(signal: AbortSignal | undefined): Promise<Keeper> {
-    throwIfAborted(signal);
+    throwIfCancelled(signal);
     this.#throwIfNotRunning();
     const keeper = await this.#living(signal);
     await keeper.attached?.renew();
-    throwIfAborted(signal);
+    throwIfCancelled(signal);
     this.#throwIfNotRunning();
     return keeper;
   }
@@ -221,15 +213,16 @@ export class BwrapBox implements Box {
 
   #make(): Keeper {
     const { network, hostname, limits } = this.#spec;
-    const { marker, programs, interpreter, systemFiles } = this.#around;
+    const { system, systemFiles, interpreter } = this.#options;
+    const { marker, programs } = this.#around;
     const own = nameFiles(hostname, network, network === "none" ? "" : this.#around.network.resolver(network));
     const ownFiles = this.#spec.rootDirectory === undefined ? Object.entries(own) : [];
     const plan = boxPlan({
       spec: this.#spec,
-      system: this.#system,
+      system,
       masks: this.#around.masks,
       binds: interpreter.binds,
-      files: [...Object.keys(this.#system.files), ...ownFiles.map(([path]) => path)],
+      files: [...Object.keys(system.files), ...ownFiles.map(([path]) => path)],
       memoryForFiles: this.#isMemoryCounted ? undefined : memoryForFiles(limits.memoryBytes ?? 0),
     });
     this.#env = plan.env;
@@ -281,20 +274,16 @@ export class BwrapBox implements Box {
       await this.#pause.resume(); // who waits for a pause waits no longer
     } finally {
       await this.#group.remove();
-      await this.#onDestroyed(this);
+      this.#options.onDestroyed();
     }
   }
 
-  #launch(
-    request: Omit<BoxCommand, "stdin">,
-    streams: CommandRequest["streams"],
-    signal: AbortSignal | undefined,
-  ): Promise<Launched> {
+  #launch(request: ShellCommand, streams: CommandRequest["streams"], signal?: AbortSignal): Promise<Launched> {
     return this.#pause.awake(() => this.#launchAwake(request, streams, signal));
   }
 
   async #launchAwake(
-    request: Omit<BoxCommand, "stdin">,
+    request: ShellCommand,
     streams: CommandRequest["streams"],
     signal: AbortSignal | undefined,
   ): Promise<Launched> {
@@ -331,7 +320,7 @@ export class BwrapBox implements Box {
   }
 
   /** What depends on the box must not hold the caller up: it may have no CPU or memory left. */
-  async #patiently(promise: Promise<unknown>, signal: AbortSignal | undefined, giveUp: () => void): Promise<void> {
+  async #patiently(promise: Promise<unknown>, signal: AbortSignal | undefined, giveUp: () => unknown): Promise<void> {
     const abandoned = Promise.withResolvers<never>();
     abandoned.promise.catch(() => {});
     let patience: NodeJS.Timeout | undefined;
@@ -343,14 +332,14 @@ export class BwrapBox implements Box {
     try {
       await Promise.race([promise, abandoned.promise]);
     } catch (error) {
-      throwIfAborted(signal);
+      throwIfCancelled(signal);
       this.#throwIfNotRunning();
       throw error;
     } finally {
       signal?.removeEventListener("abort", onAbort);
       clearTimeout(patience);
     }
-    throwIfAborted(signal);
+    throwIfCancelled(signal);
   }
 
   async #exitOf(command: Command, oomKillsBefore: Promise<number> | undefined): Promise<ProcessExit> {
@@ -364,12 +353,4 @@ export class BwrapBox implements Box {
   #throwIfNotRunning(): void {
     if (this.#keeper === undefined) throw notRunning();
   }
-}
-
-function notRunning(): SandboxError {
-  return new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
-}
-
-function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new SandboxError("CANCELLED", "the call was cancelled", { cause: signal.reason });
 }

@@ -2,7 +2,7 @@ import { readlinkSync } from "node:fs";
 import type { Socket } from "node:net";
 import { Errno, errnoName, processes, syscalls } from "@agentfense/fuse";
 import type { ChannelState } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { asSandboxError, SandboxError, type SandboxErrorCode } from "../backend/errors.ts";
 import { channelState } from "./channels.ts";
 import { killTrees } from "./command-tree.ts";
 import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
@@ -61,14 +61,18 @@ export class Command {
   readonly stdout: PipeOutput | undefined;
   readonly stderr: PipeOutput | undefined;
   readonly channel: Socket | undefined;
+  readonly #begin = Promise.withResolvers<void>();
+  readonly #start = Promise.withResolvers<void>();
+  readonly #end = Promise.withResolvers<CommandEnd>();
+  readonly #disappearance = Promise.withResolvers<void>();
   /** Resolves when the keeper has taken the order, or never will. */
-  readonly begun: Promise<void>;
+  readonly begun = this.#begin.promise;
   /** Resolves when the command itself runs; rejects when it never will. */
-  readonly started: Promise<void>;
+  readonly started = this.#start.promise;
   /** Resolves when the command has ended; when it was killed, with all it started. */
-  readonly ended: Promise<CommandEnd>;
+  readonly ended = this.#end.promise;
   /** Resolves when nothing it started is left. */
-  readonly gone: Promise<void>;
+  readonly gone = this.#disappearance.promise;
   readonly #place: CommandPlace;
   readonly #fields: () => (string | number)[];
   /** What the order hands over. */
@@ -76,10 +80,6 @@ export class Command {
   readonly #descriptors: number[] = [];
   readonly #status: number = -1;
   readonly #channels = { stdin: -1, channel: -1 };
-  readonly #begin = Promise.withResolvers<void>();
-  readonly #start = Promise.withResolvers<void>();
-  readonly #end = Promise.withResolvers<CommandEnd>();
-  readonly #disappearance = Promise.withResolvers<void>();
   #waiterPid: number | undefined;
   #waiter: HostProcess | undefined;
   #mainPid: number | undefined;
@@ -93,10 +93,6 @@ export class Command {
 
   constructor(request: CommandRequest, place: CommandPlace) {
     this.#place = place;
-    this.begun = this.#begin.promise;
-    this.started = this.#start.promise;
-    this.ended = this.#end.promise;
-    this.gone = this.#disappearance.promise;
     this.started.catch(() => {}); // who cares awaits it
     const lent = this.#lent;
     try {
@@ -176,10 +172,7 @@ export class Command {
     try {
       sending = send(this.#fields(), this.#descriptors);
     } catch (error) {
-      this.#failure =
-        error instanceof SandboxError
-          ? error
-          : new SandboxError("INTERNAL", "the command could not be started", { cause: error });
+      this.#failure = asSandboxError(error, "the command could not be started");
       this.lost();
       return "needless";
     }
@@ -334,29 +327,26 @@ export class Command {
   }
 }
 
+const SHORTAGES: ReadonlySet<number> = new Set([Errno.EAGAIN, Errno.ENOMEM, Errno.EMFILE, Errno.ENFILE, Errno.ENOSPC]);
+
 function explain(errno: number, stage: string): SandboxError {
   const cause = new Error(`${stage}: ${errnoName(errno)}`);
-  const isShortage = [Errno.EAGAIN, Errno.ENOMEM, Errno.EMFILE, Errno.ENFILE, Errno.ENOSPC].some(
-    (one) => one === errno,
-  );
-  if (isShortage) {
-    return new SandboxError(
+  const because = (code: SandboxErrorCode, message: string, hint?: string): SandboxError =>
+    new SandboxError(code, message, { hint, cause });
+  if (SHORTAGES.has(errno)) {
+    const message = "a limit of the sandbox or of the host left no room for another process";
+    return because(
       "RESOURCES_EXHAUSTED",
-      "a limit of the sandbox or of the host left no room for another process",
-      { cause, hint: "the sandbox's other commands may use all the processes it may have" },
+      message,
+      "the sandbox's other commands may use all the processes it may have",
     );
   }
-  if (errno === Errno.E2BIG)
-    return new SandboxError("INVALID_ARGUMENT", "the arguments and variables are too long", { cause });
+  if (errno === Errno.E2BIG) return because("INVALID_ARGUMENT", "the arguments and variables are too long");
   if (stage === "directory") {
-    return new SandboxError("WORKDIR_UNUSABLE", "the working directory does not exist in the sandbox, or is none", {
-      cause,
-    });
+    return because("WORKDIR_UNUSABLE", "the working directory does not exist in the sandbox, or is none");
   }
   if (stage === "program") {
-    return new SandboxError("PROGRAM_NOT_FOUND", "the program does not exist in the sandbox, or cannot be executed", {
-      cause,
-    });
+    return because("PROGRAM_NOT_FOUND", "the program does not exist in the sandbox, or cannot be executed");
   }
-  return new SandboxError("INTERNAL", "the command could not be started", { cause });
+  return because("INTERNAL", "the command could not be started");
 }

@@ -31,6 +31,13 @@ export class DescriptorSet implements Disposable {
     return pipe;
   }
 
+  /** Both ends of sockets that were just made, if they were. */
+  pair(sockets: readonly [number, number] | number): readonly [ours: number, theirs: number] {
+    if (typeof sockets === "number") throw exhausted("socketpair", sockets);
+    this.#open.add(sockets[0]).add(sockets[1]);
+    return sockets;
+  }
+
   /** A NUL-terminated list in a file without a name. */
   list(name: string, items: readonly string[]): number {
     const fd = memoryFile(name, Buffer.from(items.map((item) => `${item}\0`).join(""), "utf8"));

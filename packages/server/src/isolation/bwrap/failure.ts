@@ -33,7 +33,7 @@ export function explainFailure(text: string): SandboxError {
   const known = EXPLANATIONS.find((row) => row.matches.test(text));
   const cause = new Error(text.trim() === "" ? "bwrap ended without a word" : text.trim());
   return new SandboxError(known?.code ?? "INTERNAL", known?.message ?? "the box could not be set up", {
-    ...(known?.hint === undefined ? {} : { hint: known.hint }),
+    hint: known?.hint,
     cause,
   });
 }

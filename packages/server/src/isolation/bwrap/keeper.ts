@@ -2,12 +2,12 @@ import { fstatSync } from "node:fs";
 import type { Socket } from "node:net";
 import { processes, syscalls } from "@agentfense/fuse";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { asSandboxError, notRunning, SandboxError } from "../backend/errors.ts";
 import { Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { Command, type CommandRequest } from "./command.ts";
 import { killTrees, stopTree } from "./command-tree.ts";
-import { DescriptorSet, exhausted, readFrom } from "./descriptors.ts";
+import { DescriptorSet, readFrom } from "./descriptors.ts";
 import { explainFailure } from "./failure.ts";
 import {
   childrenOf,
@@ -65,13 +65,13 @@ export interface KeeperRequest {
  * pipe tells its story: `child-pid` (process 1, as the host counts), and the end of file, when bwrap is gone.
  */
 export class Keeper {
-  /** Resolves when commands can be run; rejects when they never will. */
-  readonly ready: Promise<void>;
-  /** Resolves when nothing of the box is left. */
-  readonly ended: Promise<void>;
-  readonly #request: KeeperRequest;
   readonly #ready = Promise.withResolvers<void>();
   readonly #end = Promise.withResolvers<void>();
+  /** Resolves when commands can be run; rejects when they never will. */
+  readonly ready = this.#ready.promise;
+  /** Resolves when nothing of the box is left. */
+  readonly ended = this.#end.promise;
+  readonly #request: KeeperRequest;
   readonly #commands = new Set<Command>();
   /** Those of them that have ended and have left processes behind. */
   readonly #left = new Set<Command>();
@@ -97,15 +97,9 @@ export class Keeper {
   constructor(request: KeeperRequest) {
     this.#request = request;
     this.#leftovers = new Leftovers(request.leftoverRoom);
-    this.ready = this.#ready.promise;
-    this.ended = this.#end.promise;
     this.ready.catch(() => {}); // who cares awaits it
     using lent = new DescriptorSet();
-    const sockets = processes.messageSockets();
-    if (typeof sockets === "number") throw exhausted("socketpair", sockets);
-    const [ours, theirs] = sockets;
-    lent.add(theirs);
-    lent.add(ours);
+    const [ours, theirs] = lent.pair(processes.messageSockets());
     const status = lent.pipe();
     const voice = lent.pipe();
     const block = lent.pipe();
@@ -316,10 +310,7 @@ export class Keeper {
     try {
       this.#attached = await this.#request.attach?.(pid);
     } catch (error) {
-      this.#attachFailure =
-        error instanceof SandboxError
-          ? error
-          : new SandboxError("INTERNAL", "the box has no network", { cause: error });
+      this.#attachFailure = asSandboxError(error, "the box has no network");
       this.#killBox();
       return;
     }
@@ -336,13 +327,16 @@ export class Keeper {
   /** A root server has rights over every network; another one has them in the user namespace that the box's belongs to. */
   #openNetwork(): BoxNetwork {
     const init = this.#init;
-    if (init === undefined || this.#isOver) throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
-    const descriptors = new DescriptorSet();
-    const [user, network] = openNamespaces(init.pid).map((fd) => descriptors.add(fd)) as [number, number];
-    const held = { [Symbol.asyncDispose]: async () => descriptors[Symbol.dispose]() };
-    if (!isEnding(init)) return { namespaces: process.geteuid?.() === 0 ? [network] : [network, user], ...held };
-    descriptors[Symbol.dispose](); // they may be of another process, which has the number by now
-    throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
+    if (init === undefined || this.#isOver) throw notRunning();
+    using lent = new DescriptorSet();
+    const [user, network] = openNamespaces(init.pid, lent);
+    if (isEnding(init)) throw notRunning(); // they may be of another process, which has the number by now
+    const namespaces: BoxNetwork["namespaces"] = process.geteuid?.() === 0 ? [network] : [network, user];
+    for (const fd of namespaces) lent.release(fd!);
+    const close = async (): Promise<void> => {
+      for (const fd of namespaces) syscalls.close(fd!);
+    };
+    return { namespaces, [Symbol.asyncDispose]: close };
   }
 
   #killBox(): void {

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { processes, syscalls } from "@agentfense/fuse";
 import { SandboxError } from "../backend/errors.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../log.ts";
-import { exhausted } from "./descriptors.ts";
+import { DescriptorSet } from "./descriptors.ts";
 import { sendOrder } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";
 
@@ -43,23 +44,17 @@ export class Launcher {
   /** Starting early keeps the fork of the server small and out of the first sandbox's way. */
   start(): void {
     if (this.#process !== undefined || this.#isClosed) return;
-    const script = scriptFile("launcher");
-    const sockets = processes.messageSockets();
-    if (typeof sockets === "number") {
-      syscalls.close(script);
-      throw exhausted("socketpair", sockets);
-    }
-    const [ours, theirs] = sockets;
+    using lent = new DescriptorSet();
+    const script = lent.add(scriptFile("launcher"));
+    const [ours, theirs] = lent.pair(processes.messageSockets());
     const child = spawn(this.#perl, ["-"], {
       cwd: "/",
       env: { PATH: "/usr/bin:/bin" },
       detached: true, // a session and process group of its own: no signal of the server's terminal reaches a box
       stdio: [script, "ignore", "pipe", theirs],
     });
-    syscalls.close(script);
-    syscalls.close(theirs);
     this.#process = child;
-    this.#orders = ours;
+    this.#orders = lent.release(ours);
     child.on("error", (error) => this.#lost(child, error.message));
     child.on("exit", (code, signal) => this.#lost(child, signal ?? `exit code ${code}`));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
@@ -89,7 +84,7 @@ export class Launcher {
     this.#isClosed = true;
     const child = this.#process;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    const gone = once(child, "exit");
     child.ref();
     sendOrder(this.#orders, "q", [], []);
     await gone;

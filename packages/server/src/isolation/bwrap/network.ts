@@ -4,14 +4,15 @@ import { processes, syscalls } from "@agentfense/fuse";
 import type { NetworkMode } from "../backend/backend.ts";
 import { egressPolicy, hostAddresses, packetFilter } from "../backend/egress.ts";
 import { SandboxError } from "../backend/errors.ts";
-import { findProgram } from "../backend/find-program.ts";
+import { requireProgram } from "../backend/find-program.ts";
 import type { Owner } from "../filesystem/presentation.ts";
-import { exhausted } from "./descriptors.ts";
+import { DescriptorSet, exhausted } from "./descriptors.ts";
 
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
 const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: "198.18.0.53", maskBits: "24" } as const;
 const DEVICE = "net0";
 const READY_TIMEOUT_MS = 10_000;
+const NEED = "a private network needs";
 
 /** What was done to a box from outside. */
 export interface Attachment {
@@ -44,9 +45,9 @@ export class PrivateNetworks {
   /** Fails when this host lacks what a private network needs. */
   async check(): Promise<void> {
     this.#helpers ??= {
-      pasta: await needed("pasta", "passt"),
-      nsenter: await needed("nsenter", "util-linux"),
-      iptablesRestore: await needed("iptables-restore", "iptables"),
+      pasta: await requireProgram("pasta", "passt", NEED),
+      nsenter: await requireProgram("nsenter", "util-linux", NEED),
+      iptablesRestore: await requireProgram("iptables-restore", "iptables", NEED),
     };
   }
 
@@ -60,7 +61,8 @@ export class PrivateNetworks {
     await this.check();
     let known = hostAddresses().join();
     await until(() => isMapped(initPid) && hasLoopback(initPid), "the box's loopback did not come up");
-    const namespaces = openNamespaces(initPid);
+    using lent = new DescriptorSet();
+    const namespaces = openNamespaces(initPid, lent);
     const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#marker), owner, namespaces);
     try {
       await until(() => hasDefaultRoute(initPid), "pasta did not bring the network up", pasta);
@@ -69,7 +71,8 @@ export class PrivateNetworks {
         renew: async () => {
           const now = hostAddresses().join();
           if (now === known) return;
-          await this.#forbidAnew(initPid, owner);
+          using again = new DescriptorSet();
+          await this.#forbid(owner, openNamespaces(initPid, again));
           known = now;
         },
         close: () => void pasta.child.kill("SIGKILL"),
@@ -80,17 +83,6 @@ export class PrivateNetworks {
         hint: "pasta (package passt) needs /dev/net/tun, readable and writable for all",
         cause: new Error(`${String(cause)} ${pasta.complaints()}`),
       });
-    } finally {
-      for (const fd of namespaces) syscalls.close(fd);
-    }
-  }
-
-  async #forbidAnew(initPid: number, owner: Owner): Promise<void> {
-    const namespaces = openNamespaces(initPid);
-    try {
-      await this.#forbid(owner, namespaces);
-    } finally {
-      for (const fd of namespaces) syscalls.close(fd);
     }
   }
 
@@ -147,13 +139,12 @@ function pastaArguments(pasta: string, marker: string): string[] {
  * The user namespace that rules over the box's network, and the network namespace. It is not the one the box's processes
  * are in: bwrap nests a second one below it.
  */
-export function openNamespaces(pid: number): [number, number] {
+export function openNamespaces(pid: number, lent: DescriptorSet): [number, number] {
   const network = syscalls.open(`/proc/${pid}/ns/net`, syscalls.Open.RDONLY | syscalls.Open.CLOEXEC);
   if (network < 0) throw exhausted("open of a network namespace", network);
-  const user = processes.owningUserNamespace(network);
-  if (user >= 0) return [user, network];
-  syscalls.close(network);
-  throw exhausted("NS_GET_USERNS", user);
+  const user = processes.owningUserNamespace(lent.add(network));
+  if (user < 0) throw exhausted("NS_GET_USERNS", user);
+  return [lent.add(user), network];
 }
 
 // bwrap tells of the process before that has said who it is in its user namespace; whoever enters before that is nobody there,
@@ -191,12 +182,4 @@ function hostResolver(): string {
   } catch {
     return "";
   }
-}
-
-async function needed(name: string, packageName: string): Promise<string> {
-  const path = await findProgram(name);
-  if (path !== undefined) return path;
-  throw new SandboxError("RUNTIME_UNAVAILABLE", `a private network needs ${name}, which this host does not have`, {
-    hint: `install it: apt install ${packageName}`,
-  });
 }

@@ -31,9 +31,7 @@ export async function askForDescriptor(
   letter: string,
 ): Promise<{ readonly fd: number; readonly said: string }> {
   using lent = new DescriptorSet();
-  const pair = syscalls.socketpair();
-  if (typeof pair === "number") throw exhausted("socketpair", pair);
-  const [ours, theirs] = pair.map((fd) => lent.add(fd)) as [number, number];
+  const [ours, theirs] = lent.pair(syscalls.socketpair());
   const status = lent.pipe();
   const answer = readFrom(lent.release(status.readEnd)).setEncoding("latin1");
   const sending = sendOrder(socket, letter, [], [status.writeEnd, theirs]);

@@ -5,7 +5,7 @@ import type { Command } from "./command.ts";
 export function boxProcess(command: Command, exit: Promise<ProcessExit>): BoxProcess {
   const { stdin, stdout, stderr } = pipesOf(command);
   return {
-    ...(stdin === undefined ? {} : { stdin }),
+    stdin,
     stdout,
     stderr,
     exit,

@@ -1,10 +1,12 @@
 import { execFile } from "node:child_process";
+import { constants } from "node:fs";
 import { promisify } from "node:util";
 import { SandboxError } from "../backend/errors.ts";
-import { findProgram, isExecutable } from "../backend/find-program.ts";
+import { isAccessible, missingProgram, requireProgram } from "../backend/find-program.ts";
 
 const run = promisify(execFile);
 const TRIAL_TIMEOUT_MS = 10_000;
+const NEED = "a box needs";
 
 /** What the backend runs on the host, by absolute path: nothing is looked up in a PATH later. */
 export interface HostPrograms {
@@ -19,11 +21,12 @@ export async function findPrograms(options: {
   isRoot: boolean;
   bwrapPath?: string | undefined;
 }): Promise<HostPrograms> {
-  if (options.bwrapPath !== undefined && !(await isExecutable(options.bwrapPath))) throw missing("bwrap", "bubblewrap");
+  if (options.bwrapPath !== undefined && !(await isAccessible(options.bwrapPath, constants.X_OK)))
+    throw missingProgram("bwrap", "bubblewrap", NEED);
   return {
-    perl: await required("perl", "perl"),
-    bwrap: options.bwrapPath ?? (await required("bwrap", "bubblewrap")),
-    setpriv: options.isRoot ? await required("setpriv", "util-linux") : undefined,
+    perl: await requireProgram("perl", "perl", NEED),
+    bwrap: options.bwrapPath ?? (await requireProgram("bwrap", "bubblewrap", NEED)),
+    setpriv: options.isRoot ? await requireProgram("setpriv", "util-linux", NEED) : undefined,
   };
 }
 
@@ -52,7 +55,7 @@ export async function tryBwrap(programs: HostPrograms, user: { uid: number; gid:
 
 function explain(error: Error & { code?: unknown; stderr?: string }): SandboxError {
   const text = `${error.stderr ?? ""}${error.message}`;
-  if (error.code === "ENOENT" || error.code === "EACCES") return missing("bwrap", "bubblewrap", error);
+  if (error.code === "ENOENT" || error.code === "EACCES") return missingProgram("bwrap", "bubblewrap", NEED, error);
   const isBlocked = /namespace|uid map|loopback|Operation not permitted|Permission denied|No space left/.test(text);
   return new SandboxError("RUNTIME_UNAVAILABLE", "bubblewrap cannot make a box on this host", {
     hint: isBlocked
@@ -60,18 +63,5 @@ function explain(error: Error & { code?: unknown; stderr?: string }): SandboxErr
         "kernel.apparmor_restrict_unprivileged_userns=0 (those this kernel knows), or an AppArmor profile for bwrap"
       : "run `bwrap --unshare-all --ro-bind / / true` to see why",
     cause: error,
-  });
-}
-
-async function required(name: string, packageName: string): Promise<string> {
-  const path = await findProgram(name);
-  if (path === undefined) throw missing(name, packageName);
-  return path;
-}
-
-function missing(name: string, packageName: string, cause?: unknown): SandboxError {
-  return new SandboxError("RUNTIME_UNAVAILABLE", `${name} is not installed on this host`, {
-    hint: `install it: apt install ${packageName}`,
-    cause,
   });
 }

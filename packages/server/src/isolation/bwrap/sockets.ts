@@ -1,9 +1,9 @@
 import { Socket } from "node:net";
 import { processes, syscalls } from "@agentfense/fuse";
 import { unusedOwner } from "../backend/box-owner.ts";
-import { SandboxError } from "../backend/errors.ts";
-import { findProgram } from "../backend/find-program.ts";
-import { DescriptorSet, exhausted, readFrom } from "./descriptors.ts";
+import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
+import { requireProgram } from "../backend/find-program.ts";
+import { DescriptorSet, readFrom } from "./descriptors.ts";
 import type { Launcher } from "./launcher.ts";
 import { askForDescriptor } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";
@@ -62,7 +62,7 @@ export class BoxSockets {
   }
 
   async #open(version: "4" | "6"): Promise<number> {
-    if (this.#isClosed) throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running");
+    if (this.#isClosed) throw notRunning();
     clearTimeout(this.#idle);
     for (let isFirst = true; ; isFirst = false) {
       this.#maker ??= this.#start();
@@ -80,7 +80,11 @@ export class BoxSockets {
   }
 
   async #start(): Promise<SocketMaker> {
-    const [nsenter, perl] = await Promise.all([needed("nsenter", "util-linux"), needed("perl", "perl")]);
+    const need = "ports of a sandbox need";
+    const [nsenter, perl] = await Promise.all([
+      requireProgram("nsenter", "util-linux", need),
+      requireProgram("perl", "perl", need),
+    ]);
     await using network = await this.#openNetwork();
     return new SocketMaker(this.#launcher, { nsenter, perl, namespaces: network.namespaces });
   }
@@ -105,11 +109,7 @@ class SocketMaker {
     { nsenter, perl, namespaces: [network, user] }: Pick<BoxNetwork, "namespaces"> & { nsenter: string; perl: string },
   ) {
     using lent = new DescriptorSet();
-    const sockets = processes.messageSockets();
-    if (typeof sockets === "number") throw exhausted("socketpair", sockets);
-    const [ours, theirs] = sockets;
-    lent.add(ours);
-    lent.add(theirs);
+    const [ours, theirs] = lent.pair(processes.messageSockets());
     const voice = lent.pipe();
     const { uid, gid } = unusedOwner();
     const become =
@@ -164,8 +164,7 @@ async function connected(
   // Without manualStart it would read before it is connected, and fail.
   const socket = new Socket({ fd, allowHalfOpen: true, manualStart: true } as ConstructorParameters<typeof Socket>[0]);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onAbort = (): void =>
-    reject(new SandboxError("CANCELLED", "the call was cancelled", { cause: signal?.reason }));
+  const onAbort = (): void => reject(cancelled(signal?.reason));
   const patience = setTimeout(() => reject(silent(to.port)), CONNECT_TIMEOUT_MS);
   socket.once("error", reject);
   if (signal?.aborted) onAbort();
@@ -192,12 +191,4 @@ function silent(port: number): SandboxError {
 function isRefusal(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   return ["ECONNREFUSED", "EADDRNOTAVAIL", "EAFNOSUPPORT", "ENETUNREACH", "ECONNRESET"].includes(code);
-}
-
-async function needed(name: string, packageName: string): Promise<string> {
-  const path = await findProgram(name);
-  if (path !== undefined) return path;
-  throw new SandboxError("RUNTIME_UNAVAILABLE", `ports of a sandbox need ${name}, which this host does not have`, {
-    hint: `install it: apt install ${packageName}`,
-  });
 }

@@ -31,32 +31,18 @@ export function openPseudoTerminal(master: number, size: TerminalSize): PseudoTe
 }
 
 /** A command on a terminal of the box. */
-export class BwrapTerminal implements TerminalProcess {
-  readonly input: Writable;
-  readonly output: Readable;
-  readonly exit: Promise<ProcessExit>;
-  readonly #command: Command;
-  readonly #terminal: PseudoTerminal;
-
-  constructor(command: Command, exit: Promise<ProcessExit>, terminal: PseudoTerminal) {
-    this.#command = command;
-    this.#terminal = terminal;
-    this.exit = exit;
-    this.input = new TerminalInput(terminal);
-    this.output = endingQuietly(terminal.stream);
-  }
-
-  async resize(size: TerminalSize): Promise<void> {
-    if (!this.#terminal.stream.destroyed) setSize(this.#terminal.master, size);
-  }
-
-  async signal(signalNumber: number): Promise<void> {
-    this.#command.signal(signalNumber);
-  }
-
-  kill(): void {
-    this.#command.kill();
-  }
+export function boxTerminal(command: Command, exit: Promise<ProcessExit>, terminal: PseudoTerminal): TerminalProcess {
+  const { stream, master } = terminal;
+  return {
+    input: new TerminalInput(terminal),
+    output: endingQuietly(stream),
+    exit,
+    resize: async (size) => {
+      if (!stream.destroyed) setSize(master, size);
+    },
+    signal: async (signalNumber) => command.signal(signalNumber),
+    kill: () => command.kill(),
+  };
 }
 
 const RETRY_MS = 10;

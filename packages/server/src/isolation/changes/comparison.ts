@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { Errno, syscalls } from "@agentfense/fuse";
+import { onlyRegular } from "../filesystem/regular-file.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -79,10 +80,5 @@ export async function sha256Of(fd: number, signal?: AbortSignal): Promise<string
 
 /** Opens a regular file for reading; what turns out to be something else by then is refused with ESTALE. */
 export function openRegular(place: Place, stat = new Stat()): number {
-  const fd = syscalls.openat(place.directory, place.name, Open.RDONLY | Open.NONBLOCK);
-  if (fd < 0) return fd;
-  const code = syscalls.fstat(fd, stat);
-  if (code === 0 && stat.type === FileType.REGULAR) return fd;
-  syscalls.close(fd);
-  return code < 0 ? code : -Errno.ESTALE;
+  return onlyRegular(syscalls.openat(place.directory, place.name, Open.RDONLY | Open.NONBLOCK), Errno.ESTALE, stat);
 }

@@ -3,6 +3,7 @@ import { Errno, syscalls } from "@agentfense/fuse";
 import type { Scope } from "@agentfense/permission";
 import type { Delta } from "../filesystem/delta.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
+import type { Owner } from "../filesystem/presentation.ts";
 import { dissolveOpaque, removeName } from "../filesystem/settlement.ts";
 import { copyData } from "../filesystem/transfer.ts";
 import { atOnce } from "../filesystem/walks.ts";
@@ -53,16 +54,68 @@ export class CodebaseWriter implements Destination {
     return 0;
   }
 
-  file({ source, target }: Candidate): Promise<number> {
-    return installFile(source, target, this.#signal);
+  /** Puts a copy of the delta's file in place of whatever has the target's name but a filled directory. 0 or an errno. */
+  async file({ source, target }: Candidate): Promise<number> {
+    const before = new Stat();
+    const from = openDeltaFile(source, before);
+    if (from < 0) return -from;
+    let name = "";
+    let to = -1;
+    try {
+      to = syscalls.openat(target.directory, ".", Open.TMPFILE | Open.RDWR, 0o600);
+      if (to < 0) {
+        name = unfinishedName();
+        to = syscalls.openat(target.directory, name, Open.RDWR | Open.CREAT | Open.EXCL, 0o600);
+        if (to < 0) return -to;
+      }
+      let code = await copyData(from, to, before.size, this.#signal);
+      if (code === 0) code = dress(from, to, before, target);
+      if (code === 0) code = syscalls.fsync(to);
+      if (code === 0 && hasChanged(from, before)) code = -Errno.ESTALE;
+      if (code < 0) return -code;
+      if (name === "") {
+        name = unfinishedName();
+        code = syscalls.linkDescriptor(to, target.directory, name);
+        if (code < 0) return -code;
+      }
+      code = putInPlace(target, name);
+      if (code === 0) name = "";
+      return -code;
+    } finally {
+      if (name !== "") syscalls.unlinkat(target.directory, name);
+      if (to >= 0) syscalls.close(to);
+      syscalls.close(from);
+    }
   }
 
+  /** Recreates the delta's symlink; where it leads is nobody's business here. 0 or an errno. */
   link({ source, target }: Candidate): number {
-    return installLink(source, target);
+    const stat = statOf(source);
+    const leadsTo = readTarget(source);
+    if (stat === undefined || leadsTo === undefined) return Errno.ESTALE;
+    const name = unfinishedName();
+    let code = syscalls.symlinkat(leadsTo, target.directory, name);
+    if (code < 0) return -code;
+    giveTo(ownerFor(target), target.directory, name);
+    syscalls.utimensat(target.directory, name, stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs);
+    code = putInPlace(target, name);
+    if (code < 0) syscalls.unlinkat(target.directory, name);
+    return -code;
   }
 
+  /** Makes a directory, in place of a file or link if one has the name; its mode comes when it is filled. 0 or an errno. */
   makeDirectory({ target }: Candidate): number {
-    return installDirectory(target);
+    const old = statOf(target);
+    const owner = ownerFor(target);
+    const name = old === undefined ? target.name : unfinishedName();
+    let code = syscalls.mkdirat(target.directory, name, 0o700);
+    if (code < 0) return -code;
+    giveTo(owner, target.directory, name);
+    if (old !== undefined) {
+      code = putInPlace(target, name);
+      if (code < 0) syscalls.unlinkat(target.directory, name, AT_REMOVEDIR);
+    }
+    return -code;
   }
 
   // A mode that shuts out its owner comes when all is in place; so do the times.
@@ -204,70 +257,6 @@ function removeUnfinished(directory: number): void {
   }
 }
 
-/** Puts a copy of the delta's file in place of whatever has the target's name but a filled directory. 0 or an errno. */
-async function installFile(source: Place, target: Place, signal?: AbortSignal): Promise<number> {
-  const before = new Stat();
-  const from = openDeltaFile(source, before);
-  if (from < 0) return -from;
-  let name = "";
-  let to = -1;
-  try {
-    to = syscalls.openat(target.directory, ".", Open.TMPFILE | Open.RDWR, 0o600);
-    if (to < 0) {
-      name = unfinishedName();
-      to = syscalls.openat(target.directory, name, Open.RDWR | Open.CREAT | Open.EXCL, 0o600);
-      if (to < 0) return -to;
-    }
-    let code = await copyData(from, to, before.size, signal);
-    if (code === 0) code = dress(from, to, before, target);
-    if (code === 0) code = syscalls.fsync(to);
-    if (code === 0 && hasChanged(from, before)) code = -Errno.ESTALE;
-    if (code < 0) return -code;
-    if (name === "") {
-      name = unfinishedName();
-      code = syscalls.linkDescriptor(to, target.directory, name);
-      if (code < 0) return -code;
-    }
-    code = putInPlace(target, name);
-    if (code === 0) name = "";
-    return -code;
-  } finally {
-    if (name !== "") syscalls.unlinkat(target.directory, name);
-    if (to >= 0) syscalls.close(to);
-    syscalls.close(from);
-  }
-}
-
-/** Recreates the delta's symlink; where it leads is nobody's business here. 0 or an errno. */
-function installLink(source: Place, target: Place): number {
-  const stat = statOf(source);
-  const leadsTo = readTarget(source);
-  if (stat === undefined || leadsTo === undefined) return Errno.ESTALE;
-  const name = unfinishedName();
-  let code = syscalls.symlinkat(leadsTo, target.directory, name);
-  if (code < 0) return -code;
-  giveTo(ownerFor(target), target.directory, name);
-  syscalls.utimensat(target.directory, name, stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs);
-  code = putInPlace(target, name);
-  if (code < 0) syscalls.unlinkat(target.directory, name);
-  return -code;
-}
-
-/** Makes a directory, in place of a file or link if one has the name; its mode comes when it is filled. 0 or an errno. */
-function installDirectory(target: Place): number {
-  const old = statOf(target);
-  const owner = ownerFor(target);
-  const name = old === undefined ? target.name : unfinishedName();
-  let code = syscalls.mkdirat(target.directory, name, 0o700);
-  if (code < 0) return -code;
-  giveTo(owner, target.directory, name);
-  if (old !== undefined) {
-    code = putInPlace(target, name);
-    if (code < 0) syscalls.unlinkat(target.directory, name, AT_REMOVEDIR);
-  }
-  return -code;
-}
-
 /** Gives what is complete its name. What had it goes; a directory only if it is empty. */
 function putInPlace({ directory, name }: Place, unfinished: string): number {
   const [old, now] = [statOf({ directory, name }), statOf({ directory, name: unfinished })];
@@ -308,11 +297,6 @@ function dress(from: number, to: number, stat: syscalls.Stat, target: Place): nu
   let code = giveTo(ownerFor(target), to, "");
   if (code === 0) code = syscalls.fchmod(to, stat.mode & MODE_BITS);
   return code < 0 ? code : syscalls.utimensat(to, "", stat.atime, stat.atimeNs, stat.mtime, stat.mtimeNs);
-}
-
-interface Owner {
-  readonly uid: number;
-  readonly gid: number;
 }
 
 /** The owner of the file that stands there now, else that of the directory. Only root can give anything away. */

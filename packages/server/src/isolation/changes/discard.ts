@@ -15,7 +15,7 @@ const { FileType, Open } = syscalls;
 export interface DiscardSpec {
   readonly delta: string;
   /** Only these, each with all that is below it; everything when absent. */
-  readonly paths?: readonly string[];
+  readonly paths?: readonly string[] | undefined;
 }
 
 export interface DiscardReport {

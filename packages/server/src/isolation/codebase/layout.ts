@@ -1,7 +1,8 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { bytesOf } from "../filesystem/names.ts";
+import { onlyRegular } from "../filesystem/regular-file.ts";
 
-const { FileType, Open, Stat } = syscalls;
+const { Open } = syscalls;
 
 // Codebases on disk. All directories that are not content have mode 0700.
 //
@@ -56,12 +57,7 @@ export function openOrMakePart(place: CodebasePlace, part: Part, name: string): 
 /** Opens a regular file beneath a directory, crossing no link. A descriptor, or a negated errno. */
 export function openFileBeneath(directory: number, path: string): number {
   const fd = syscalls.openBeneath(directory, bytesOf(path), Open.RDONLY | Open.NONBLOCK);
-  if (fd < 0) return fd;
-  const stat = new Stat();
-  const code = syscalls.fstat(fd, stat);
-  if (code === 0 && stat.type === FileType.REGULAR) return fd;
-  syscalls.close(fd);
-  return code < 0 ? code : -Errno.EISDIR; // for everything that is not a regular file
+  return onlyRegular(fd, Errno.EISDIR); // for everything that is not a regular file
 }
 
 const IS_ROOT = process.geteuid?.() === 0;

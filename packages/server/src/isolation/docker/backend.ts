@@ -1,7 +1,7 @@
 import type { Backend, Box, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { pickBoxOwner } from "../backend/box-owner.ts";
 import { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { invalid, SandboxError } from "../backend/errors.ts";
 import { findProgram } from "../backend/find-program.ts";
 import { Launcher } from "../bwrap/launcher.ts";
 import type { LogLine } from "../log.ts";
@@ -63,9 +63,7 @@ export class DockerBackend implements Backend {
 
   async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<Box> {
     const name = spec.image ?? this.#options.image;
-    if (name === undefined) {
-      throw new SandboxError("INVALID_ARGUMENT", "a sandbox in Docker needs an image", { hint: "name one" });
-    }
+    if (name === undefined) throw invalid("a sandbox in Docker needs an image", "name one");
     const runtime = await this.#findRuntime(spec.ociRuntime);
     const log = this.#options.log ?? (() => {});
     const egress = spec.network === "private" ? await EgressGuard.open(runtime.program, log) : undefined;

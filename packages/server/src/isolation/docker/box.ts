@@ -4,6 +4,7 @@ import {
   type BoxCommand,
   type BoxProcess,
   type BoxSpec,
+  type Cancellable,
   refuseHostNetwork,
   type ShellCommand,
   type ShellProcess,
@@ -11,21 +12,17 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { notRunning, SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { Container, type ContainerOptions } from "./container.ts";
-import { EngineError, notRunning } from "./engine.ts";
+import { EngineError } from "./engine.ts";
 import type { Image } from "./image.ts";
 import { containerPlan } from "./plan.ts";
 import { ContainerProcess } from "./process.ts";
 import { COMMAND_SCRIPT } from "./scripts.ts";
 import { openContainerShell, openContainerTerminal } from "./shell.ts";
-
-interface Waiting {
-  readonly signal?: AbortSignal | undefined;
-}
 
 export interface DockerBoxOptions extends Omit<ContainerOptions, "plan" | "unknownRuntime" | "awake"> {
   readonly instance: string;
@@ -59,28 +56,28 @@ export class DockerBox implements Box {
     this.owner = options.owner;
   }
 
-  start(options: Waiting = {}): Promise<void> {
+  start(options: Cancellable = {}): Promise<void> {
     this.#started ??= this.#start(options.signal);
     return this.#started;
   }
 
-  async run(command: BoxCommand, options: Waiting = {}): Promise<BoxProcess> {
+  async run(command: BoxCommand, options: Cancellable = {}): Promise<BoxProcess> {
     const { argv, workdir, stdin } = command;
     const request = { script: COMMAND_SCRIPT, argv, env: this.#environment(command.env), workdir, stdin };
     return await this.#pause.awake(() => ContainerProcess.start(this.#running(), request, options));
   }
 
-  async openShell(command: ShellCommand, options: Waiting = {}): Promise<ShellProcess> {
+  async openShell(command: ShellCommand, options: Cancellable = {}): Promise<ShellProcess> {
     const request = { ...command, env: this.#environment(command.env) };
     return await this.#pause.awake(() => openContainerShell(this.#running(), request, options.signal));
   }
 
-  async openTerminal(command: TerminalCommand, options: Waiting = {}): Promise<TerminalProcess> {
+  async openTerminal(command: TerminalCommand, options: Cancellable = {}): Promise<TerminalProcess> {
     const request = { ...command, env: this.#environment(command.env) };
     return await this.#pause.awake(() => openContainerTerminal(this.#running(), request, options.signal));
   }
 
-  async connect(port: number, options: Waiting = {}): Promise<Socket> {
+  async connect(port: number, options: Cancellable = {}): Promise<Socket> {
     refuseHostNetwork(this.#options.spec.network);
     if (this.#options.noPorts !== undefined) {
       throw new SandboxError("RUNTIME_UNAVAILABLE", `a container's ports cannot be reached: ${this.#options.noPorts}`);
@@ -167,7 +164,7 @@ function describeStartFailure(error: unknown): Error {
   const text = error instanceof EngineError ? error.said : "";
   const hint = START_HINTS.find(({ pattern }) => pattern.test(text));
   return new SandboxError(hint?.code ?? "INTERNAL", hint?.message ?? "the engine could not start the sandbox", {
-    ...(hint === undefined ? {} : { hint: hint.hint }),
+    hint: hint?.hint,
     cause: error,
   });
 }

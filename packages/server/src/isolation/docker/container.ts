@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { notRunning, SandboxError } from "../backend/errors.ts";
 import { MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { FREEZING_PATIENCE_MS, tooBusyToFreeze } from "../backend/pause-switch.ts";
@@ -10,18 +10,9 @@ import type { Launcher } from "../bwrap/launcher.ts";
 import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../log.ts";
+import { settledWithin } from "../settled-within.ts";
 import { type EgressGuard, type NetworkedContainer, openNetwork } from "./egress.ts";
-import {
-  type Engine,
-  type Exec,
-  type ExecRequest,
-  exitCodeOf,
-  isStatus,
-  notRunning,
-  settledWithin,
-  startExec,
-  whatFailed,
-} from "./engine.ts";
+import { type Engine, type Exec, type ExecRequest, exitCodeOf, isStatus, startExec, whatFailed } from "./engine.ts";
 import { type ContainerPlan, PIDS_PER_COMMAND } from "./plan.ts";
 import { SUBREAPER_PROBE } from "./scripts.ts";
 import { type Root, Warden } from "./warden.ts";
@@ -170,9 +161,9 @@ export class Container implements ProcessHome {
     const cache = memory?.stats?.inactive_file ?? memory?.stats?.total_inactive_file ?? 0;
     const cpuNanos = stats.cpu_stats?.cpu_usage?.total_usage;
     return {
-      ...(memory?.usage === undefined ? {} : { memoryBytes: Math.max(0, memory.usage - cache) }),
-      ...(stats.pids_stats?.current === undefined ? {} : { pids: stats.pids_stats.current }),
-      ...(cpuNanos === undefined ? {} : { cpuMicros: Math.floor(cpuNanos / 1000) }),
+      memoryBytes: memory?.usage && Math.max(0, memory.usage - cache),
+      pids: stats.pids_stats?.current,
+      cpuMicros: cpuNanos && Math.floor(cpuNanos / 1000),
     };
   }
 

@@ -7,10 +7,11 @@ import { text } from "node:stream/consumers";
 import type { IpFamily } from "@agentfense/permission";
 import { egressPolicy, hostAddresses, packetFilter, resolversIn } from "../backend/egress.ts";
 import { SandboxError } from "../backend/errors.ts";
-import { findProgram } from "../backend/find-program.ts";
+import { requireProgram } from "../backend/find-program.ts";
 import type { LogLine } from "../log.ts";
 
 const TIMEOUT_MS = 10_000;
+const NEED = "a private network needs";
 /** How long to wait for somebody else who changes a packet filter. */
 const LOCK_SECONDS = 5;
 /** Runtimes whose containers send through the kernel's own network namespaces; gVisor and virtual machines do not. */
@@ -57,8 +58,12 @@ export class EgressGuard {
     if (!usesKernelNetwork(runtimeProgram)) {
       throw refusal("this OCI runtime has a network stack of its own", "use runc, or the network none");
     }
-    const restore = { ipv4: await needed("iptables-restore"), ipv6: await needed("ip6tables-restore") };
-    return new EgressGuard(await needed("nsenter"), restore, log);
+    const [ipv4, ipv6, nsenter] = await Promise.all([
+      requireProgram("iptables-restore", "iptables", NEED),
+      requireProgram("ip6tables-restore", "iptables", NEED),
+      requireProgram("nsenter", "util-linux", NEED),
+    ]);
+    return new EgressGuard(nsenter, { ipv4, ipv6 }, log);
   }
 
   /** Called when a container has just been started, before anything of the agent runs in it. */
@@ -146,12 +151,6 @@ export async function openNetwork({ Id, State }: NetworkedContainer): Promise<Fi
       cause,
     });
   }
-}
-
-async function needed(program: string): Promise<string> {
-  const path = await findProgram(program);
-  if (path !== undefined) return path;
-  throw refusal(`this host has no ${program}`, "apt install iptables util-linux");
 }
 
 function refusal(reason: string, hint: string, options: { cause?: unknown } = {}): SandboxError {

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import DockerModem from "docker-modem";
-import { SandboxError } from "../backend/errors.ts";
+import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 
 /** The newest version of the API this code was written against; an engine that is older is spoken to in its own. */
@@ -124,7 +124,7 @@ function openModem(socketPath: string, version?: string): DockerModem {
 
 function describe(error: Error, signal: AbortSignal | undefined): SandboxError {
   if (signal?.aborted && signal.reason instanceof Error && signal.reason.name !== "TimeoutError") {
-    return new SandboxError("CANCELLED", "the call was cancelled", { cause: error });
+    return cancelled(error);
   }
   const { statusCode } = error as { statusCode?: unknown };
   if (typeof statusCode !== "number") {
@@ -200,18 +200,6 @@ export async function exitCodeOf(engine: Engine, execId: string): Promise<number
     if (isStatus(error, 404)) return undefined;
     throw error;
   }
-}
-
-/** Waits for the promise, whatever becomes of it, and no longer than this: whether that was long enough. */
-export async function settledWithin(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
-  const late = Promise.withResolvers<boolean>();
-  const timer = setTimeout(late.resolve, milliseconds, false);
-  const settled = () => true;
-  return await Promise.race([promise.then(settled, settled), late.promise]).finally(() => clearTimeout(timer));
-}
-
-export function notRunning(cause?: unknown): SandboxError {
-  return new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running", { hint: "start it first", cause });
 }
 
 /** The last: what the engine's runtime itself runs in the container, a few threads, did not fit into the limit on processes. */

@@ -1,4 +1,4 @@
-import { SandboxError } from "../backend/errors.ts";
+import { invalid } from "../backend/errors.ts";
 
 // The grammar of references: [host[:port]/]name[/name…][:tag][@digest], all of it in characters that are harmless in a URL.
 const HOST = String.raw`(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]{1,5})?`;
@@ -11,7 +11,6 @@ const LONGEST_REFERENCE = 512;
 /** The name of an image, or INVALID_ARGUMENT; no engine is asked. */
 export function checkImageName(name: string): string {
   if (name.length <= LONGEST_REFERENCE && REFERENCE.test(name)) return name;
-  throw new SandboxError("INVALID_ARGUMENT", `${JSON.stringify(name.slice(0, 80))} is not the name of an image`, {
-    hint: "name[:tag], as in debian:bookworm-slim",
-  });
+  const hint = "name[:tag], as in debian:bookworm-slim";
+  throw invalid(`${JSON.stringify(name.slice(0, 80))} is not the name of an image`, hint);
 }

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { SandboxError } from "../backend/errors.ts";
+import { cancelled, invalid, SandboxError } from "../backend/errors.ts";
 import { type Engine, isStatus } from "./engine.ts";
 import { checkImageName } from "./image-name.ts";
 
@@ -27,9 +27,8 @@ interface Progress {
 export async function findImage(engine: Engine, name: string, policy: ImagePolicy, progress: Progress): Promise<Image> {
   checkImageName(name);
   if (policy.allowedImages !== undefined && !policy.allowedImages.includes(name)) {
-    throw new SandboxError("INVALID_ARGUMENT", `the image ${name} is not allowed here`, {
-      hint: `allowed are: ${policy.allowedImages.join(", ") || "none"}`,
-    });
+    const allowed = policy.allowedImages.join(", ") || "none";
+    throw invalid(`the image ${name} is not allowed here`, `allowed are: ${allowed}`);
   }
   const present = await inspectImage(engine, name, progress.signal);
   if (present !== undefined) return present;
@@ -76,7 +75,7 @@ async function pullImage(engine: Engine, name: string, progress: Progress): Prom
       last = text;
     }
   } catch (error) {
-    if (progress.signal?.aborted) throw new SandboxError("CANCELLED", "the call was cancelled", { cause: error });
+    if (progress.signal?.aborted) throw cancelled(error);
     throw notPulled(name, error);
   }
 }

@@ -1,8 +1,9 @@
 import { type Readable, Writable } from "node:stream";
 import type { BoxProcess, ChannelState, ProcessExit } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { cancelled, SandboxError } from "../backend/errors.ts";
+import { settledWithin } from "../settled-within.ts";
 import type { ProcessHome } from "./container.ts";
-import { describeExecFailure, type Exec, exitCodeOf, settledWithin, whatFailed } from "./engine.ts";
+import { describeExecFailure, type Exec, exitCodeOf, whatFailed } from "./engine.ts";
 import { commandLine } from "./scripts.ts";
 import {
   Demultiplexer,
@@ -59,12 +60,13 @@ export class ContainerProcess implements BoxProcess {
   readonly stdin?: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  readonly exit: Promise<ProcessExit>;
+  readonly #exited = Promise.withResolvers<ProcessExit>();
+  readonly exit = this.#exited.promise;
   /** What a session's shell writes to descriptor 3; like any output, it stops the shell when nobody reads. */
   readonly status: Readable | undefined;
-  /** The process of a session's shell. */
-  readonly shellPid: Promise<number>;
   readonly #shell = Promise.withResolvers<number>();
+  /** The process of a session's shell. */
+  readonly shellPid = this.#shell.promise;
   readonly #home: ProcessHome;
   readonly #exec: Exec;
   readonly #seal: string;
@@ -75,7 +77,6 @@ export class ContainerProcess implements BoxProcess {
   readonly #statuses: Record<OutputName, string[]> = { stdout: [], stderr: [] };
   readonly #options: ProcessOptions;
   readonly #started = Promise.withResolvers<Tree>();
-  readonly #exited = Promise.withResolvers<ProcessExit>();
   /** What overtook the frame which says that the command has started, or what the engine said instead. */
   readonly #early: { readonly name: OutputName; readonly piece: Piece }[] = [];
   #earlyBytes = 0;
@@ -105,10 +106,8 @@ export class ContainerProcess implements BoxProcess {
     this.stdout = this.outputs.open();
     this.stderr = this.outputs.open();
     this.status = options.isShell ? this.outputs.open() : undefined;
-    this.shellPid = this.#shell.promise;
     this.shellPid.catch(() => {});
     if (stdin) this.stdin = inputOf(exec);
-    this.exit = this.#exited.promise;
     this.exit.catch(() => {});
     this.#started.promise.catch(() => {});
     const isTerminal = options.prepareTerminal !== undefined;
@@ -187,13 +186,12 @@ export class ContainerProcess implements BoxProcess {
   }
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
-    const cancelled = Promise.withResolvers<never>();
-    const cancel = () =>
-      cancelled.reject(new SandboxError("CANCELLED", "the call was cancelled", { cause: signal?.reason }));
+    const left = Promise.withResolvers<never>();
+    const cancel = () => left.reject(cancelled(signal?.reason));
     if (signal?.aborted) cancel();
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      await Promise.race([this.#started.promise, cancelled.promise]);
+      await Promise.race([this.#started.promise, left.promise]);
     } catch (error) {
       this.#home.awake(() => this.#abandon()).catch((reason: unknown) => this.#logFailure(reason));
       this.stdout.destroy();

@@ -1,13 +1,13 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { access, open, readFile, realpath, stat } from "node:fs/promises";
+import { open, readFile, realpath, stat } from "node:fs/promises";
 import { request } from "node:http";
 import { release } from "node:os";
 import { json } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { findProgram } from "../backend/find-program.ts";
+import { findProgram, isAccessible } from "../backend/find-program.ts";
 import { openLimitHost } from "../limits/open.ts";
 
 /** What the doctor looks at, as values: read by the functions of this folder, judged by those of `judgement/`. */
@@ -205,13 +205,7 @@ async function tryBox(bwrap: string, identity: Identity): Promise<NamespaceFacts
 
 async function firstPresent(paths: readonly string[]): Promise<string | undefined> {
   for (const path of paths) {
-    if (
-      await access(path).then(
-        () => true,
-        () => false,
-      )
-    )
-      return path;
+    if (await isAccessible(path)) return path;
   }
   return undefined;
 }

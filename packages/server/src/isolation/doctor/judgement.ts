@@ -28,102 +28,86 @@ const OLDEST_NODE = "24";
 const OLDEST_KERNEL = "5.6";
 const PASSTHROUGH_KERNEL = "6.9";
 
-function judgeNode({ nodeVersion }: Pick<HostFacts, "nodeVersion">): Finding {
+function judgeNode({ nodeVersion }: HostFacts): Finding {
   if (isAtLeast(nodeVersion, OLDEST_NODE)) return fine("node", `Node ${nodeVersion}`);
-  return broken("node", `Node ${nodeVersion} is too old`, { fix: `install Node ${OLDEST_NODE} or newer` });
+  return broken("node", `Node ${nodeVersion} is too old`, `install Node ${OLDEST_NODE} or newer`);
 }
 
-function judgeKernel({ kernelRelease }: Pick<HostFacts, "kernelRelease">): Finding {
+function judgeKernel({ kernelRelease }: HostFacts): Finding {
   if (isAtLeast(kernelRelease, OLDEST_KERNEL)) return fine("kernel", `Linux ${kernelRelease}`);
   const fix = `install Linux ${OLDEST_KERNEL} or newer, which has openat2`;
-  return broken("kernel", `Linux ${kernelRelease} is too old`, { fix });
+  return broken("kernel", `Linux ${kernelRelease} is too old`, fix);
 }
 
 export function judgeFuseDevice({ fuseDevice }: Pick<HostFacts, "fuseDevice">): Finding {
   if (fuseDevice === "usable") return fine("fuse-device", "/dev/fuse can be opened");
   if (fuseDevice === "absent") {
     const fix = "load it with: modprobe fuse; in a container, start that with: --device /dev/fuse";
-    return broken("fuse-device", "there is no /dev/fuse", { fix });
+    return broken("fuse-device", "there is no /dev/fuse", fix);
   }
   const fix =
     fuseDevice.error === "EACCES"
       ? "let users open it with: chmod 666 /dev/fuse"
       : "let the container have the device with: --device /dev/fuse --cap-add SYS_ADMIN";
-  return broken("fuse-device", `/dev/fuse cannot be opened (${fuseDevice.error})`, { fix });
+  return broken("fuse-device", `/dev/fuse cannot be opened (${fuseDevice.error})`, fix);
 }
 
-function judgeFusermount({ isRoot, fusermount }: Pick<HostFacts, "isRoot" | "fusermount">): Finding {
+function judgeFusermount({ isRoot, fusermount }: HostFacts): Finding {
   if (isRoot) return fine("fusermount3", "fusermount3 is not needed: root mounts by itself");
   if (fusermount === undefined) {
-    return broken("fusermount3", "there is no fusermount3, which mounts for an ordinary user", {
-      fix: "install the package fuse3",
-    });
+    const summary = "there is no fusermount3, which mounts for an ordinary user";
+    return broken("fusermount3", summary, "install the package fuse3");
   }
   if (fusermount.setuid) return fine("fusermount3", `fusermount3 at ${fusermount.path}`);
-  return broken("fusermount3", `${fusermount.path} is not setuid root, so it cannot mount for an ordinary user`, {
-    fix: `chown root ${fusermount.path} && chmod u+s ${fusermount.path}`,
-  });
+  const summary = `${fusermount.path} is not setuid root, so it cannot mount for an ordinary user`;
+  return broken("fusermount3", summary, `chown root ${fusermount.path} && chmod u+s ${fusermount.path}`);
 }
 
-type PassthroughFacts = Pick<HostFacts, "isRoot" | "kernelRelease" | "passthroughBuilt">;
-
-function judgePassthrough({ isRoot, kernelRelease, passthroughBuilt }: PassthroughFacts): Finding {
+function judgePassthrough({ isRoot, kernelRelease, passthroughBuilt }: HostFacts): Finding {
   const check = "fuse-passthrough";
   if (!isAtLeast(kernelRelease, PASSTHROUGH_KERNEL) || passthroughBuilt === false) {
     const fix = `works without, reads and writes are slower; Linux ${PASSTHROUGH_KERNEL} with CONFIG_FUSE_PASSTHROUGH has it`;
-    return doubtful(check, "this kernel has no FUSE passthrough", { fix });
+    return doubtful(check, "this kernel has no FUSE passthrough", fix);
   }
   if (isRoot) return fine(check, "FUSE passthrough: the kernel reads and writes workspace files directly");
-  return doubtful(check, "FUSE passthrough needs root", { fix: "works without, reads and writes are slower" });
+  return doubtful(check, "FUSE passthrough needs root", "works without, reads and writes are slower");
 }
 
 const FILTERED_ARCHITECTURES = ["x64", "arm64"];
 
-function judgeSeccomp({ seccompActions, architecture }: Pick<HostFacts, "seccompActions" | "architecture">): Finding {
+function judgeSeccomp({ seccompActions, architecture }: HostFacts): Finding {
   if (!FILTERED_ARCHITECTURES.includes(architecture)) {
     const fix = `run on ${FILTERED_ARCHITECTURES.join(" or ")}`;
-    return broken("seccomp", `no system call filter is known for ${architecture}`, { fix, concerns: BWRAP });
+    return broken("seccomp", `no system call filter is known for ${architecture}`, fix, BWRAP);
   }
   if (seccompActions.includes("errno")) return fine("seccomp", "seccomp filters work", BWRAP);
   const fix = "use a kernel with CONFIG_SECCOMP_FILTER";
-  return broken("seccomp", "the kernel has no seccomp filters", { fix, concerns: BWRAP });
+  return broken("seccomp", "the kernel has no seccomp filters", fix, BWRAP);
 }
 
 const BWRAP: readonly RealRuntime[] = ["bwrap"];
+const INSTALL_BWRAP = "install the package bubblewrap";
 
-function judgeBwrap({ bwrap }: Pick<HostFacts, "bwrap">): Finding {
-  if (bwrap === undefined) {
-    return broken("bwrap", "there is no bwrap", { fix: "install the package bubblewrap", concerns: BWRAP });
-  }
+function judgeBwrap({ bwrap }: HostFacts): Finding {
+  if (bwrap === undefined) return broken("bwrap", "there is no bwrap", INSTALL_BWRAP, BWRAP);
   const { path, version, package: origin } = bwrap;
-  if (version === undefined) {
-    return broken("bwrap", `${path} does not tell its version`, {
-      fix: "install the package bubblewrap",
-      concerns: BWRAP,
-    });
-  }
+  if (version === undefined) return broken("bwrap", `${path} does not tell its version`, INSTALL_BWRAP, BWRAP);
   const name = `bwrap ${version}${origin === undefined ? "" : ` (package ${origin.version})`}`;
   const safe = reasonSafeFromSetupEscape(version, origin?.kind === "dpkg" ? origin.version : undefined);
   if (safe !== undefined) return fine("bwrap", `${name}, without ${SETUP_ESCAPE.id} (${safe})`, BWRAP);
-  return doubtful("bwrap", `${name} may have ${SETUP_ESCAPE.id}: setting up follows symlinks out of the box`, {
-    fix: `install bubblewrap ${SETUP_ESCAPE.fixedUpstream} or newer; until then no --root or --read-only-path that others may write`,
-    concerns: BWRAP,
-  });
+  const summary = `${name} may have ${SETUP_ESCAPE.id}: setting up follows symlinks out of the box`;
+  const fix = `install bubblewrap ${SETUP_ESCAPE.fixedUpstream} or newer; until then no --root or --read-only-path that others may write`;
+  return doubtful("bwrap", summary, fix, BWRAP);
 }
 
 /** Whether a box can be made at all, and if not, which of the usual obstacles it is. */
-function judgeNamespaces({ namespaces, isRoot }: Pick<HostFacts, "namespaces" | "isRoot">): Finding {
+function judgeNamespaces({ namespaces, isRoot }: HostFacts): Finding {
   const check = "user-namespaces";
   const { attempt } = namespaces;
-  if (attempt === undefined) {
-    return doubtful(check, "not tried: there is no bwrap", { fix: "install the package bubblewrap", concerns: BWRAP });
-  }
+  if (attempt === undefined) return doubtful(check, "not tried: there is no bwrap", INSTALL_BWRAP, BWRAP);
   if (attempt.works)
     return fine(check, `a box with namespaces of its own can be made${isRoot ? "" : " as this user"}`, BWRAP);
-  return broken(check, `no box can be made: ${attempt.message}`, {
-    fix: fixForNamespaces(namespaces),
-    concerns: BWRAP,
-  });
+  return broken(check, `no box can be made: ${attempt.message}`, fixForNamespaces(namespaces), BWRAP);
 }
 
 function fixForNamespaces(namespaces: NamespaceFacts): string {
@@ -135,22 +119,19 @@ function fixForNamespaces(namespaces: NamespaceFacts): string {
 
 const RAISE_MAXIMUM = "sudo sysctl -w user.max_user_namespaces=15000 (and the same in /etc/sysctl.d/ to keep it)";
 
-function judgeNamespaceMaximum({ namespaces }: Pick<HostFacts, "namespaces">): Finding {
+function judgeNamespaceMaximum({ namespaces }: HostFacts): Finding {
   const check = "max-user-namespaces";
   const maximum = namespaces.maxUserNamespaces;
   if (maximum === undefined) {
     const fix = "use a kernel with CONFIG_USER_NS";
-    return broken(check, "the kernel has no user namespaces", { fix, concerns: BWRAP });
+    return broken(check, "the kernel has no user namespaces", fix, BWRAP);
   }
   if (maximum > 0) return fine(check, `up to ${maximum} user namespaces`, BWRAP);
-  return broken(check, "user namespaces are switched off (user.max_user_namespaces is 0)", {
-    fix: RAISE_MAXIMUM,
-    concerns: BWRAP,
-  });
+  return broken(check, "user namespaces are switched off (user.max_user_namespaces is 0)", RAISE_MAXIMUM, BWRAP);
 }
 
 /** A restriction that a profile lifts for bwrap is no obstacle; whether it really is lifted, the attempt tells. */
-function judgeApparmor({ namespaces }: Pick<HostFacts, "namespaces">): Finding {
+function judgeApparmor({ namespaces }: HostFacts): Finding {
   const check = "apparmor";
   const { apparmor, attempt } = namespaces;
   if (!apparmor.restricted) return fine(check, "AppArmor does not restrict user namespaces", BWRAP);
@@ -158,10 +139,8 @@ function judgeApparmor({ namespaces }: Pick<HostFacts, "namespaces">): Finding {
   if (apparmor.profile !== undefined || works) {
     return fine(check, `AppArmor restricts user namespaces; ${apparmor.profile ?? "bwrap is let through"}`, BWRAP);
   }
-  return broken(check, "AppArmor restricts user namespaces and has no profile for bwrap", {
-    fix: apparmorFix(apparmor),
-    concerns: BWRAP,
-  });
+  const summary = "AppArmor restricts user namespaces and has no profile for bwrap";
+  return broken(check, summary, apparmorFix(apparmor), BWRAP);
 }
 
 function apparmorFix({ spareProfile }: NamespaceFacts["apparmor"]): string {
@@ -172,19 +151,16 @@ function apparmorFix({ spareProfile }: NamespaceFacts["apparmor"]): string {
   return `printf '${profile}' | sudo tee /etc/apparmor.d/bwrap && sudo systemctl reload apparmor`;
 }
 
-function judgeLimits({ limits, isRoot }: Pick<HostFacts, "limits" | "isRoot">): Finding {
+function judgeLimits({ limits, isRoot }: HostFacts): Finding {
   const check = "limits";
   if ("error" in limits) {
-    return doubtful(check, `limits cannot be enforced: ${limits.error}`, {
-      fix: howToDelegate(isRoot),
-      concerns: BWRAP,
-    });
+    return doubtful(check, `limits cannot be enforced: ${limits.error}`, howToDelegate(isRoot), BWRAP);
   }
   if (limits.degradations.length === 0) return fine(check, `limits are enforced by ${limits.kind}`, BWRAP);
   // The last sentence is what to do about the others.
   const gaps = limits.degradations.slice(0, -1).map((sentence) => sentence.replace(/\.$/, ""));
   const fix = limits.degradations.at(-1)?.replace(/\.$/, "") ?? howToDelegate(isRoot);
-  return doubtful(check, `limits are weaker here, by ${limits.kind}: ${gaps.join("; ")}`, { fix, concerns: BWRAP });
+  return doubtful(check, `limits are weaker here, by ${limits.kind}: ${gaps.join("; ")}`, fix, BWRAP);
 }
 
 function howToDelegate(isRoot: boolean): string {
@@ -193,43 +169,41 @@ function howToDelegate(isRoot: boolean): string {
     : "start it in a delegated group: systemd-run --user --scope -p Delegate=yes agentfense …";
 }
 
-function judgePerl({ perl }: Pick<HostFacts, "perl">): Finding {
+function judgePerl({ perl }: HostFacts): Finding {
   if (perl !== undefined) return fine("perl", `perl at ${perl}`, BWRAP);
-  return broken("perl", "there is no perl, which starts the boxes and their commands", {
-    fix: "install the package perl",
-    concerns: BWRAP,
-  });
+  return broken(
+    "perl",
+    "there is no perl, which starts the boxes and their commands",
+    "install the package perl",
+    BWRAP,
+  );
 }
 
-function judgeSetpriv({ setpriv, isRoot }: Pick<HostFacts, "setpriv" | "isRoot">): Finding {
+function judgeSetpriv({ setpriv, isRoot }: HostFacts): Finding {
   if (setpriv !== undefined) return fine("setpriv", `setpriv at ${setpriv}`, BWRAP);
   if (!isRoot) return fine("setpriv", "setpriv is not needed: only root has a user to leave", BWRAP);
-  return broken("setpriv", "there is no setpriv, with which root becomes an ordinary user", {
-    fix: "install the package util-linux",
-    concerns: BWRAP,
-  });
+  const summary = "there is no setpriv, with which root becomes an ordinary user";
+  return broken("setpriv", summary, "install the package util-linux", BWRAP);
 }
 
-function judgeNetworkHelper({ networkHelpers }: Pick<HostFacts, "networkHelpers">): Finding {
+function judgeNetworkHelper({ networkHelpers }: HostFacts): Finding {
   const missing = Object.entries(NETWORK_HELPERS).filter(([program]) => !networkHelpers.includes(program));
   if (missing.length === 0) return fine("network-helper", "a private network can be made with pasta", BWRAP);
   const fix = `only for --network: install ${missing.map(([, name]) => name).join(", ")}`;
   const programs = missing.map(([program]) => program).join(", ");
-  return doubtful("network-helper", `a private network cannot be made without ${programs}`, { fix, concerns: BWRAP });
+  return doubtful("network-helper", `a private network cannot be made without ${programs}`, fix, BWRAP);
 }
 
 /** Docker is a choice: without an engine everything else works, so this is never worse than a warning. */
-function judgeDocker({ docker }: Pick<HostFacts, "docker">): Finding {
+function judgeDocker({ docker }: HostFacts): Finding {
   if (docker.reachable) {
     const { version, runtimes, cgroupDriver, cgroupVersion } = docker;
     const summary = `Docker ${version}, runtimes ${runtimes.join(", ")}, cgroup v${cgroupVersion} by ${cgroupDriver}`;
     return fine("docker", summary, ["docker"]);
   }
-  return doubtful("docker", `no Docker engine answers at ${docker.socket} (${docker.error})`, {
-    fix: DOCKER_FIXES[docker.error] ?? "only for --runtime docker: check the engine with: docker info",
-    concerns: ["docker"],
-    blocks: ["docker"],
-  });
+  const summary = `no Docker engine answers at ${docker.socket} (${docker.error})`;
+  const fix = DOCKER_FIXES[docker.error] ?? "only for --runtime docker: check the engine with: docker info";
+  return { ...doubtful("docker", summary, fix, ["docker"]), blocks: ["docker"] };
 }
 
 const DOCKER_FIXES: Readonly<Record<string, string>> = {
@@ -308,21 +282,15 @@ export function workingRuntimes(findings: readonly Finding[]): RealRuntime[] {
   return BOTH.filter((runtime) => !blocked.has(runtime));
 }
 
-interface Remark {
-  readonly fix: string;
-  readonly concerns?: readonly RealRuntime[];
-  readonly blocks?: readonly RealRuntime[];
-}
-
 function fine(check: string, summary: string, concerns: readonly RealRuntime[] = BOTH): Finding {
   return { check, verdict: "ok", summary, concerns, blocks: [] };
 }
 
-function doubtful(check: string, summary: string, { fix, concerns = BOTH, blocks = [] }: Remark): Finding {
-  return { check, verdict: "warning", summary, fix, concerns, blocks };
+function doubtful(check: string, summary: string, fix: string, concerns: readonly RealRuntime[] = BOTH): Finding {
+  return { check, verdict: "warning", summary, fix, concerns, blocks: [] };
 }
 
-/** A failure blocks what it concerns, unless said otherwise. */
-function broken(check: string, summary: string, { fix, concerns = BOTH, blocks = concerns }: Remark): Finding {
-  return { check, verdict: "failure", summary, fix, concerns, blocks };
+/** A failure blocks what it concerns. */
+function broken(check: string, summary: string, fix: string, concerns: readonly RealRuntime[] = BOTH): Finding {
+  return { check, verdict: "failure", summary, fix, concerns, blocks: concerns };
 }

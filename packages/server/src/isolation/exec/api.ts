@@ -1,8 +1,6 @@
 import type { Readable } from "node:stream";
 
-export interface Cancellable {
-  readonly signal?: AbortSignal | undefined;
-}
+export type { Cancellable } from "../backend/backend.ts";
 
 export interface ExecRequest {
   /** A line for the shell (`bash -c`, else `sh -c`), or a program and its arguments without a shell. */

@@ -1,10 +1,10 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Box, BoxCommand, BoxProcess, ProcessExit } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import type { ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./api.ts";
 import { outcomeOf } from "./exit-signal.ts";
-import { CollectedOutput, endOf } from "./output.ts";
+import { collect, endOf } from "./output.ts";
 
 /** A request that was checked: what to run, for how long, how much of its output to keep. */
 export interface PlannedExec {
@@ -42,12 +42,12 @@ type Runner = Pick<Box, "run">;
 /** Runs a command to its end. */
 export async function execute(box: Runner, plan: PlannedExec, signal?: AbortSignal): Promise<ExecResult> {
   await using run = await RunningCommand.start(box, plan, signal);
-  const stdout = new CollectedOutput(run.process.stdout, plan.outputBytes);
-  const stderr = new CollectedOutput(run.process.stderr, plan.outputBytes);
+  const stdout = collect(run.process.stdout, plan.outputBytes);
+  const stderr = collect(run.process.stderr, plan.outputBytes);
   const exit = await run.process.exit;
   await Promise.all([stdout.ended, stderr.ended]);
-  const truncated = stdout.truncated || stderr.truncated;
-  return { ...run.outcome(exit, truncated), stdout: stdout.bytes(), stderr: stderr.bytes() };
+  const truncated = stdout.kept.truncated || stderr.kept.truncated;
+  return { ...run.outcome(exit, truncated), stdout: stdout.kept.take().data, stderr: stderr.kept.take().data };
 }
 
 /** Runs a command and passes its output on as it comes; a consumer that is slow slows the command down. */
@@ -153,8 +153,4 @@ async function* interleave(stdout: Readable, stderr: Readable): AsyncGenerator<E
     if (isOver) return;
     await changed;
   }
-}
-
-export function throwIfCancelled(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw new SandboxError("CANCELLED", "the call was cancelled", { cause: signal.reason });
 }

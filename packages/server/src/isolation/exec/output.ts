@@ -1,40 +1,62 @@
 import type { Readable } from "node:stream";
 
-/**
- * Reads a stream to its end and keeps the first `limitBytes` of it. What is beyond is read and dropped: the command goes
- * on as if somebody read it, and its memory here stays bounded.
- */
-export class CollectedOutput {
-  /** Resolves when all has arrived. */
-  readonly ended: Promise<void>;
-  readonly #chunks: Buffer[] = [];
+const FIRST_BYTES = 4 * 1024;
+
+/** Keeps output up to a limit and drops the rest. Many small pieces cost no more than a few large ones. */
+export class OutputBuffer {
   readonly #limit: number;
-  #kept = 0;
+  #bytes: Buffer = Buffer.alloc(0);
+  #length = 0;
   #truncated = false;
 
-  constructor(stream: Readable, limitBytes: number) {
-    this.#limit = limitBytes;
-    stream.on("data", (chunk: Buffer) => this.#take(chunk));
-    this.ended = endOf(stream);
+  constructor(limit: number) {
+    this.#limit = limit;
   }
 
   get truncated(): boolean {
     return this.#truncated;
   }
 
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks, this.#kept);
+  write(data: Buffer): true {
+    const kept = Math.min(data.length, this.#limit - this.#length);
+    if (kept < data.length) this.#truncated = true;
+    if (kept === 0) return true;
+    this.#reserve(this.#length + kept);
+    data.copy(this.#bytes, this.#length, 0, kept);
+    this.#length += kept;
+    return true;
   }
 
-  #take(chunk: Buffer): void {
-    const room = this.#limit - this.#kept;
-    if (chunk.length > room) this.#truncated = true;
-    if (room <= 0) return;
-    // A copy of a short piece, so that ten bytes do not keep a read buffer of 64 KiB alive.
-    const piece = chunk.subarray(0, room);
-    this.#chunks.push(piece.length < 4096 ? Buffer.from(piece) : piece);
-    this.#kept += piece.length;
+  lost(): void {
+    this.#truncated = true;
   }
+
+  /** What is there, and starts anew. */
+  take(): { readonly data: Buffer; readonly truncated: boolean } {
+    const taken = { data: this.#bytes.subarray(0, this.#length), truncated: this.#truncated };
+    this.#bytes = Buffer.alloc(0);
+    this.#length = 0;
+    this.#truncated = false;
+    return taken;
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#bytes.length) return;
+    const size = Math.min(this.#limit, Math.max(FIRST_BYTES, length, 2 * this.#bytes.length));
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+/**
+ * Reads a stream to its end. What is beyond the limit is read and dropped: the command goes on as if somebody read it, and its
+ * memory here stays bounded.
+ */
+export function collect(stream: Readable, limitBytes: number): { kept: OutputBuffer; ended: Promise<void> } {
+  const kept = new OutputBuffer(limitBytes);
+  stream.on("data", (data: Buffer) => kept.write(data));
+  return { kept, ended: endOf(stream) };
 }
 
 /** Settles when nothing more comes, for whatever reason. */

@@ -1,4 +1,4 @@
-import { SandboxError } from "../backend/errors.ts";
+import { invalid } from "../backend/errors.ts";
 import type { ExecRequest } from "./api.ts";
 
 // What a caller may ask for, checked by shape before anything happens. All of it acts inside the box only; what must not
@@ -38,8 +38,10 @@ export function effectiveTimeout(timeoutMs: number | undefined, limits: TimeLimi
   const { defaultTimeoutMs, maxTimeoutMs = Number.POSITIVE_INFINITY, maxTimeoutSetting } = limits;
   if (timeoutMs !== undefined && !(timeoutMs > 0)) throw invalid("a timeout is a positive number of milliseconds");
   if (timeoutMs !== undefined && timeoutMs > maxTimeoutMs) {
-    const hint = maxTimeoutSetting === undefined ? {} : { hint: `${maxTimeoutSetting} raises that` };
-    throw new SandboxError("INVALID_ARGUMENT", `timeout is at most ${maxTimeoutMs / 1000} s`, hint);
+    throw invalid(
+      `timeout is at most ${maxTimeoutMs / 1000} s`,
+      maxTimeoutSetting && `${maxTimeoutSetting} raises that`,
+    );
   }
   const effective = timeoutMs ?? defaultTimeoutMs;
   return effective !== undefined && effective <= LONGEST_TIMER_MS ? effective : undefined;
@@ -99,8 +101,4 @@ export function commandArguments(command: ExecRequest["command"], shell: string)
 export function workingDirectory(workdir: string | undefined, workspace: string): string {
   if (workdir === undefined || workdir === "") return workspace;
   return workdir.startsWith("/") ? workdir : `${workspace}/${workdir}`;
-}
-
-function invalid(message: string, hint?: string): SandboxError {
-  return new SandboxError("INVALID_ARGUMENT", message, hint === undefined ? {} : { hint });
 }

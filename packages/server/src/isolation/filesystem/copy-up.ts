@@ -5,6 +5,7 @@ import { DELTA, type Node } from "./node.ts";
 import { keepTimes } from "./own-rights.ts";
 import type { Presentation } from "./presentation.ts";
 import { type Quota, wholeBlocks } from "./quota.ts";
+import { onlyRegular } from "./regular-file.ts";
 import { MORE, Transfer } from "./transfer.ts";
 import type { Tree } from "./tree.ts";
 import { turn, type Walk, type Walks } from "./walks.ts";
@@ -152,14 +153,10 @@ export class CopyUp {
   #regular(node: Node, key: string, empty: boolean): number {
     const parent = this.#tree.descriptors.get(node.parent!, node.layer);
     if (parent < 0) return -parent;
-    const source = syscalls.openat(parent, node.name, Open.RDONLY | Open.NONBLOCK);
-    if (source < 0) return -source;
     const stat = new syscalls.Stat();
-    const code = syscalls.fstat(source, stat);
-    if (code < 0 || stat.type !== FileType.REGULAR) {
-      syscalls.close(source);
-      return code < 0 ? -code : Errno.ESTALE;
-    }
+    const opened = syscalls.openat(parent, node.name, Open.RDONLY | Open.NONBLOCK);
+    const source = onlyRegular(opened, Errno.ESTALE, stat);
+    if (source < 0) return -source;
     const size = empty ? 0 : stat.size;
     if (!this.#take(size)) {
       syscalls.close(source);

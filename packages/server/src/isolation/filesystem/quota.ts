@@ -8,8 +8,8 @@ import { isReserved, KEPT_PREFIX } from "./whiteouts.ts";
 const { FileType } = syscalls;
 
 export interface QuotaLimits {
-  readonly bytes?: number;
-  readonly files?: number;
+  readonly bytes?: number | undefined;
+  readonly files?: number | undefined;
 }
 
 /** Space is charged in blocks of this size; statfs shows the same. */
@@ -58,10 +58,7 @@ export class Quota {
 
   constructor({ bytes, files }: QuotaLimits, beside?: Quota) {
     this.used = beside?.used ?? { bytes: 0, files: 0, reclaimable: 0, reclaimers: [] };
-    this.limits = {
-      ...(bytes === undefined ? {} : { bytes: wholeBlocks(bytes) }),
-      ...(files === undefined ? {} : { files }),
-    };
+    this.limits = { bytes: bytes && wholeBlocks(bytes), files };
   }
 
   takeFiles(count: number): boolean {

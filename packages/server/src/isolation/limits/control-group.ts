@@ -86,11 +86,7 @@ export class ControlGroup implements LimitGroup {
       read(this.#sources.pids),
       read(this.#sources.cpuMicros),
     ]);
-    return {
-      ...(memoryBytes === undefined ? {} : { memoryBytes }),
-      ...(pids === undefined ? {} : { pids: Math.max(0, pids - this.#ownProcesses) }),
-      ...(cpuMicros === undefined ? {} : { cpuMicros }),
-    };
+    return { memoryBytes, pids: pids && Math.max(0, pids - this.#ownProcesses), cpuMicros };
   }
 
   kill(): Promise<void> {

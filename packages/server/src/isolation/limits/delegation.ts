@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
-import { access, constants, mkdir, readFile } from "node:fs/promises";
+import { constants, mkdir, readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { isAccessible } from "../backend/find-program.ts";
 import { errorCode, isGone, readControl, words, writeControl } from "./files.ts";
 import { isWithin } from "./hierarchies.ts";
 import { members } from "./kill.ts";
@@ -17,14 +18,8 @@ export function delegatedGroup(ownGroup: string): string {
 
 /** Whether this user may make groups in a directory and move processes about below it. */
 export async function isDelegated(directory: string): Promise<boolean> {
-  try {
-    for (const path of [directory, `${directory}/cgroup.procs`, `${directory}/cgroup.subtree_control`]) {
-      await access(path, constants.W_OK);
-    }
-    return true;
-  } catch {
-    return false;
-  }
+  const written = [directory, `${directory}/cgroup.procs`, `${directory}/cgroup.subtree_control`];
+  return (await Promise.all(written.map((path) => isAccessible(path, constants.W_OK)))).every(Boolean);
 }
 
 /**
@@ -34,10 +29,7 @@ export async function isDelegated(directory: string): Promise<boolean> {
 export async function canEnter(ownGroup: string, target: string): Promise<boolean> {
   let common = target;
   while (!isWithin(common, ownGroup)) common = dirname(common);
-  return access(`${common}/cgroup.procs`, constants.W_OK).then(
-    () => true,
-    () => false,
-  );
+  return await isAccessible(`${common}/cgroup.procs`, constants.W_OK);
 }
 
 /**
@@ -89,7 +81,7 @@ export async function moveIntoLeaf(directory: string, household: Household): Pro
 async function isOfHousehold(pid: number, household: Household): Promise<boolean> {
   if ((await ancestry(pid)).includes(process.pid)) return true;
   if (household === "kin" && (await ancestry(process.pid)).includes(pid)) return true;
-  return !(await exists(pid)); // who is gone by now is no stranger
+  return !(await isAccessible(`/proc/${pid}`)); // who is gone by now is no stranger
 }
 
 /** A process, its parent, and so on up to the first. */
@@ -110,13 +102,6 @@ async function parentOf(pid: number): Promise<number> {
     if (isGone(error) || errorCode(error) === "ESRCH") return 0;
     throw error;
   }
-}
-
-async function exists(pid: number): Promise<boolean> {
-  return access(`/proc/${pid}`).then(
-    () => true,
-    () => false,
-  );
 }
 
 function unless(code: string): (error: unknown) => void {

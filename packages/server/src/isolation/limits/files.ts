@@ -1,14 +1,9 @@
 import { closeSync, constants, openSync, writeSync } from "node:fs";
-import { open, readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 
 /** Writes a control file. It is never created: a file that is missing is ENOENT, as it should be. */
 export async function writeControl(path: string, value: string): Promise<void> {
-  const file = await open(path, constants.O_WRONLY);
-  try {
-    await file.write(value);
-  } finally {
-    await file.close();
-  }
+  await writeFile(path, value, { flag: constants.O_WRONLY });
 }
 
 /** For a number that has to be there before the next step; it takes microseconds. Of a group that is gone it is not needed. */

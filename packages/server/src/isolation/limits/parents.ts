@@ -1,6 +1,6 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { SandboxError } from "../backend/errors.ts";
+import { invalid } from "../backend/errors.ts";
 import { canEnter, delegatedGroup, isDelegated, lendControllers, moveIntoLeaf, moveToUserScope } from "./delegation.ts";
 import { errorCode, isGone, readControl, readControlIfPresent, words, writeControl } from "./files.ts";
 import { type Hierarchy, isWithin } from "./hierarchies.ts";
@@ -73,9 +73,8 @@ export async function removeParent({ directory, madeFrom }: Made): Promise<void>
 /** The path of a given group from the top of the hierarchies, also when it was given with a mount point before it. */
 export function givenGroupPath(given: string, hierarchies: readonly Hierarchy[]): string {
   if (!given.startsWith("/") || given.split("/").includes("..")) {
-    throw new SandboxError("INVALID_ARGUMENT", `not the path of a control group: ${JSON.stringify(given)}`, {
-      hint: "an absolute path such as /agentfense.slice",
-    });
+    const hint = "an absolute path such as /agentfense.slice";
+    throw invalid(`not the path of a control group: ${JSON.stringify(given)}`, hint);
   }
   const mount = hierarchies.find(({ mountPoint }) => isWithin(mountPoint, given));
   return mount === undefined ? given : `/${relative(mount.mountPoint, given)}`;

@@ -1,4 +1,4 @@
-import { SandboxError } from "../backend/errors.ts";
+import { invalid } from "../backend/errors.ts";
 import type { ResourceLimits } from "../backend/limits.ts";
 
 interface Range {
@@ -22,9 +22,7 @@ export function validateLimits(limits: ResourceLimits): void {
     if (value === undefined) continue;
     const { least, most, unit } = RANGES[name];
     if (Number.isInteger(value) && value >= least && value <= most) continue;
-    throw new SandboxError("INVALID_ARGUMENT", `${name} cannot be ${value}`, {
-      hint: `a whole number of ${unit} from ${least} to ${most}`,
-    });
+    throw invalid(`${name} cannot be ${value}`, `a whole number of ${unit} from ${least} to ${most}`);
   }
 }
 
@@ -34,7 +32,6 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,127}$/;
 /** Names become directories: anything that could be another path is refused here, whoever checked it before. */
 export function validateName(kind: "instance" | "group", name: string): void {
   if (NAME.test(name)) return;
-  throw new SandboxError("INVALID_ARGUMENT", `not a name for a control group (${kind}): ${JSON.stringify(name)}`, {
-    hint: "letters, digits, _ and -, at most 128",
-  });
+  const hint = "letters, digits, _ and -, at most 128";
+  throw invalid(`not a name for a control group (${kind}): ${JSON.stringify(name)}`, hint);
 }

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { PassThrough, type Readable, Writable } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import type { BoxProcess, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { ANSWER_WORD } from "../session/dialects.ts";
 
@@ -7,26 +7,22 @@ const KILLED = 128 + 9;
 
 /** A command that is only acted: it prints what the script says, then ends. */
 export class MockProcess implements BoxProcess {
-  readonly stdin?: Writable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
+  readonly stdin: Writable | undefined;
+  readonly stdout = new PassThrough();
+  readonly stderr = new PassThrough();
   readonly exit: Promise<ProcessExit>;
   readonly #killed = new AbortController();
   #over = false;
 
   constructor(answer: MockAnswer, options: { stdin: boolean; onKill: () => void }) {
     const stdin = new PassThrough();
-    const stdout = new PassThrough();
-    const stderr = new PassThrough();
     if (options.stdin) this.stdin = stdin;
     else stdin.end();
-    this.stdout = stdout;
-    this.stderr = stderr;
     this.#killed.signal.addEventListener("abort", options.onKill, { once: true });
-    this.exit = this.#act(answer, { stdin, stdout, stderr }).finally(() => {
+    this.exit = this.#act(answer, stdin).finally(() => {
       this.#over = true;
-      stdout.end();
-      stderr.end();
+      this.stdout.end();
+      this.stderr.end();
     });
   }
 
@@ -39,14 +35,11 @@ export class MockProcess implements BoxProcess {
     if (!this.#over) this.#killed.abort();
   }
 
-  async #act(
-    answer: MockAnswer,
-    { stdin, stdout, stderr }: { stdin: PassThrough; stdout: PassThrough; stderr: PassThrough },
-  ): Promise<ProcessExit> {
-    if (answer.echoesStdin) for await (const chunk of stdin) await write(stdout, chunk as Buffer);
+  async #act(answer: MockAnswer, stdin: PassThrough): Promise<ProcessExit> {
+    if (answer.echoesStdin) for await (const chunk of stdin) await write(this.stdout, chunk as Buffer);
     else stdin.resume();
-    if (answer.stdout !== undefined) await write(stdout, answer.stdout);
-    if (answer.stderr !== undefined) await write(stderr, answer.stderr);
+    if (answer.stdout !== undefined) await write(this.stdout, answer.stdout);
+    if (answer.stderr !== undefined) await write(this.stderr, answer.stderr);
     const survived = await this.#lives(answer.durationMs ?? 0);
     return { exitCode: survived ? (answer.exitCode ?? 0) : KILLED, outOfMemory: answer.outOfMemory ?? false };
   }
@@ -96,21 +89,16 @@ const LAST_STATUS = /^__agentfense_last\(\)\{.*?\};(?:\{.*?\n|__agentfense_last&
 /** A shell that is only acted. It says it is bash and understands what the session module says to one. */
 export class MockShell implements ShellProcess {
   readonly commands: Writable;
-  readonly status: Readable;
-  readonly stdout: Readable;
-  readonly stderr: Readable;
-  readonly exit: Promise<ProcessExit>;
-  readonly #answer: (command: string) => MockAnswer;
-  readonly #streams = { status: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
+  readonly status = new PassThrough();
+  readonly stdout = new PassThrough();
+  readonly stderr = new PassThrough();
   readonly #end = Promise.withResolvers<ProcessExit>();
+  readonly exit = this.#end.promise;
+  readonly #answer: (command: string) => MockAnswer;
   #running: MockProcess | undefined;
 
   constructor(answer: (command: string) => MockAnswer) {
     this.#answer = answer;
-    this.status = this.#streams.status;
-    this.stdout = this.#streams.stdout;
-    this.stderr = this.#streams.stderr;
-    this.exit = this.#end.promise;
     this.commands = new Writable({
       write: (said: Buffer, _encoding, done) => {
         done();
@@ -149,15 +137,15 @@ export class MockShell implements ShellProcess {
     const quoted = COMMAND.exec(said)?.[1];
     const text = quoted?.replaceAll("'\\''", "'").replace(LAST_STATUS, "");
     const exitStatus = text === undefined ? 0 : await this.#act(text);
-    this.#streams.status.write(`${ANSWER_WORD} ${serial} ${exitStatus} bash\n`);
+    this.status.write(`${ANSWER_WORD} ${serial} ${exitStatus} bash\n`);
   }
 
   async #act(text: string): Promise<number> {
     const acted = new MockProcess(this.#answer(text), { stdin: false, onKill: () => {} });
     this.#running = acted;
-    acted.stdout.pipe(this.#streams.stdout, { end: false });
-    acted.stderr.pipe(this.#streams.stderr, { end: false });
-    const ends = [acted.stdout, acted.stderr].map((stream) => new Promise((resolve) => stream.once("end", resolve)));
+    acted.stdout.pipe(this.stdout, { end: false });
+    acted.stderr.pipe(this.stderr, { end: false });
+    const ends = [acted.stdout, acted.stderr].map((stream) => once(stream, "end"));
     const { exitCode } = await acted.exit;
     await Promise.all(ends);
     this.#running = undefined;
@@ -166,7 +154,7 @@ export class MockShell implements ShellProcess {
 
   #leave(exitCode: number): void {
     this.#running?.kill();
-    for (const stream of Object.values(this.#streams)) stream.end();
+    for (const stream of [this.status, this.stdout, this.stderr]) stream.end();
     this.#end.resolve({ exitCode, outOfMemory: false });
   }
 }

@@ -177,7 +177,7 @@ class Engine {
     this.#loop.add(session);
   }
 
-  #call({ mount: id, tree, call, request }: Extract<ToEngine, { kind: "call" }>): void {
+  #call({ mount: id, tree, call, name, input }: Extract<ToEngine, { kind: "call" }>): void {
     const mount = this.#mounts.get(id);
     const asked = mount?.trees[tree];
     const refuse = (error: unknown): void => {
@@ -190,8 +190,8 @@ class Engine {
     }
     // A file that was closed before the call is closed: the kernel tells later, and does not wait for an answer.
     if (mount?.session !== undefined) this.#loop.catchUp(mount.session);
-    asked.calls.run(request, asked.workspace, {
-      answer: (answer) => this.#send({ kind: "answer", mount: id, call, answer }),
+    asked.calls.run(name, input, asked.workspace, {
+      answer: (answer) => this.#send({ kind: "answer", mount: id, call, ...answer }),
       refuse,
     });
   }

@@ -5,10 +5,6 @@ import { judgeFuseDevice } from "../doctor/judgement.ts";
 /** Why a workspace cannot be mounted on this host, in the doctor's words where it has some. */
 export async function explainMountFailure(cause: unknown): Promise<SandboxError> {
   const { verdict, summary, fix } = judgeFuseDevice({ fuseDevice: await readFuseDevice() });
-  if (verdict !== "ok") return unavailable(summary, { hint: fix, cause });
-  return unavailable(`the workspace cannot be mounted (${cause instanceof Error ? cause.message : cause})`, { cause });
-}
-
-function unavailable(message: string, { hint, cause }: { hint?: string | undefined; cause: unknown }): SandboxError {
-  return new SandboxError("RUNTIME_UNAVAILABLE", message, { ...(hint === undefined ? {} : { hint }), cause });
+  const message = `the workspace cannot be mounted (${cause instanceof Error ? cause.message : cause})`;
+  return new SandboxError("RUNTIME_UNAVAILABLE", verdict === "ok" ? message : summary, { hint: fix, cause });
 }

@@ -21,12 +21,14 @@ import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { LogLine } from "../log.ts";
+import { settledWithin } from "../settled-within.ts";
+import type { CallInput, CallName, CallResult } from "./calls.ts";
 import { EngineCounters, type EngineCounts } from "./counters.ts";
 import { descriptorLimit, planDescriptors } from "./descriptor-plan.ts";
 import { type EnginePlace, EnginePool } from "./engine-pool.ts";
 import { EngineThread } from "./engine-thread.ts";
 import { explainMountFailure } from "./failure.ts";
-import type { EngineAnswer, EngineRequest, FromEngine } from "./messages.ts";
+import type { FromEngine } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
 
 /** Refusals and losses, for the audit log. */
@@ -37,7 +39,7 @@ export interface TreeSpec {
   /** Codebase directories, top first; usually one. They are never written. None: the delta is a home (see Delta). */
   readonly lowers: readonly string[];
   /** Where writes go; made if absent. Without one the workspace is read-only (EROFS). */
-  readonly delta?: string;
+  readonly delta?: string | undefined;
   readonly rules: readonly Rule[];
   /** Check open handles at each read and write, so that a change of rules reaches them; excludes passthrough. */
   readonly revocable?: boolean;
@@ -66,41 +68,19 @@ export interface JoinedSpec extends MountPlan {
   readonly trees: readonly TreeSpec[];
 }
 
-export interface JoinedMount {
-  readonly trees: readonly WorkspaceMount[];
-  /** Resolves when the kernel has been greeted. Until then whoever looks into the mount waits. */
-  readonly served: Promise<void>;
-}
+export type JoinedMount = Pick<ServedMount, "trees" | "served">;
 
 /** Where a workspace of a joint mount is. */
 export function treePath(mountPoint: string, tree: number): string {
   return join(mountPoint, String(tree));
 }
 
-export interface WorkspaceMount extends AsyncDisposable {
-  readonly mountPoint: string;
-  /** The directory on the host that the mount is in. */
-  readonly outside: string;
-  readonly features: { readonly passthrough: boolean; readonly privileged: boolean };
-  /** Resolves when no cache of the kernel remembers the old rules. */
-  updateRules(rules: readonly Rule[]): Promise<void>;
-  /** Somebody changed these paths of the codebase; resolves when nothing old is shown. */
-  codebaseChanged(paths: readonly string[]): Promise<readonly string[]>;
-  /** For a codebase that others change without telling: resolves when what it was at the time of the call, or later, is shown. */
-  lookAgain(): Promise<void>;
-  /** Takes entries that the codebase has too out of the delta; gives the paths of those that stayed. */
-  settle(entries: readonly SettledEntry[]): Promise<readonly string[]>;
-  /** Takes changes out of the delta (all without paths); what is open for writing stays. */
-  discard(paths: readonly string[] | undefined): Promise<DiscardReport>;
-  unmount(): Promise<void>;
-}
-
 export interface MountHostOptions {
   /** The most threads that serve mounts; default, and at most: one per CPU. */
-  readonly engines?: number;
+  readonly engines?: number | undefined;
   readonly log?: (line: LogLine) => void;
   /** Default true: the process lives until the host is closed. Otherwise it may end, which takes the mounts away. */
-  readonly holdsProcess?: boolean;
+  readonly holdsProcess?: boolean | undefined;
 }
 
 const READY_TIMEOUT_MS = 10_000;
@@ -152,9 +132,8 @@ export class MountHost implements AsyncDisposable {
   }
 
   /** One connection to the kernel serves them all, and what they use counts in one quota. Unmounting one unmounts all. */
-  async mountTogether(spec: JoinedSpec): Promise<JoinedMount> {
-    const mount = await this.#mount(spec, true);
-    return { trees: mount.trees, served: mount.served };
+  mountTogether(spec: JoinedSpec): Promise<JoinedMount> {
+    return this.#mount(spec, true);
   }
 
   async #mount(spec: JoinedSpec, joined: boolean): Promise<ServedMount> {
@@ -245,16 +224,13 @@ interface ServedMountOptions {
 class ServedMount {
   readonly mountPoint: string;
   readonly engine: EngineThread;
-  readonly trees: readonly ServedTree[];
+  readonly trees: readonly WorkspaceMount[];
   readonly privileged = process.geteuid?.() === 0;
+  /** Resolves when the kernel has been greeted. Until then whoever looks into the mount waits. */
   served: Promise<void> = Promise.resolve();
   /** By tree, as the kernel granted it. */
   passthrough: readonly boolean[] = [];
-  readonly #id: number;
-  readonly #spec: JoinedSpec;
-  readonly #joined: boolean;
-  readonly #log: (line: LogLine) => void;
-  readonly #onGone: () => void;
+  readonly #options: ServedMountOptions;
   readonly #steps = new Map<string, PromiseWithResolvers<FromEngine>>();
   #fd = -1;
   #deltaLocks: readonly number[] = [];
@@ -265,12 +241,8 @@ class ServedMount {
   constructor(options: ServedMountOptions) {
     this.mountPoint = options.mountPoint;
     this.engine = options.engine;
-    this.#id = options.id;
-    this.#spec = options.spec;
-    this.#joined = options.joined;
-    this.#log = options.log;
-    this.#onGone = options.onGone;
-    this.trees = options.spec.trees.map((_, tree) => new ServedTree(this, tree, options.joined));
+    this.#options = options;
+    this.trees = options.spec.trees.map((_, tree) => new WorkspaceMount(this, tree, options.joined));
   }
 
   async start(): Promise<void> {
@@ -287,22 +259,23 @@ class ServedMount {
 
   async #serve(fd: number): Promise<void> {
     const ready = this.#expect("ready");
-    this.engine.send({ kind: "serve", mount: this.#id, fd });
-    const greeting = await withTimeout(ready, READY_TIMEOUT_MS, "the kernel did not greet the mount");
+    this.engine.send({ kind: "serve", mount: this.#options.id, fd });
+    if (!(await settledWithin(READY_TIMEOUT_MS, ready))) throw new Error("the kernel did not greet the mount");
+    const greeting = await ready;
     if (greeting.kind === "ready") this.passthrough = greeting.passthrough;
     if (this.privileged) void raiseReadahead(this.mountPoint);
   }
 
   async #prepare(): Promise<void> {
-    const { trees, quota, owner, passthrough = true, xattrs = true } = this.#spec;
+    const { trees, quota, owner, passthrough = true, xattrs = true } = this.#options.spec;
     const { privileged } = this;
     const prepared = this.#expect("prepared");
     this.engine.send({
       kind: "prepare",
-      mount: this.#id,
+      mount: this.#options.id,
       spec: {
         trees: trees.map(({ lowers, delta, rules, revocable = false }) => ({ lowers, delta, rules, revocable })),
-        joined: this.#joined,
+        joined: this.#options.joined,
         passthrough: passthrough && privileged,
         ...{ quota, owner, xattrs, privileged },
       },
@@ -312,7 +285,7 @@ class ServedMount {
   }
 
   async #mount(): Promise<FuseDevice> {
-    const { trees, owner, allowOther = this.privileged } = this.#spec;
+    const { trees, owner, allowOther = this.privileged } = this.#options.spec;
     try {
       const device = await mountFuse({
         mountPoint: this.mountPoint,
@@ -329,16 +302,16 @@ class ServedMount {
   }
 
   /** Has the engine do something with a tree, and the kernel forget what is no longer true then. */
-  async call(tree: number, request: EngineRequest): Promise<EngineAnswer> {
+  async call<Name extends CallName>(tree: number, name: Name, input: CallInput<Name>): Promise<CallResult<Name>> {
     if (this.#closed) throw new Error("the workspace is not mounted");
     this.#calls += 1;
     const call = this.#calls;
     const answered = this.#expect(`call ${call}`);
-    this.engine.send({ kind: "call", mount: this.#id, tree, call, request });
+    this.engine.send({ kind: "call", mount: this.#options.id, tree, call, name, input });
     const message = await answered;
     if (message.kind !== "answer") throw new Error(`an engine answered a call with ${message.kind}`);
-    await this.#invalidate(message.answer.stale);
-    return message.answer;
+    await this.#invalidate(message.stale);
+    return message.result as CallResult<Name>;
   }
 
   unmount(): Promise<void> {
@@ -367,7 +340,7 @@ class ServedMount {
         this.#invalidate(message.stale).catch((error: unknown) => this.#error(`invalidation failed: ${String(error)}`));
         break;
       case "event":
-        this.#spec.trees[message.tree]?.onEvent?.(message.event);
+        this.#options.spec.trees[message.tree]?.onEvent?.(message.event);
         break;
       case "log":
         this.#error(message.message);
@@ -402,8 +375,8 @@ class ServedMount {
   }
 
   #gone(reason: string): void {
-    this.#onGone();
-    this.#spec.trees[0]?.onEvent?.({ kind: "engine_lost", reason });
+    this.#options.onGone();
+    this.#options.spec.trees[0]?.onEvent?.({ kind: "engine_lost", reason });
   }
 
   async #unmount(): Promise<void> {
@@ -411,7 +384,7 @@ class ServedMount {
       if (this.#fd >= 0) await unmountFuse(this.mountPoint, { privileged: this.privileged });
     } finally {
       await this.#drain();
-      this.#onGone();
+      this.#options.onGone();
     }
   }
 
@@ -420,10 +393,10 @@ class ServedMount {
     if (this.#closed || !this.engine.alive) return;
     const closed = this.#expect("closed");
     const served = this.#fd >= 0;
-    const ended = served && (await settlesWithin(closed, LINGER_MS));
+    const ended = served && (await settledWithin(LINGER_MS, closed));
     if (!ended) {
-      this.engine.send({ kind: "drop", mount: this.#id });
-      await settlesWithin(closed, LINGER_MS);
+      this.engine.send({ kind: "drop", mount: this.#options.id });
+      await settledWithin(LINGER_MS, closed);
     }
     this.#forgetDescriptor();
   }
@@ -465,13 +438,14 @@ class ServedMount {
   }
 
   #error(message: string): void {
-    this.#log({ level: "error", message, mountPoint: this.mountPoint });
+    this.#options.log({ level: "error", message, mountPoint: this.mountPoint });
   }
 }
 
 /** One workspace of a mount. */
-class ServedTree implements WorkspaceMount {
+export class WorkspaceMount implements AsyncDisposable {
   readonly mountPoint: string;
+  /** The directory on the host that the mount is in. */
   readonly outside: string;
   readonly #mount: ServedMount;
   readonly #number: number;
@@ -483,35 +457,35 @@ class ServedTree implements WorkspaceMount {
     this.#number = number;
   }
 
-  get features(): { passthrough: boolean; privileged: boolean } {
+  get features(): { readonly passthrough: boolean; readonly privileged: boolean } {
     const { passthrough, privileged } = this.#mount;
     return { passthrough: passthrough[this.#number] ?? false, privileged };
   }
 
+  /** Resolves when no cache of the kernel remembers the old rules. */
   async updateRules(rules: readonly Rule[]): Promise<void> {
     compileRules(rules);
-    await this.#call({ kind: "rules", rules });
+    await this.#mount.call(this.#number, "rules", rules);
   }
 
+  /** Somebody changed these paths of the codebase; resolves when nothing old is shown. */
   async codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {
-    if (paths.length === 0) return [];
-    const { shadowed } = await this.#call({ kind: "codebase", paths });
-    return shadowed ?? [];
+    return paths.length === 0 ? [] : await this.#mount.call(this.#number, "codebase", paths);
   }
 
-  async lookAgain(): Promise<void> {
-    await this.#call({ kind: "lookAgain" });
+  /** For a codebase that others change without telling: resolves when what it was at the time of the call, or later, is shown. */
+  lookAgain(): Promise<void> {
+    return this.#mount.call(this.#number, "lookAgain", undefined);
   }
 
+  /** Takes entries that the codebase has too out of the delta; gives the paths of those that stayed. */
   async settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {
-    if (entries.length === 0) return [];
-    const { stayed } = await this.#call({ kind: "settle", entries });
-    return stayed ?? [];
+    return entries.length === 0 ? [] : await this.#mount.call(this.#number, "settle", entries);
   }
 
-  async discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
-    const { discarded } = await this.#call({ kind: "discard", paths });
-    return discarded ?? { discarded: [], failed: [] };
+  /** Takes changes out of the delta (all without paths); what is open for writing stays. */
+  discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
+    return this.#mount.call(this.#number, "discard", paths);
   }
 
   unmount(): Promise<void> {
@@ -520,10 +494,6 @@ class ServedTree implements WorkspaceMount {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.unmount();
-  }
-
-  #call(request: EngineRequest): Promise<EngineAnswer> {
-    return this.#mount.call(this.#number, request);
   }
 }
 
@@ -543,19 +513,4 @@ const EVERYTHING: readonly string[] = ["**/*", "/**", "**"];
 // Errors cross threads without their class.
 function errorOf({ error, code }: { readonly error: Error; readonly code?: string }): Error {
   return code === undefined ? error : new ChangesError(code as ChangesErrorCode, error.message);
-}
-
-async function withTimeout<T>(promise: Promise<T>, ms: number, message: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(message)), ms);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  return withTimeout(promise, ms, "late").then(
-    () => true,
-    () => false,
-  );
 }

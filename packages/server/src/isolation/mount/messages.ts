@@ -1,11 +1,10 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Rule } from "@agentfense/permission";
-import type { DiscardReport } from "../changes/discard.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
-import type { SettledEntry } from "../filesystem/settlement.ts";
+import type { CallAnswer, CallName } from "./calls.ts";
 
 // What the host thread and an engine thread say to each other. Descriptors are numbers: both are one process.
 
@@ -51,7 +50,7 @@ export type ToEngine =
   /** Serve what was prepared on this /dev/fuse descriptor. */
   | { readonly kind: "serve"; readonly mount: number; readonly fd: number }
   /** Answered by `answer` or `refusal` with the same number. */
-  | ({ readonly kind: "call"; readonly call: number; readonly request: EngineRequest } & OfTree)
+  | ({ readonly kind: "call"; readonly call: number; readonly name: CallName; readonly input: unknown } & OfTree)
   /** Stop serving and close everything; the host closes the descriptor afterwards. */
   | { readonly kind: "drop"; readonly mount: number }
   | { readonly kind: "stop" };
@@ -64,7 +63,7 @@ export type FromEngine =
   /** With what the kernel granted each tree. */
   | { readonly kind: "ready"; readonly mount: number; readonly passthrough: readonly boolean[] }
   | { readonly kind: "closed"; readonly mount: number }
-  | { readonly kind: "answer"; readonly mount: number; readonly call: number; readonly answer: EngineAnswer }
+  | ({ readonly kind: "answer"; readonly mount: number; readonly call: number } & CallAnswer<unknown>)
   | {
       readonly kind: "refusal";
       readonly mount: number;
@@ -75,22 +74,3 @@ export type FromEngine =
   | { readonly kind: "stale"; readonly mount: number; readonly stale: StaleReport }
   | ({ readonly kind: "event"; readonly event: FileSystemEvent } & OfTree)
   | { readonly kind: "log"; readonly mount: number | undefined; readonly message: string };
-
-/** What can be asked of a mounted workspace. */
-export type EngineRequest =
-  | { readonly kind: "rules"; readonly rules: readonly Rule[] }
-  /** These paths of the codebase were changed. */
-  | { readonly kind: "codebase"; readonly paths: readonly string[] }
-  /** Others may have changed any. */
-  | { readonly kind: "lookAgain" }
-  | { readonly kind: "settle"; readonly entries: readonly SettledEntry[] }
-  | { readonly kind: "discard"; readonly paths: readonly string[] | undefined };
-
-export interface EngineAnswer {
-  readonly stale: StaleReport;
-  /** Changed paths of the codebase that the delta has versions of its own of. */
-  readonly shadowed?: readonly string[];
-  /** Paths that did not settle. */
-  readonly stayed?: readonly string[];
-  readonly discarded?: DiscardReport;
-}

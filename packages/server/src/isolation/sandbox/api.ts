@@ -8,7 +8,8 @@ import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult, Limi
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
-import type { ViewFiles } from "../view/api.ts";
+import type { MountedFiles } from "../view/files.ts";
+import type { Processes } from "./processes.ts";
 
 /** What a sandbox is made of. */
 export interface SandboxSpec {
@@ -77,29 +78,29 @@ export interface Sandbox extends AsyncDisposable {
   terminal(request: TerminalRequest, options?: Cancellable): Promise<Terminal>;
   /** To a port on the loopback device of the sandbox. PORT_CLOSED when nothing accepts there; it is cut when the sandbox ends. */
   connect(port: number, options?: Cancellable): Promise<Socket>;
-  readonly processes: SandboxProcesses;
-  /** New rules for one workspace (default /workspace), at once, kernel caches included. */
-  updateRules(rules: readonly Rule[], target?: string): Promise<void>;
+  readonly processes: Processes;
+  /** New rules for the first workspace, at once, kernel caches included. */
+  updateRules(rules: readonly Rule[]): Promise<void>;
   usage(): Promise<ResourceUsage>;
   /** Files as a process inside sees them: every rule applies. */
-  readonly files: ViewFiles;
+  readonly files: MountedFiles;
   /**
    * Another hand changed these paths of a workspace's codebase ("/src/a.ts"); resolves when nothing old is shown.
    * Gives those that the sandbox shows its own version of, as far as it runs.
    */
-  codebaseChanged(paths: readonly string[], target?: string): Promise<readonly string[]>;
+  codebaseChanged(paths: readonly string[]): Promise<readonly string[]>;
   /** Others change the codebase without telling: resolves when what it is now shows. Costs a stat for all that was looked at. */
-  lookAgain(target?: string): Promise<void>;
+  lookAgain(): Promise<void>;
   /**
    * These delta entries are in the codebase now: lets go of each that is still what it was, so that the codebase shows
    * through. What changed meanwhile, or is open for writing, stays. Gives the paths that stayed. Works after its end, too.
    */
-  settle(entries: readonly SettledEntry[], target?: string): Promise<readonly string[]>;
+  settle(entries: readonly SettledEntry[]): Promise<readonly string[]>;
   /**
    * Throws changes of the delta away (all, or these paths with what is below them), also while it runs. What is open for
    * writing stays and is reported.
    */
-  discard(paths: readonly string[] | undefined, target?: string): Promise<DiscardReport>;
+  discard(paths: readonly string[] | undefined): Promise<DiscardReport>;
   /**
    * Holds every process still until `resume`; needs a running sandbox, and may be repeated. Files, changes and rules answer as
    * before; what needs a process is SANDBOX_PAUSED. The time limits of commands count on.
@@ -124,16 +125,6 @@ export interface Terminal extends AsyncDisposable {
   readonly exit: Promise<ExecOutcome>;
   resize(size: TerminalSize): Promise<void>;
   kill(): void;
-}
-
-/** What runs in a sandbox; numbers and tags are its own. */
-export interface SandboxProcesses {
-  /** Starts a process that lives until it ends, its timeout, or the sandbox's end. The signal is about its start alone. */
-  spawn(request: SpawnRequest, options?: Cancellable): Promise<SandboxProcess>;
-  /** What runs, by number, with commands, sessions and terminals; then spawned processes that ended lately, in that order. */
-  all(): readonly SandboxProcess[];
-  /** By number, or the newest with the tag, living before ended. PROCESS_NOT_FOUND when there is none. */
-  find(which: number | string): SandboxProcess;
 }
 
 export interface SpawnRequest extends Omit<ExecRequest, "stdin"> {

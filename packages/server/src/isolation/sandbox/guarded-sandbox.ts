@@ -3,12 +3,12 @@ import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import { type Backend, type BackendName, type Box, HOME } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { notRunning, SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { type DiscardReport, discardChanges } from "../changes/discard.ts";
 import { settleChanges } from "../changes/settle.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../exec/api.ts";
-import { execute, executeStream, type PlannedExec, throwIfCancelled } from "../exec/execute.ts";
+import { execute, executeStream, type PlannedExec } from "../exec/execute.ts";
 import { outcomeOf } from "../exec/exit-signal.ts";
 import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "../exec/request.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
@@ -16,8 +16,7 @@ import type { Instance } from "../instance/instance.ts";
 import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import { ShellSession } from "../session/session.ts";
-import type { ViewFiles } from "../view/api.ts";
-import { MountedFiles, noFiles } from "../view/files.ts";
+import { MountedFiles } from "../view/files.ts";
 import type { KernelWatch } from "../view/kernel-watch.ts";
 import type { ViewThread } from "../view/thread.ts";
 import type { Sandbox, SandboxEvent, SandboxSpec, Terminal, TerminalRequest, WorkspaceSpecification } from "./api.ts";
@@ -52,17 +51,17 @@ export interface SandboxParts {
 export class GuardedSandbox implements Sandbox {
   readonly id: string;
   readonly runtime: BackendName;
-  readonly files: ViewFiles;
+  readonly files: MountedFiles;
   readonly processes: Processes;
-  readonly #mountedFiles: MountedFiles | undefined;
   readonly #parts: SandboxParts;
   readonly #spec: SandboxSpec;
   readonly #box: Box;
-  readonly #mounted = new Map<string, WorkspaceMount>();
+  /** Of the workspaces in their order, and of the home; none while it does not run. */
+  #mounts: readonly WorkspaceMount[] = [];
   readonly #sessions = new Set<ShellSession>();
   readonly #connections: Connections;
-  /** Those in force, by the workspace. */
-  readonly #rules = new Map<string, readonly Rule[]>();
+  /** Those in force in the first workspace. */
+  #rules: readonly Rule[];
   /** The workspaces are mounted, and the box takes commands. */
   #isRunning = false;
   #started: Promise<void> | undefined;
@@ -87,18 +86,17 @@ export class GuardedSandbox implements Sandbox {
       plan: async ({ stdin = false, ...request }) => ({ ...(await this.#plan(request)).command, stdin }),
       onOutcome: (outcome, timeoutMs) => this.#reportLimits(outcome, { timeoutMs }),
     });
-    for (const workspace of parts.spec.workspaces) this.#rules.set(targetOf(workspace), workspace.rules);
-    if (parts.mounts !== undefined) {
-      const target = this.#workspace;
-      this.#mountedFiles = new MountedFiles({
-        thread: parts.view,
-        mount: () => this.#mount(target),
-        target,
-        kernelWatch: parts.kernelWatch,
-        rules: () => this.#rules.get(target)!,
-      });
-    }
-    this.files = this.#mountedFiles ?? noFiles(() => this.#requireMounted());
+    this.#rules = this.#first.rules;
+    this.files = new MountedFiles({
+      thread: parts.view,
+      mount: () => {
+        this.#requireMounted();
+        return this.#mounts[0];
+      },
+      target: this.#workspace,
+      kernelWatch: parts.kernelWatch,
+      rules: () => this.#rules,
+    });
   }
 
   get isPaused(): boolean {
@@ -215,39 +213,41 @@ export class GuardedSandbox implements Sandbox {
     return await this.#explain(this.#connections.add(() => this.#box.connect(port, { signal })));
   }
 
-  async updateRules(rules: readonly Rule[], target: string = this.#workspace): Promise<void> {
-    await this.#ofWorkspace(target, async (_workspace, mount) => {
-      await mount?.updateRules(rules);
-      this.#rules.set(target, rules);
-      if (target === this.#workspace) this.#mountedFiles?.rulesChanged();
+  updateRules(rules: readonly Rule[]): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#mounts[0]?.updateRules(rules);
+      this.#rules = rules;
+      this.files.rulesChanged();
     });
   }
 
-  async codebaseChanged(paths: readonly string[], target: string = this.#workspace): Promise<readonly string[]> {
+  codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {
     // Without a mount nothing is remembered.
-    return await this.#ofWorkspace(target, async (_workspace, mount) => (await mount?.codebaseChanged(paths)) ?? []);
+    return this.#inTurn(async () => (await this.#mounts[0]?.codebaseChanged(paths)) ?? []);
   }
 
-  async lookAgain(target: string = this.#workspace): Promise<void> {
-    await this.#ofWorkspace(target, async (_workspace, mount) => mount?.lookAgain());
+  lookAgain(): Promise<void> {
+    return this.#inTurn(async () => this.#mounts[0]?.lookAgain());
   }
 
-  settle(entries: readonly SettledEntry[], target: string = this.#workspace): Promise<readonly string[]> {
-    return this.#ofWorkspace(target, async ({ delta, lowers }, mount) => {
+  settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {
+    return this.#inTurn(async () => {
+      const { delta, lowers } = this.#first;
       if (delta === undefined || entries.length === 0) return [];
+      const [mount] = this.#mounts;
       return mount === undefined ? await settleChanges({ delta, lowers, entries }) : await mount.settle(entries);
     });
   }
 
-  discard(paths: readonly string[] | undefined, target: string = this.#workspace): Promise<DiscardReport> {
-    return this.#ofWorkspace(target, async ({ delta }, mount) => {
+  discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
+    return this.#inTurn(async () => {
+      const { delta } = this.#first;
       if (delta === undefined) return { discarded: [], failed: [] };
-      if (mount !== undefined) {
-        const report = await mount.discard(paths);
-        if (target === this.#workspace) this.files.changedOutside(report.discarded);
-        return report;
-      }
-      return await discardChanges({ delta, ...(paths && { paths }) });
+      const [mount] = this.#mounts;
+      if (mount === undefined) return await discardChanges({ delta, paths });
+      const report = await mount.discard(paths);
+      this.files.changedOutside(report.discarded);
+      return report;
     });
   }
 
@@ -280,30 +280,13 @@ export class GuardedSandbox implements Sandbox {
     await this.destroy();
   }
 
-  /** The first workspace: where commands start. */
+  /** The workspace that commands start in, and whose files, rules and changes are the sandbox's. */
+  get #first(): WorkspaceSpecification {
+    return this.#spec.workspaces[0]!;
+  }
+
   get #workspace(): string {
-    return targetOf(this.#spec.workspaces[0]!);
-  }
-
-  /** Takes its turn with start and destroy, so that a workspace is mounted or not as long as the work takes. */
-  #ofWorkspace<T>(
-    target: string,
-    work: (workspace: WorkspaceSpecification, mount: WorkspaceMount | undefined) => Promise<T>,
-  ): Promise<T> {
-    return this.#inTurn(() => {
-      const workspace = this.#spec.workspaces.find((each) => targetOf(each) === target);
-      if (workspace === undefined) {
-        throw new SandboxError("INVALID_ARGUMENT", `there is no workspace at ${JSON.stringify(target)}`);
-      }
-      return work(workspace, this.#mounted.get(target));
-    });
-  }
-
-  #mount(target: string): WorkspaceMount {
-    this.#requireMounted();
-    const mount = this.#mounted.get(target);
-    if (mount === undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the workspace is not mounted");
-    return mount;
+    return targetOf(this.#first);
   }
 
   async #shell(): Promise<string> {
@@ -350,24 +333,17 @@ export class GuardedSandbox implements Sandbox {
     const { mounts, mountPoint } = this.#parts;
     if (mounts === undefined) return { served: Promise.resolve() };
     const { diskBytes, diskFiles } = this.#spec.limits ?? {};
-    const quota = {
-      ...(diskBytes === undefined ? {} : { bytes: diskBytes }),
-      ...(diskFiles === undefined ? {} : { files: diskFiles }),
-    };
-    const wanted = mountsOf(this.#spec);
     const { trees, served } = await mounts.mountTogether({
       mountPoint,
-      quota,
+      quota: { bytes: diskBytes, files: diskFiles },
       owner: this.#box.owner,
-      trees: wanted.map((workspace) => ({
-        lowers: workspace.lowers,
-        ...(workspace.delta === undefined ? {} : { delta: workspace.delta }),
-        rules: this.#rules.get(targetOf(workspace)) ?? workspace.rules,
-        revocable: workspace.revocable ?? false,
+      trees: mountsOf(this.#spec).map((workspace, index) => ({
+        ...workspace,
+        rules: index === 0 ? this.#rules : workspace.rules,
         onEvent: (event) => this.#onWorkspaceEvent(event, targetOf(workspace)),
       })),
     });
-    for (const [index, tree] of trees.entries()) this.#mounted.set(targetOf(wanted[index]!), tree);
+    this.#mounts = trees;
     return { served };
   }
 
@@ -392,9 +368,9 @@ export class GuardedSandbox implements Sandbox {
     await attempt(() => this.#box.destroy());
     for (const ended of sessions) await attempt(() => ended);
     this.#sessions.clear();
-    await attempt(async () => this.#mountedFiles?.close());
-    await Promise.all([...this.#mounted.values()].map((mount) => attempt(() => mount.unmount())));
-    this.#mounted.clear();
+    await attempt(() => this.files.close());
+    await Promise.all(this.#mounts.map((mount) => attempt(() => mount.unmount())));
+    this.#mounts = [];
     await attempt(() => this.#parts.instance.removeMountPoint(this.id));
     this.#parts.onDestroyed();
     if (failures.length > 0) throw failures[0];
@@ -413,7 +389,6 @@ export class GuardedSandbox implements Sandbox {
   }
 
   #requireMounted(): void {
-    if (this.#isRunning) return;
-    throw new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox is not running", { hint: "start it first" });
+    if (!this.#isRunning) throw notRunning();
   }
 }

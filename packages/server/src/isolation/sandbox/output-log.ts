@@ -1,5 +1,4 @@
-import { SandboxError } from "../backend/errors.ts";
-import { throwIfCancelled } from "../exec/execute.ts";
+import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 
 export type OutputName = "stdout" | "stderr" | "terminal";
 

@@ -2,12 +2,12 @@ import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { Box, BoxCommand, BoxProcess, ProcessExit, TerminalProcess, TerminalSize } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { cancelled, SandboxError } from "../backend/errors.ts";
 import type { Cancellable, ExecOutcome } from "../exec/api.ts";
 import { startInTime } from "../exec/execute.ts";
 import { outcomeOf } from "../exec/exit-signal.ts";
 import { effectiveTimeout } from "../exec/request.ts";
-import type { ProcessEvent, ProcessKind, SandboxProcess, SandboxProcesses, SpawnRequest } from "./api.ts";
+import type { ProcessEvent, ProcessKind, SandboxProcess, SpawnRequest } from "./api.ts";
 import { OutputLog, type OutputName, OutputRoom } from "./output-log.ts";
 
 /** Kept of the output of all processes of a sandbox together. */
@@ -36,8 +36,8 @@ interface Description {
   readonly tag?: string | undefined;
 }
 
-/** What runs in a sandbox, and what ended in it lately. */
-export class Processes implements SandboxProcesses {
+/** What runs in a sandbox, and what ended in it lately; numbers and tags are its own. */
+export class Processes {
   readonly #place: ProcessesPlace;
   readonly #output = new OutputRoom(SANDBOX_OUTPUT_BYTES);
   readonly #living = new Map<number, ListedProcess>();
@@ -48,6 +48,7 @@ export class Processes implements SandboxProcesses {
     this.#place = place;
   }
 
+  /** Starts a process that lives until it ends, its timeout, or the sandbox's end. The signal is about its start alone. */
   async spawn(request: SpawnRequest, { signal }: Cancellable = {}): Promise<SandboxProcess> {
     const { box, descriptors } = this.#place;
     const timeoutMs = effectiveTimeout(request.timeoutMs, {});
@@ -101,10 +102,12 @@ export class Processes implements SandboxProcesses {
     process.ended.then(forget, forget);
   }
 
+  /** What runs, by number, with commands, sessions and terminals; then spawned processes that ended lately, in that order. */
   all(): readonly SandboxProcess[] {
     return [...this.#living.values(), ...[...this.#ended.values()].sort((one, other) => one.number - other.number)];
   }
 
+  /** By number, or the newest with the tag, living before ended. PROCESS_NOT_FOUND when there is none. */
   find(which: number | string): SandboxProcess {
     if (typeof which === "number") {
       const process = this.#living.get(which) ?? this.#ended.get(which);
@@ -242,7 +245,7 @@ class SpawnedProcess extends ListedProcess {
     }
     this.#unreadInput += data.length;
     const left = Promise.withResolvers<never>();
-    const leave = (): void => left.reject(new SandboxError("CANCELLED", "the call was cancelled"));
+    const leave = (): void => left.reject(cancelled(signal?.reason));
     signal?.addEventListener("abort", leave);
     const written = new Promise<void>((resolve, reject) => {
       input.write(data, (error) => {

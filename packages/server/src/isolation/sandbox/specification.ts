@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { compileRules } from "@agentfense/permission";
 import { type BoxSpec, HOME } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { invalid } from "../backend/errors.ts";
 import { checkEnvironment, checkHostname } from "../exec/request.ts";
 import { homeIn } from "../filesystem/delta.ts";
 import { validateLimits } from "../limits/validate.ts";
@@ -92,8 +92,4 @@ function checkTarget(target: string): void {
   if (RESERVED.some((place) => target === place || target.startsWith(`${place}/`)) || HOME.startsWith(`${target}/`)) {
     throw invalid(`a workspace cannot be at ${target}: the sandbox needs that place itself`);
   }
-}
-
-function invalid(message: string): SandboxError {
-  return new SandboxError("INVALID_ARGUMENT", message);
 }

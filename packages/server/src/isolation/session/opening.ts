@@ -1,10 +1,9 @@
 import type { ShellProcess } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { cancelled, SandboxError } from "../backend/errors.ts";
+import { OutputBuffer } from "../exec/output.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Outlet } from "./outlet.ts";
-import { OutputBuffer } from "./outlet.ts";
 import type { Shell } from "./shells.ts";
-import { cancelled } from "./turns.ts";
 
 const READY_TIMEOUT_MS = 10_000;
 /** Enough to say why a shell did not start. */
@@ -26,7 +25,7 @@ export async function awaitReady(
   stdout.open(new OutputBuffer(0));
   stderr.open(complaint);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const abandon = () => reject(cancelled(signal));
+  const abandon = () => reject(cancelled(signal?.reason));
   const timer = setTimeout(
     () => reject(new SandboxError("INTERNAL", `the shell was not ready after ${READY_TIMEOUT_MS} ms`)),
     READY_TIMEOUT_MS,

@@ -1,5 +1,7 @@
 import type { Readable } from "node:stream";
 import type { ExecEvent, ExecOutcome } from "../exec/api.ts";
+import { OutputBuffer } from "../exec/output.ts";
+import { settledWithin } from "../settled-within.ts";
 
 /** Where the output of the running command goes. */
 export interface Sink {
@@ -73,10 +75,7 @@ export class Outlet {
 
   async #patiently(settled: Promise<void>): Promise<void> {
     for (let before = this.#owed; this.#owed !== undefined; before = this.#owed) {
-      const timer = Promise.withResolvers<void>();
-      const timeout = setTimeout(timer.resolve, PATIENCE_MS);
-      await Promise.race([settled, timer.promise]);
-      clearTimeout(timeout);
+      await settledWithin(PATIENCE_MS, settled);
       if (this.#owed === before) return;
     }
   }
@@ -109,55 +108,6 @@ export class Outlet {
   #end(): void {
     this.#ended = true;
     if (this.#owed !== undefined) this.#close();
-  }
-}
-
-const FIRST_BYTES = 4 * 1024;
-
-/** Keeps output up to a limit and drops the rest. Many small pieces cost no more than a few large ones. */
-export class OutputBuffer {
-  readonly #limit: number;
-  #bytes: Buffer = Buffer.alloc(0);
-  #length = 0;
-  #truncated = false;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get truncated(): boolean {
-    return this.#truncated;
-  }
-
-  write(data: Buffer): true {
-    const kept = Math.min(data.length, this.#limit - this.#length);
-    if (kept < data.length) this.#truncated = true;
-    if (kept === 0) return true;
-    this.#reserve(this.#length + kept);
-    data.copy(this.#bytes, this.#length, 0, kept);
-    this.#length += kept;
-    return true;
-  }
-
-  lost(): void {
-    this.#truncated = true;
-  }
-
-  /** What is there, and starts anew. */
-  take(): { readonly data: Buffer; readonly truncated: boolean } {
-    const taken = { data: this.#bytes.subarray(0, this.#length), truncated: this.#truncated };
-    this.#bytes = Buffer.alloc(0);
-    this.#length = 0;
-    this.#truncated = false;
-    return taken;
-  }
-
-  #reserve(length: number): void {
-    if (length <= this.#bytes.length) return;
-    const size = Math.min(this.#limit, Math.max(FIRST_BYTES, length, 2 * this.#bytes.length));
-    const larger = Buffer.allocUnsafeSlow(size);
-    this.#bytes.copy(larger, 0, 0, this.#length);
-    this.#bytes = larger;
   }
 }
 

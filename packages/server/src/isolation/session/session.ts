@@ -1,16 +1,18 @@
 import { constants } from "node:os";
 import type { Box, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { cancelled, invalid, SandboxError } from "../backend/errors.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, LimitEvent } from "../exec/api.ts";
-import { exitSignal } from "../exec/exit-signal.ts";
+import { outcomeOf } from "../exec/exit-signal.ts";
+import { OutputBuffer } from "../exec/output.ts";
 import { effectiveTimeout, type TimeLimits } from "../exec/request.ts";
+import { settledWithin } from "../settled-within.ts";
 import type { Session, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./api.ts";
 import { type Answer, Conversation } from "./conversation.ts";
 import { interrupt, untilInterrupted } from "./interruption.ts";
 import { awaitReady, drain, drainRemains } from "./opening.ts";
-import { EventQueue, Outlet, OutputBuffer, type Sink } from "./outlet.ts";
+import { EventQueue, Outlet, type Sink } from "./outlet.ts";
 import { findShell } from "./shells.ts";
-import { cancelled, Turns } from "./turns.ts";
+import { Turns } from "./turns.ts";
 
 export interface SessionOptions {
   readonly box: Pick<Box, "openShell" | "shells">;
@@ -64,6 +66,7 @@ export class ShellSession implements Session {
   readonly #turns = new Turns();
   readonly #gone = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<SessionEnd>();
+  readonly ended = this.#ended.promise;
   #closed: SessionEnd | undefined;
   #running: PromiseWithResolvers<Ending> | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -77,12 +80,7 @@ export class ShellSession implements Session {
       { signal },
     );
     const conversation = new Conversation(process);
-    const parts = {
-      process,
-      conversation,
-      stdout: new Outlet(process.stdout),
-      stderr: new Outlet(process.stderr),
-    };
+    const parts = { process, conversation, stdout: new Outlet(process.stdout), stderr: new Outlet(process.stderr) };
     try {
       await awaitReady(parts, shell, signal);
     } catch (error) {
@@ -106,10 +104,6 @@ export class ShellSession implements Session {
 
   get closed(): SessionEnd | undefined {
     return this.#closed;
-  }
-
-  get ended(): Promise<SessionEnd> {
-    return this.#ended.promise;
   }
 
   async exec(request: SessionExecRequest, { signal }: Cancellable = {}): Promise<SessionExecResult> {
@@ -225,14 +219,12 @@ export class ShellSession implements Session {
       process.kill(); // background jobs end with their session
     }
     this.#running = undefined;
-    if (interrupted === "cancel") throw cancelled(signal);
-    return outcomeOf({
+    if (interrupted === "cancel") throw cancelled(signal?.reason);
+    const exit = {
       exitCode: exitCode ?? ("answer" in ending ? ending.answer.exitStatus : ending.exit.exitCode),
-      timedOut: interrupted === "timeout",
-      truncated: sinks.truncated(),
       outOfMemory: ("exit" in ending && ending.exit.outOfMemory) || (await this.#killedForMemory(oomKillsBefore)),
-      durationMs,
-    });
+    };
+    return outcomeOf(exit, { durationMs, timedOut: interrupted === "timeout", truncated: sinks.truncated() });
   }
 
   async #killedForMemory(before: Promise<number | undefined> | undefined): Promise<boolean> {
@@ -277,13 +269,9 @@ export class ShellSession implements Session {
   /** A late signal must not hit the next command. */
   async #settle(): Promise<void> {
     const { conversation } = this.#parts;
-    const settled = Promise.withResolvers<boolean>();
-    const deadline = setTimeout(() => settled.resolve(false), SETTLE_MS);
     const reminder = setInterval(() => conversation.remind(), REMIND_MS);
-    void conversation.settle().then(() => settled.resolve(true));
-    void this.#gone.promise.then(() => settled.resolve(true));
-    if (!(await settled.promise)) this.#abandonShell();
-    clearTimeout(deadline);
+    const settled = Promise.race([conversation.settle(), this.#gone.promise]);
+    if (!(await settledWithin(SETTLE_MS, settled))) this.#abandonShell();
     clearInterval(reminder);
   }
 
@@ -350,12 +338,6 @@ function brokenUnder(cause: unknown): SandboxError {
   return new SandboxError("INTERNAL", "the sandbox broke under the session", { cause });
 }
 
-/** The outcome with the signal's name where the exit code speaks of one. */
-function outcomeOf(facts: Omit<ExecOutcome, "signal">): ExecOutcome {
-  const signal = exitSignal(facts.exitCode);
-  return signal === undefined ? facts : { ...facts, signal };
-}
-
 function exitCodeOf(signal: InterruptSignal): number {
   return 128 + constants.signals[signal];
 }
@@ -392,8 +374,4 @@ const LONGEST_MS = 2 ** 31 - 1;
 function checkDuration(name: string, ms: number): number {
   if (typeof ms !== "number" || !(ms > 0)) throw invalid(`${name} must be a number above 0`);
   return Math.min(ms, LONGEST_MS);
-}
-
-function invalid(message: string): SandboxError {
-  return new SandboxError("INVALID_ARGUMENT", message);
 }

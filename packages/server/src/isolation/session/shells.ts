@@ -1,4 +1,4 @@
-import { SandboxError } from "../backend/errors.ts";
+import { invalid, SandboxError } from "../backend/errors.ts";
 import { BASH, type Dialect, POSIX, ZSH } from "./dialects.ts";
 
 /** How one shell is started, and how it is spoken to. */
@@ -46,9 +46,7 @@ export function findShell(asked: string | undefined, available: readonly string[
 function shellName(asked: string): string {
   const name = /^(?:\/bin\/|\/usr\/bin\/)?([a-z]+)$/.exec(asked)?.[1];
   if (name !== undefined && Object.hasOwn(SHELLS, name)) return name;
-  throw new SandboxError("INVALID_ARGUMENT", `not a shell for sessions: ${JSON.stringify(asked)}`, {
-    hint: `use one of ${NAMES}`,
-  });
+  throw invalid(`not a shell for sessions: ${JSON.stringify(asked)}`, `use one of ${NAMES}`);
 }
 
 function pick(name: string, asked: string, available: readonly string[]): string | undefined {

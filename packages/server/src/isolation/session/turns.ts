@@ -1,4 +1,4 @@
-import { SandboxError } from "../backend/errors.ts";
+import { cancelled, type SandboxError, throwIfCancelled } from "../backend/errors.ts";
 
 interface Waiting {
   readonly admit: () => void;
@@ -18,7 +18,7 @@ export class Turns {
   /** Resolves with the function that ends the turn. */
   async take(signal: AbortSignal | undefined): Promise<() => void> {
     if (this.#closed !== undefined) throw this.#closed();
-    if (signal?.aborted) throw cancelled(signal);
+    throwIfCancelled(signal);
     if (this.#taken) await this.#wait(signal);
     this.#taken = true;
     return () => this.#next();
@@ -35,7 +35,7 @@ export class Turns {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const place: Waiting = { admit: resolve, refuse: reject };
     const leave = () => {
-      if (this.#waiting.delete(place)) reject(cancelled(signal));
+      if (this.#waiting.delete(place)) reject(cancelled(signal?.reason));
     };
     this.#waiting.add(place);
     signal?.addEventListener("abort", leave, { once: true });
@@ -55,8 +55,4 @@ export class Turns {
     this.#waiting.delete(first);
     first.admit();
   }
-}
-
-export function cancelled(signal: AbortSignal | undefined): SandboxError {
-  return new SandboxError("CANCELLED", "the call was cancelled", { cause: signal?.reason });
 }

@@ -1,8 +1,7 @@
 import type { Rule } from "@agentfense/permission";
-import { SandboxError } from "../backend/errors.ts";
+import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import type { Cancellable } from "../exec/api.ts";
-import { throwIfCancelled } from "../exec/execute.ts";
-import type { ViewChange, ViewFiles, ViewStat } from "./api.ts";
+import type { ViewChange, ViewStat } from "./api.ts";
 import type { KernelWatch } from "./kernel-watch.ts";
 import type { OperationName } from "./operations.ts";
 import { fileFailed, parseViewPath } from "./path.ts";
@@ -15,34 +14,36 @@ const CHUNK = 256 * 1024;
 
 export interface MountedFilesOptions {
   readonly thread: ViewThread;
-  /** Where the workspace is on the host; throws while the sandbox does not run. */
-  readonly mount: () => Pick<MountedView, "mountPoint" | "outside">;
+  /** Where the workspace is on the host; throws while the sandbox does not run. Undefined of a runtime without mounts. */
+  readonly mount: () => Pick<MountedView, "mountPoint" | "outside"> | undefined;
   readonly target: string;
   readonly kernelWatch: KernelWatch;
   /** Those in force. */
   readonly rules: () => readonly Rule[];
 }
 
-/** The files of a mounted workspace, through the mount: the engine decides, as it does for processes inside. */
-export class MountedFiles implements ViewFiles {
+/**
+ * The files of a mounted workspace, through the mount: the engine decides, as it does for processes inside. Paths are relative to
+ * it, with or without a leading slash or `/workspace`. Symbolic links are followed as inside, and never out of the workspace. A
+ * refusal is a SandboxError FILE_FAILED whose `errno` is what a process inside gets. All need a running sandbox.
+ */
+export class MountedFiles {
+  readonly #options: MountedFilesOptions;
   readonly #thread: ViewThread;
-  readonly #view: () => MountedView;
   readonly #target: string;
   /** Descriptors that readers and writers have open. */
   readonly #open = new Set<number>();
   readonly #watches: ViewWatches;
 
-  constructor({ thread, mount, target, kernelWatch, rules }: MountedFilesOptions) {
+  constructor(options: MountedFilesOptions) {
+    const { thread, target, kernelWatch, rules } = options;
+    this.#options = options;
     this.#thread = thread;
     this.#target = target;
-    const view = (): MountedView => {
-      const { mountPoint, outside } = mount();
-      return { mountPoint, outside, target };
-    };
-    this.#view = view;
-    this.#watches = new ViewWatches({ thread, kernel: kernelWatch, view, rules });
+    this.#watches = new ViewWatches({ thread, kernel: kernelWatch, view: () => this.#view(target), rules });
   }
 
+  /** Regular files only. The file is open before the promise resolves. */
   async read(path: string, options: Cancellable = {}): Promise<AsyncIterable<Buffer>> {
     throwIfCancelled(options.signal);
     const fd = await this.#ask<number>("openToRead", path, {});
@@ -50,6 +51,7 @@ export class MountedFiles implements ViewFiles {
     return this.#content(path, fd, options.signal);
   }
 
+  /** Replaces the content, or appends. Directories on the way must exist. */
   async write(
     path: string,
     content: AsyncIterable<Uint8Array>,
@@ -78,6 +80,7 @@ export class MountedFiles implements ViewFiles {
     return await this.stat(path);
   }
 
+  /** In the order of their paths; all below with `recursive`. Links are not followed below the path itself. */
   async list(path: string, options: Cancellable & { readonly recursive?: boolean } = {}): Promise<readonly ViewStat[]> {
     throwIfCancelled(options.signal);
     try {
@@ -90,6 +93,7 @@ export class MountedFiles implements ViewFiles {
     }
   }
 
+  /** Does not follow a link at the end. */
   async stat(path: string): Promise<ViewStat> {
     return await this.#ask("stat", path, {});
   }
@@ -106,13 +110,21 @@ export class MountedFiles implements ViewFiles {
     return await this.#ask("move", from, { to: parseViewPath(to, this.#target) });
   }
 
+  /**
+   * What happens in a directory (with `recursive` all the way down), or to a file; resolves when the watch is on. A link at
+   * the end is followed. A file is watched by its name, whatever level it has that shows it: it may go and come again. Ends
+   * when the sandbox stops, and, after a `rename` of "", when the directory (the file's, for a file) is gone, moved or hidden
+   * by new rules.
+   */
   async watch(
     path: string,
     options: Cancellable & { readonly recursive?: boolean } = {},
   ): Promise<AsyncIterable<ViewChange>> {
+    this.#view(path);
     return await this.#told(path, this.#watches.watch(parseViewPath(path, this.#target), options));
   }
 
+  /** Others changed what these paths ("/src/a.ts") show, not through the mount: tells the watches of those that can be seen. */
   changedOutside(paths: readonly string[]): void {
     this.#watches.changedOutside(paths);
   }
@@ -128,10 +140,16 @@ export class MountedFiles implements ViewFiles {
     await Promise.all([...this.#open].map((fd) => this.#close(fd)));
   }
 
+  #view(path: string): MountedView {
+    const mount = this.#options.mount();
+    if (mount === undefined) throw fileFailed(path, "ENOTSUP");
+    return { mountPoint: mount.mountPoint, outside: mount.outside, target: this.#target };
+  }
+
   /** Asks the thread for something at a path; a refusal is an error, so that an answer is never an errno. */
   async #ask<Answer>(name: OperationName, path: string, more: object): Promise<Answer> {
     const names = parseViewPath(path, this.#target);
-    const input = { ...this.#view(), names, ...more } as never;
+    const input = { ...this.#view(path), names, ...more } as never;
     return (await this.#told(path, this.#thread.request(name, input))) as Answer;
   }
 
@@ -163,23 +181,4 @@ export class MountedFiles implements ViewFiles {
       throw error;
     }
   }
-}
-
-/** A runtime without mounts has no files to show. */
-export function noFiles(check: () => void): ViewFiles {
-  const refuse = async (path: string): Promise<never> => {
-    check();
-    throw fileFailed(path, "ENOTSUP");
-  };
-  return {
-    read: refuse,
-    write: refuse,
-    list: refuse,
-    stat: refuse,
-    makeDirectory: refuse,
-    remove: refuse,
-    move: refuse,
-    watch: refuse,
-    changedOutside: () => {},
-  };
 }

@@ -1,6 +1,7 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { utf8Of } from "../filesystem/names.ts";
+import { onlyRegular } from "../filesystem/regular-file.ts";
 import type { ViewStat } from "./api.ts";
 import { markTree } from "./marking.ts";
 import { viewPath } from "./path.ts";
@@ -140,13 +141,7 @@ function notRegular({ stat }: ViewPlace): number | undefined {
 
 // Checked before and after: what became a fifo in between must neither block nor be written to.
 function openRegular({ directory, name }: ViewPlace, flags: number, mode = 0): number {
-  const fd = syscalls.openat(directory, name, flags | Open.NONBLOCK, mode);
-  if (fd < 0) return fd;
-  const stat = new Stat();
-  const code = syscalls.fstat(fd, stat);
-  if (code === 0 && stat.type === FileType.REGULAR) return fd;
-  syscalls.close(fd);
-  return code < 0 ? code : -Errno.EINVAL;
+  return onlyRegular(syscalls.openat(directory, name, flags | Open.NONBLOCK, mode), Errno.EINVAL);
 }
 
 function removeOne(at: At): number {

@@ -1,4 +1,5 @@
 import { Errno, errnoName } from "@agentfense/fuse";
+import { settledWithin } from "../settled-within.ts";
 import { AnsweringThread, ThreadError } from "../threads/answering-thread.ts";
 import type { OPERATIONS, OperationName } from "./operations.ts";
 
@@ -51,7 +52,7 @@ export class ViewThread implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     // One that is stuck ends when its mount does.
-    await Promise.race([this.#current?.close(), delay(ENDS_WITHIN_MS)]);
+    if (this.#current !== undefined) await settledWithin(ENDS_WITHIN_MS, this.#current.close());
   }
 }
 
@@ -115,10 +116,6 @@ class WatchedThread {
     clearInterval(this.#watch);
     this.#watch = undefined;
   }
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
 export type OperationInput<Name extends OperationName> = Parameters<(typeof OPERATIONS)[Name]>[0];

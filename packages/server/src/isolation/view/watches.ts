@@ -1,8 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule } from "@agentfense/permission";
-import { SandboxError } from "../backend/errors.ts";
+import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import type { Cancellable } from "../exec/api.ts";
-import { throwIfCancelled } from "../exec/execute.ts";
 import { utf8Of } from "../filesystem/names.ts";
 import type { ViewChange } from "./api.ts";
 import type { KernelEvent, KernelWatch, MarkOwner } from "./kernel-watch.ts";
