@@ -80,7 +80,7 @@ export async function openPlace(
     anotherBox,
     sh: (line, more) => shell(box, line, more),
     [Symbol.asyncDispose]: async () => {
-      await backend.close();
+      await backend[Symbol.asyncDispose]();
       clearInterval(hold);
       await rm(directory, { recursive: true, force: true });
     },

@@ -56,7 +56,7 @@ export class Arena {
   async backend(options: Partial<DockerOptions> = {}): Promise<DockerBackend> {
     const { socketPath, image } = this.engine;
     const backend = await DockerBackend.open({ instance: this.name, socketPath, image, ...options });
-    this.onTidy(() => backend.close());
+    this.onTidy(() => backend[Symbol.asyncDispose]());
     return backend;
   }
 

@@ -12,7 +12,7 @@ export type NetworkMode = "none" | "private" | "host";
 /**
  * A way to keep processes apart from the host. Every backend is a folder with the same files: `backend.ts` (makes boxes,
  * removes what dead servers left), `plan.ts` (what the box will look like, as data), `box.ts` (one box) and `process.ts`
- * (one process tree in it). Whatever waits takes a signal.
+ * (one process tree in it). Whatever waits takes a signal. Disposing of it destroys every box that is still there.
  */
 export interface Backend extends AsyncDisposable {
   readonly name: BackendName;
@@ -22,8 +22,6 @@ export interface Backend extends AsyncDisposable {
   createBox(spec: BoxSpec, options?: CreateOptions): Promise<Box>;
   /** Ends and removes what the named instances (servers that are gone) left: processes, control groups, containers. */
   removeOrphans(deadInstances: readonly string[]): Promise<void>;
-  /** Destroys every box that is still there. */
-  close(): Promise<void>;
 }
 
 export interface Cancellable {

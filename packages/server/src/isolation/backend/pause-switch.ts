@@ -1,3 +1,4 @@
+import { Queue } from "../queue.ts";
 import { SandboxError } from "./errors.ts";
 
 /** Who is in the kernel, waiting for a file, freezes when it comes back. */
@@ -26,8 +27,7 @@ export class PauseSwitch {
   #isFrozen = false;
   #needs = 0;
   #unneeded = Promise.withResolvers<void>();
-  /** The tail of the queue of changes. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #changes = new Queue();
 
   constructor(freezer: Freezer) {
     this.#freezer = freezer;
@@ -78,14 +78,12 @@ export class PauseSwitch {
   }
 
   #settle(): Promise<void> {
-    const turn = this.#turn.then(async () => {
+    return this.#changes.run(async () => {
       const shouldFreeze = this.#isPaused && this.#needs === 0;
       if (shouldFreeze === this.#isFrozen) return;
       this.#isFrozen = true; // also when either fails: it may be so for some
       await (shouldFreeze ? this.#freezer.freeze() : this.#freezer.thaw());
       this.#isFrozen = shouldFreeze;
     });
-    this.#turn = turn.catch(() => {});
-    return turn;
   }
 }

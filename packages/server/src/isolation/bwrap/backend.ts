@@ -121,13 +121,9 @@ export class BwrapBackend implements Backend {
     await this.#limits.removeOrphans(deadInstances);
   }
 
-  close(): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 
   async #close(): Promise<void> {

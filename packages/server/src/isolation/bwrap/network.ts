@@ -33,13 +33,11 @@ interface Helpers {
  * in the box's network namespace, made by the box's owner from outside; the box has no capability to take it away.
  */
 export class PrivateNetworks {
-  readonly #setpriv: string | undefined;
-  readonly #marker: string;
+  readonly #options: { readonly setpriv: string | undefined; readonly marker: string };
   #helpers: Helpers | undefined;
 
   constructor(options: { setpriv: string | undefined; marker: string }) {
-    this.#setpriv = options.setpriv;
-    this.#marker = options.marker;
+    this.#options = options;
   }
 
   /** Fails when this host lacks what a private network needs. */
@@ -63,7 +61,7 @@ export class PrivateNetworks {
     await until(() => isMapped(initPid) && hasLoopback(initPid), "the box's loopback did not come up");
     using lent = new DescriptorSet();
     const namespaces = openNamespaces(initPid, lent);
-    const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#marker), owner, namespaces);
+    const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#options.marker), owner, namespaces);
     try {
       await until(() => hasDefaultRoute(initPid), "pasta did not bring the network up", pasta);
       await this.#forbid(owner, namespaces);
@@ -102,7 +100,8 @@ export class PrivateNetworks {
 
   #start(argv: readonly string[], owner: Owner, namespaces: readonly [number, number]): Helper {
     const become = [`--reuid=${owner.uid}`, `--regid=${owner.gid}`, "--clear-groups", "--inh-caps=-all", "--"];
-    const [program = "", ...parameters] = this.#setpriv === undefined ? argv : [this.#setpriv, ...become, ...argv];
+    const { setpriv } = this.#options;
+    const [program = "", ...parameters] = setpriv === undefined ? argv : [setpriv, ...become, ...argv];
     const child = spawn(program, parameters, { cwd: "/", env: {}, stdio: ["pipe", "ignore", "pipe", ...namespaces] });
     child.unref(); // see IsolationOptions.holdsProcess
     for (const stream of [child.stdin, child.stderr]) (stream as unknown as { unref?(): void } | null)?.unref?.();

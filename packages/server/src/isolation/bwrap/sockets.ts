@@ -3,6 +3,7 @@ import { processes, syscalls } from "@agentfense/fuse";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import { requireProgram } from "../backend/find-program.ts";
+import { Queue } from "../queue.ts";
 import { DescriptorSet, readFrom } from "./descriptors.ts";
 import type { Launcher } from "./launcher.ts";
 import { askForDescriptor } from "./orders.ts";
@@ -27,15 +28,13 @@ export interface BoxNetwork extends AsyncDisposable {
  * would show that.
  */
 export class BoxSockets {
-  readonly #launcher: Launcher;
-  readonly #openNetwork: () => Promise<BoxNetwork>;
+  readonly #options: { readonly launcher: Launcher; readonly openNetwork: () => Promise<BoxNetwork> };
   #maker: Promise<SocketMaker> | undefined;
   #idle: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: { launcher: Launcher; openNetwork: () => Promise<BoxNetwork> }) {
-    this.#launcher = options.launcher;
-    this.#openNetwork = options.openNetwork;
+    this.#options = options;
   }
 
   /** To 127.0.0.1, or ::1 where nothing listens there. */
@@ -85,8 +84,8 @@ export class BoxSockets {
       requireProgram("nsenter", "util-linux", need),
       requireProgram("perl", "perl", need),
     ]);
-    await using network = await this.#openNetwork();
-    return new SocketMaker(this.#launcher, { nsenter, perl, namespaces: network.namespaces });
+    await using network = await this.#options.openNetwork();
+    return new SocketMaker(this.#options.launcher, { nsenter, perl, namespaces: network.namespaces });
   }
 
   #end(): void {
@@ -100,7 +99,7 @@ export class BoxSockets {
 /** The process in the network of one box. */
 class SocketMaker {
   readonly #orders: number;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Queue();
   #complaint = "";
   #isClosed = false;
 
@@ -134,13 +133,11 @@ class SocketMaker {
 
   /** One after the other: the kernel has room for few descriptors on their way. */
   make(version: "4" | "6"): Promise<number> {
-    const made = this.#turn.then(() => this.#make(version));
-    this.#turn = made.catch(() => {});
-    return made;
+    return this.#turns.run(() => this.#make(version));
   }
 
   close(): void {
-    this.#turn = this.#turn.then(() => {
+    void this.#turns.run(() => {
       if (!this.#isClosed) syscalls.close(this.#orders);
       this.#isClosed = true;
     });

@@ -94,15 +94,11 @@ export class DockerBackend implements Backend {
     if (failed !== undefined) throw failed.reason;
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     const results = await Promise.allSettled([...this.#boxes].map((box) => box.destroy()));
     await this.#launcher.close();
     const failed = results.find((result) => result.status === "rejected");
     if (failed !== undefined) throw failed.reason;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 
   async #removeContainersOf(instance: string): Promise<void> {

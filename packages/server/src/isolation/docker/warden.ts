@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import { Queue } from "../queue.ts";
 import type { ProcessHome } from "./container.ts";
 import { compact, WARDEN_SCRIPT } from "./scripts.ts";
 import { Demultiplexer } from "./streams.ts";
@@ -11,12 +12,6 @@ const ANSWER_TIMEOUT_MS = 2_500;
 const LONGEST_ANSWER = 65_536;
 /** The kernel counts start times in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
-
-interface Question {
-  readonly text: string;
-  readonly resolve: (answer: string) => void;
-  readonly reject: (error: Error) => void;
-}
 
 /** The two processes that are not the command's own: docker-init above it, and the script in between. */
 export interface Root {
@@ -32,9 +27,8 @@ export class Warden {
   readonly #connect: (commandLine: readonly string[]) => Promise<Socket>;
   /** A question is asked of a container that runs. */
   readonly #awake: ProcessHome["awake"];
-  readonly #questions: Question[] = [];
+  readonly #questions = new Queue();
   #connection: Promise<Socket> | undefined;
-  #asking = false;
   #nextId = 1;
   #answer: ((line: string | undefined) => void) | undefined;
   #closed = false;
@@ -119,22 +113,7 @@ export class Warden {
 
   // One question at a time: the limit on an answer is then about that answer.
   #ask(text: string): Promise<string> {
-    const { promise, resolve, reject } = Promise.withResolvers<string>();
-    this.#questions.push({ text, resolve, reject });
-    if (!this.#asking) void this.#askAll();
-    return promise;
-  }
-
-  async #askAll(): Promise<void> {
-    this.#asking = true;
-    for (let question = this.#questions.shift(); question !== undefined; question = this.#questions.shift()) {
-      try {
-        question.resolve(await this.#awake(() => this.#askOne(question.text)));
-      } catch (error) {
-        question.reject(error instanceof Error ? error : new Error(String(error)));
-      }
-    }
-    this.#asking = false;
+    return this.#questions.run(() => this.#awake(() => this.#askOne(text)));
   }
 
   async #askOne(text: string): Promise<string> {

@@ -19,7 +19,8 @@ export class DescriptorBudget {
   readonly buffer: SharedArrayBuffer;
   readonly #numbers: Int32Array;
 
-  private constructor(buffer: SharedArrayBuffer) {
+  /** One that shares the memory of another. */
+  constructor(buffer: SharedArrayBuffer) {
     this.buffer = buffer;
     this.#numbers = new Int32Array(buffer);
   }
@@ -28,10 +29,6 @@ export class DescriptorBudget {
     const budget = new DescriptorBudget(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
     budget.#numbers[TOTAL] = total;
     return budget;
-  }
-
-  static shared(buffer: SharedArrayBuffer): DescriptorBudget {
-    return new DescriptorBudget(buffer);
   }
 
   /** One more for a workspace that holds so many; false when that is its share. */

@@ -1,4 +1,5 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { Bell } from "../bell.ts";
 import type { CodebasePlace } from "../codebase/layout.ts";
 import type { ContentPiece, FromReceiver, ReceivedContent, ToReceiver } from "../codebase/receiving.ts";
 import type { Jobs } from "./thread.ts";
@@ -27,7 +28,7 @@ export class ContentSender implements AsyncDisposable {
   #filled = 0;
   #pieces: ContentPiece[] = [];
   #underway = 0;
-  #wake: (() => void) | undefined;
+  readonly #room = new Bell();
   #files = 0;
   #current: { readonly index: number; first: boolean } | undefined;
 
@@ -37,14 +38,14 @@ export class ContentSender implements AsyncDisposable {
     port1.on("message", (message: FromReceiver) => {
       if (message !== "taken") return this.#received.resolve(message);
       this.#underway -= 1;
-      this.#wake?.();
+      this.#room.ring();
     });
     this.#received.promise.catch(() => {}); // who cares awaits it
     this.settled = jobs.run("receiveContent", { ...place, upload, port: port2 }, { transfer: [port2] });
     this.settled.catch((error: Error) => {
       this.#failure = error;
       this.#received.reject(error);
-      this.#wake?.();
+      this.#room.ring();
     });
   }
 
@@ -104,9 +105,7 @@ export class ContentSender implements AsyncDisposable {
 
   async #send(): Promise<void> {
     while (this.#underway >= GROUPS_UNDERWAY && this.#failure === undefined) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await this.#room.wait();
     }
     if (this.#failure !== undefined) throw this.#failure;
     const { buffer } = this.#buffer;

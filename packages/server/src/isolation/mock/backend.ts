@@ -49,12 +49,8 @@ export class MockBackend implements Backend {
 
   async removeOrphans(): Promise<void> {}
 
-  async close(): Promise<void> {
-    for (const box of this.#boxes) await box.destroy();
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
+    for (const box of this.#boxes) await box.destroy();
   }
 }
 

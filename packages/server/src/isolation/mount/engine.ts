@@ -43,7 +43,7 @@ class Engine {
     this.#port = port;
     this.#counters = new EngineCounters(counters);
     this.#descriptors = new DescriptorCache(openDirectories);
-    this.#budget = DescriptorBudget.shared(budget);
+    this.#budget = new DescriptorBudget(budget);
     this.#loop = new ServeLoop({
       onDoorbell: () => this.#fetchMessages(),
       onClosed: (session) => this.#closed(session),

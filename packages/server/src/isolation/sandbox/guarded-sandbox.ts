@@ -14,6 +14,7 @@ import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, working
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
+import { Queue } from "../queue.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import { ShellSession } from "../session/session.ts";
 import { MountedFiles } from "../view/files.ts";
@@ -66,8 +67,8 @@ export class GuardedSandbox implements Sandbox {
   #isRunning = false;
   #started: Promise<void> | undefined;
   #destroyed: Promise<void> | undefined;
-  /** The tail of the queue of start, pause and destroy. */
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Of start, pause and destroy. */
+  readonly #turns = new Queue();
   /** Aborts sessions and connections in the making when somebody destroys the sandbox. */
   readonly #ending = new AbortController();
 
@@ -110,7 +111,7 @@ export class GuardedSandbox implements Sandbox {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     try {
-      await this.#inTurn(async () => {
+      await this.#turns.run(async () => {
         this.#ending.signal.throwIfAborted();
         throwIfCancelled(signal);
         const { served } = await this.#mountAll();
@@ -214,7 +215,7 @@ export class GuardedSandbox implements Sandbox {
   }
 
   updateRules(rules: readonly Rule[]): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       await this.#mounts[0]?.updateRules(rules);
       this.#rules = rules;
       this.files.rulesChanged();
@@ -223,15 +224,15 @@ export class GuardedSandbox implements Sandbox {
 
   codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {
     // Without a mount nothing is remembered.
-    return this.#inTurn(async () => (await this.#mounts[0]?.codebaseChanged(paths)) ?? []);
+    return this.#turns.run(async () => (await this.#mounts[0]?.codebaseChanged(paths)) ?? []);
   }
 
   lookAgain(): Promise<void> {
-    return this.#inTurn(async () => this.#mounts[0]?.lookAgain());
+    return this.#turns.run(async () => this.#mounts[0]?.lookAgain());
   }
 
   settle(entries: readonly SettledEntry[]): Promise<readonly string[]> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const { delta, lowers } = this.#first;
       if (delta === undefined || entries.length === 0) return [];
       const [mount] = this.#mounts;
@@ -240,7 +241,7 @@ export class GuardedSandbox implements Sandbox {
   }
 
   discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const { delta } = this.#first;
       if (delta === undefined) return { discarded: [], failed: [] };
       const [mount] = this.#mounts;
@@ -257,14 +258,14 @@ export class GuardedSandbox implements Sandbox {
   }
 
   pause(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       this.#requireMounted();
       await this.#box.pause();
     });
   }
 
   resume(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       this.#requireMounted();
       await this.#box.resume();
     });
@@ -272,7 +273,7 @@ export class GuardedSandbox implements Sandbox {
 
   destroy(): Promise<void> {
     this.#ending.abort(new SandboxError("SANDBOX_NOT_RUNNING", "the sandbox was stopped"));
-    this.#destroyed ??= this.#inTurn(() => this.#end());
+    this.#destroyed ??= this.#turns.run(() => this.#end());
     return this.#destroyed;
   }
 
@@ -374,12 +375,6 @@ export class GuardedSandbox implements Sandbox {
     await attempt(() => this.#parts.instance.removeMountPoint(this.id));
     this.#parts.onDestroyed();
     if (failures.length > 0) throw failures[0];
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
   }
 
   #requireRunning(): void {

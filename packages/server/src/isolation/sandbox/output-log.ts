@@ -1,4 +1,5 @@
 import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { Bell } from "../bell.ts";
 
 export type OutputName = "stdout" | "stderr" | "terminal";
 
@@ -270,25 +271,6 @@ export class OutputLog {
   #awaitNoReader(): void {
     this.#isAwaitingReader = false;
     this.#changed.ring();
-  }
-}
-
-/** Wakes all who wait. */
-class Bell {
-  #waiting: PromiseWithResolvers<void> | undefined;
-
-  /** For the next ring, or so long. */
-  async wait(atMostMs?: number): Promise<void> {
-    this.#waiting ??= Promise.withResolvers<void>();
-    const { promise } = this.#waiting;
-    const timer = atMostMs === undefined ? undefined : setTimeout(() => this.ring(), atMostMs).unref();
-    await promise;
-    clearTimeout(timer);
-  }
-
-  ring(): void {
-    this.#waiting?.resolve();
-    this.#waiting = undefined;
   }
 }
 

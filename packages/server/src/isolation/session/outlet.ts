@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { Bell } from "../bell.ts";
 import type { ExecEvent, ExecOutcome } from "../exec/api.ts";
 import { OutputBuffer } from "../exec/output.ts";
 import { settledWithin } from "../settled-within.ts";
@@ -125,7 +126,7 @@ export class EventQueue {
   #discarding = false;
   #lost = false;
   #end: { readonly error?: unknown } | undefined;
-  #wake: (() => void) | undefined;
+  readonly #news = new Bell();
 
   constructor(onDrained: () => void) {
     this.#onDrained = onDrained;
@@ -148,12 +149,12 @@ export class EventQueue {
   finish(outcome: ExecOutcome): void {
     this.#events.push({ kind: "exit", outcome });
     this.#end = {};
-    this.#wake?.();
+    this.#news.ring();
   }
 
   fail(error: unknown): void {
     this.#end = { error };
-    this.#wake?.();
+    this.#news.ring();
   }
 
   /** The reader is gone: what comes is dropped. */
@@ -170,10 +171,7 @@ export class EventQueue {
         yield event;
       }
       if (this.#end !== undefined) break;
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      this.#wake = undefined;
+      await this.#news.wait();
     }
     if ("error" in this.#end) throw this.#end.error;
   }
@@ -183,7 +181,7 @@ export class EventQueue {
     this.#events.push(event);
     this.#weight += EVENT_BYTES + event.data.length;
     this.#full = this.#weight >= HIGH_WATER_BYTES;
-    this.#wake?.();
+    this.#news.ring();
     return !this.#full;
   }
 

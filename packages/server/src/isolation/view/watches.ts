@@ -1,8 +1,10 @@
 import { syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule } from "@agentfense/permission";
 import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { Bell } from "../bell.ts";
 import type { Cancellable } from "../exec/api.ts";
 import { utf8Of } from "../filesystem/names.ts";
+import { Queue } from "../queue.ts";
 import type { ViewChange } from "./api.ts";
 import type { KernelEvent, KernelWatch, MarkOwner } from "./kernel-watch.ts";
 import type { Marked } from "./marking.ts";
@@ -43,7 +45,7 @@ export class ViewWatches implements MarkOwner {
   readonly #mostDirectories: number;
   readonly #watches = new Set<Watch>();
   /** Marks are set and removed one after the other, so that none is removed that has just been asked for again. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Queue();
   #policy: { readonly rules: readonly Rule[]; readonly policy: Policy } | undefined;
 
   constructor(options: ViewWatchesOptions) {
@@ -64,13 +66,13 @@ export class ViewWatches implements MarkOwner {
       onEnd: () => {
         signal?.removeEventListener("abort", onAbort);
         this.#watches.delete(watch);
-        void this.#inTurn(() => this.#release([...watch.places.keys()])).catch(() => {});
+        void this.#turns.run(() => this.#release([...watch.places.keys()])).catch(() => {});
       },
     });
     this.#watches.add(watch);
     signal?.addEventListener("abort", onAbort);
     try {
-      await this.#inTurn(() => this.#mark(watch, "", { names, report: false }));
+      await this.#turns.run(() => this.#mark(watch, "", { names, report: false }));
     } catch (error) {
       watch.end();
       throw error;
@@ -177,15 +179,17 @@ export class ViewWatches implements MarkOwner {
       watch.stale.add("");
     } else watch.stale.add(path);
     if (!isFirst) return;
-    this.#inTurn(async () => {
-      while (watch.stale.size > 0 && !watch.ended) {
-        const paths = watch.stale.has("") ? [""] : [...watch.stale];
-        watch.stale.clear();
-        for (const each of paths) if (!watch.ended) await this.#refresh(watch, each);
-      }
-    }).catch((error: unknown) => {
-      watch.fail(error instanceof ViewFailure ? fileFailed(viewPath(watch.top), error.errno) : error);
-    });
+    this.#turns
+      .run(async () => {
+        while (watch.stale.size > 0 && !watch.ended) {
+          const paths = watch.stale.has("") ? [""] : [...watch.stale];
+          watch.stale.clear();
+          for (const each of paths) if (!watch.ended) await this.#refresh(watch, each);
+        }
+      })
+      .catch((error: unknown) => {
+        watch.fail(error instanceof ViewFailure ? fileFailed(viewPath(watch.top), error.errno) : error);
+      });
   }
 
   async #refresh(watch: Watch, path: string): Promise<void> {
@@ -256,12 +260,6 @@ export class ViewWatches implements MarkOwner {
       return mayShowBelow ? "passage" : "hidden";
     };
   }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
-  }
 }
 
 /** `passage`: seen only if something visible is below. */
@@ -329,7 +327,7 @@ export class Watch {
   readonly #recursive: boolean;
   readonly #onEnd: () => void;
   #queue: ViewChange[] = [];
-  #wake: () => void = () => {};
+  readonly #news = new Bell();
   #ended = false;
   #failure: { readonly error: unknown } | undefined;
 
@@ -358,7 +356,7 @@ export class Watch {
     if (last?.kind === change.kind && last.path === change.path) return;
     if (this.#queue.length >= MOST_QUEUED) this.#queue = [LOOK_AGAIN];
     else this.#queue.push(change);
-    this.#wake();
+    this.#news.ring();
   }
 
   lookAgain(): void {
@@ -381,7 +379,7 @@ export class Watch {
     if (this.#ended) return;
     this.#ended = true;
     this.#onEnd();
-    this.#wake();
+    this.#news.ring();
   }
 
   /** Ends with the watch, after what is left to tell. Leaving the loop ends the watch. */
@@ -391,9 +389,7 @@ export class Watch {
         for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) yield next;
         if (this.#failure !== undefined) throw this.#failure.error;
         if (this.#ended) return;
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
+        await this.#news.wait();
       }
     } finally {
       this.end();
