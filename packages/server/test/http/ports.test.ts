@@ -459,6 +459,25 @@ describe("what is carried", () => {
     }
   });
 
+  test("a side of a WebSocket that vanishes takes the other along, and no listeners heap up on either", async () => {
+    const warnings: Error[] = [];
+    const warn = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", warn);
+    onTestFinished(() => void process.off("warning", warn));
+    const sockets = new WebSocketServer({ server: inside });
+    onTestFinished(() => void sockets.close());
+    for (const vanishing of ["outside", "inside"]) {
+      const accepted = once(sockets, "connection");
+      const outer = new WebSocket(`ws://${open.http}${base()}/ws`, { headers: asOwner });
+      const [[inner]] = (await Promise.all([accepted, once(outer, "open")])) as [[WebSocket], unknown];
+      const [gone, left] = vanishing === "outside" ? [outer, inner] : [inner, outer];
+      const ended = once(left, "close");
+      gone.terminate();
+      expect((await ended)[0]).toBe(1006);
+    }
+    expect(warnings.map(({ message }) => message)).toEqual([]);
+  });
+
   test("a refusal to become a WebSocket is passed on", async () => {
     inside.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 418 No\r\nContent-Length: 3\r\n\r\ntea"));
     const socket = new WebSocket(`ws://${open.http}${base()}/ws`, { headers: asOwner });

@@ -359,14 +359,17 @@ function headText(status: number, headers: OutgoingHttpHeaders): string {
   return `HTTP/1.1 ${status} \r\n${lines.join("\r\n")}\r\n\r\n`;
 }
 
-/** Each sees the end of the other, and what one does not take the other does not send. */
+/** Each sees the end of the other, or goes with it; and what one does not take the other does not send. */
 function join(one: Duplex, other: Duplex): void {
-  const cut = (): void => {
-    one.destroy();
-    other.destroy();
-  };
-  pipeline(one, other, (error) => error && cut());
-  pipeline(other, one, (error) => error && cut());
+  one.pipe(other).pipe(one);
+  for (const [gone, left] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    gone.once("close", () => {
+      if (!gone.readableEnded || !gone.writableFinished) left.destroy();
+    });
+  }
 }
 
 function refused(message: string): RuntimeError {
