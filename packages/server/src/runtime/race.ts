@@ -1,5 +1,5 @@
 /** The longest that a timer of Node can wait. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** What a promise that may never settle is raced against. */
 export interface Race<Late> {

@@ -3,6 +3,7 @@ import { RuntimeError } from "../runtime/errors.ts";
 import type { Keys } from "../runtime/keys/api.ts";
 import type { Log } from "../runtime/log.ts";
 import type { PortTokens } from "../runtime/ports/tokens.ts";
+import { LONGEST_TIMER_MS } from "../runtime/race.ts";
 import type { Sandboxes } from "../runtime/sandboxes/api.ts";
 import { endsWithin } from "../runtime/turns.ts";
 import { isWithinMachine, resolveBinding } from "./http/address.ts";
@@ -99,7 +100,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     rates,
     isDraining: () => serving.isDraining,
     headerBytes: limits.headerBytes,
-    answerTimeoutMs: limits.uploadIdleMs > 0 ? limits.uploadIdleMs : 2 ** 31 - 1,
+    answerTimeoutMs: limits.uploadIdleMs > 0 ? limits.uploadIdleMs : LONGEST_TIMER_MS,
     log,
   });
   const chain = createCallChain({ limits, authenticator, rates, calls, serving, metrics, log });

@@ -123,7 +123,7 @@ describe("a session", () => {
     const parts: ExecPart[] = [];
     for await (const part of sandboxes.sessionExecStream(ALICE, session.id, { command: "hello" })) parts.push(part);
     expect(parts.at(-1)).toMatchObject({ kind: "exit", end: { exitCode: 0, sessionClosed: false } });
-    expect(sandboxes.sessionCount()).toBe(1);
+    expect(await sandboxes.listSessions(ALICE, id)).toHaveLength(1);
     await sandboxes.destroySession(ALICE, session.id);
     for (const call of [
       sandboxes.getSession(ALICE, session.id),

@@ -18,12 +18,4 @@ export interface CodebasesOptions {
   readonly log?: Log;
 }
 
-export const NO_LIMITS: CodebaseLimits = {
-  maxFileSize: 0,
-  maxUploadSize: 0,
-  maxBytesPerOwner: 0,
-  maxFilesPerOwner: 0,
-  maxCodebasesPerOwner: 0,
-};
-
 export const DEFAULT_RETENTION: Retention = { versions: 1000, bytes: 10 * 1024 ** 3 };

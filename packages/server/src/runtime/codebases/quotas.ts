@@ -4,17 +4,19 @@ import type { CodebaseMetadata } from "../store/store.ts";
 import { KeyedTurns } from "../turns.ts";
 import { parentOf, shown } from "./paths.ts";
 
-/** 0 is no limit. */
-export interface CodebaseLimits {
-  readonly maxFileSize: number;
+/** What may be stored; 0 is no limit. */
+export const NO_LIMITS = {
+  maxFileSize: 0,
   /** Everything that one upload, batch or archive sends. */
-  readonly maxUploadSize: number;
+  maxUploadSize: 0,
   /** Of all codebases of an owner together. What old versions keep does not count: the retention bounds that. */
-  readonly maxBytesPerOwner: number;
+  maxBytesPerOwner: 0,
   /** Files and symbolic links; and as many directories. */
-  readonly maxFilesPerOwner: number;
-  readonly maxCodebasesPerOwner: number;
-}
+  maxFilesPerOwner: 0,
+  maxCodebasesPerOwner: 0,
+};
+
+export type CodebaseLimits = Readonly<typeof NO_LIMITS>;
 
 /**
  * What owners may have. What is about to be stored counts as if it were, so that two uploads at once do not exceed it; whoever

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { homeDirectory, lockHome } from "../../isolation/instance/home-directory.ts";
 import type { Caller } from "../caller.ts";
 import { invalid, RuntimeError } from "../errors.ts";
+import { namesIn } from "../store/claim.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { Turns } from "../turns.ts";
 import type { HomeRecord } from "./api.ts";
@@ -139,13 +140,6 @@ export class Homes {
 
 function keyOf(ownerId: string): string {
   return createHash("sha256").update(ownerId).digest("hex");
-}
-
-async function namesIn(directory: string): Promise<string[]> {
-  return await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
 }
 
 function inUse(home: string, sandboxId: string): RuntimeError {

@@ -29,7 +29,6 @@ export interface OpenSandboxes extends Sandboxes, AsyncDisposable {
   /** Everything that ran before is running again, or in ERROR. */
   readonly ready: Promise<void>;
   counts(): Readonly<Record<SandboxRecordStatus, number>>;
-  sessionCount(): number;
   /** What all sandboxes have changed and not synced, and their own homes, in bytes; measured now and then. */
   deltaBytes(): Promise<number>;
   close(): Promise<void>;
@@ -100,7 +99,6 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     ...calls,
     ready,
     counts: () => registry.counts(),
-    sessionCount: () => sessions.count(),
     deltaBytes() {
       const nowMs = clock();
       if (measured === undefined || nowMs - measured.atMs > FRESH_MS) {

@@ -6,47 +6,34 @@ import type { Log } from "../log.ts";
 import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 
-/** What a sandbox gets when its creator does not say, and what nobody gets. */
-export interface SandboxDefaults {
-  /** Until a sandbox expires; 0 or less: never. */
-  readonly expirationMs: number;
-  readonly maxExpirationMs: number;
-  /** Until a sandbox of which nothing is asked pauses by itself; 0: never. */
-  readonly idlePauseMs: number;
-  /** 0: no limit. */
-  readonly maxPerOwner: number;
-  /** Homes that outlive their sandboxes; 0: no limit. */
-  readonly maxHomesPerOwner: number;
-  /** 0: no limit. */
-  readonly maxSessionsPerSandbox: number;
-  /** How often expired sandboxes are looked for, beside the timer for the next one. */
-  readonly cleanupIntervalMs: number;
-  readonly sync: SyncMode;
-  /** Those that may be asked for. */
-  readonly networks: readonly NetworkName[];
-  /** The same for docker sandboxes, and what one gets that asks for none. */
-  readonly docker: { readonly networks: readonly NetworkName[]; readonly network: NetworkName };
-  readonly resources: ResourceRecord;
-  /** A sandbox without a limit of its own, and without a default, gets this one. */
-  readonly maxResources: ResourceRecord;
-}
-
 const DAY_MS = 24 * 3_600_000;
 
-export const SANDBOX_DEFAULTS: SandboxDefaults = {
+/** What a sandbox gets when its creator does not say, and what nobody gets. */
+export const SANDBOX_DEFAULTS = {
+  /** Until a sandbox expires; 0 or less: never. */
   expirationMs: DAY_MS,
   maxExpirationMs: 365 * DAY_MS,
+  /** Until a sandbox of which nothing is asked pauses by itself; 0: never. */
   idlePauseMs: 0,
+  /** 0: no limit. */
   maxPerOwner: 10,
+  /** Homes that outlive their sandboxes; 0: no limit. */
   maxHomesPerOwner: 10,
+  /** 0: no limit. */
   maxSessionsPerSandbox: 16,
+  /** How often expired sandboxes are looked for, beside the timer for the next one. */
   cleanupIntervalMs: 5 * 60_000,
-  sync: "on-exec",
-  networks: ["none"],
-  docker: { networks: ["none"], network: "none" },
-  resources: {},
-  maxResources: {},
+  sync: "on-exec" as SyncMode,
+  /** Those that may be asked for. */
+  networks: ["none"] as readonly NetworkName[],
+  /** The same for docker sandboxes, and what one gets that asks for none. */
+  docker: { networks: ["none"] as readonly NetworkName[], network: "none" as NetworkName },
+  resources: {} as ResourceRecord,
+  /** A sandbox without a limit of its own, and without a default, gets this one. */
+  maxResources: {} as ResourceRecord,
 };
+
+export type SandboxDefaults = Readonly<typeof SANDBOX_DEFAULTS>;
 
 export type ExecOutcomeName = "exited" | "timed_out" | "cancelled" | "failed";
 export type SyncResultName = "written" | "nothing" | "failed";

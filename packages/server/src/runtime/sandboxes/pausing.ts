@@ -1,11 +1,9 @@
 import { type Caller, SERVER } from "../caller.ts";
+import { LONGEST_TIMER_MS } from "../race.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import type { Parts } from "./parts.ts";
 import type { Resident, Running } from "./resident.ts";
 import { isHeld, type State, type Step } from "./state.ts";
-
-/** A timer cannot wait longer. */
-const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
 /** A sandbox that runs for a call, until that lets go of it. */
 export interface Entered extends Running, Disposable {}
@@ -61,7 +59,7 @@ export class Pausing {
         if (!isIdle(resident)) this.rest(resident);
         else this.#doze(resident).catch((error: unknown) => this.#couldNot(resident, error));
       },
-      Math.min(Math.max(leftMs, 0), LONGEST_WAIT_MS),
+      Math.min(Math.max(leftMs, 0), LONGEST_TIMER_MS),
     );
     resident.idleTimer.unref();
   }

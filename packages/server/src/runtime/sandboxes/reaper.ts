@@ -1,23 +1,17 @@
+import { LONGEST_TIMER_MS } from "../race.ts";
 import type { Clock } from "./options.ts";
 import type { Resident } from "./resident.ts";
 
-/** A timer cannot wait longer. */
-const LONGEST_WAIT_MS = 2 ** 31 - 1;
 /** A clock that was set back must not make the reaper spin. */
 const SHORTEST_WAIT_MS = 10;
 
-export interface Reaper extends Disposable {
-  /** Somebody new may be the next. */
-  look(): void;
-}
-
-/** Ends what has expired: when the next one is due, and every so often all the same. */
+/** Ends what has expired: when the next one is due, when it is told to look, and every so often all the same. */
 export function reap(
   all: Iterable<Resident>,
   /** Called again at the next round for one that is still there. */
   end: (expired: Resident) => void,
   { clock, intervalMs }: { readonly clock: Clock; readonly intervalMs: number },
-): Reaper {
+): Disposable & { look(): void } {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
 
@@ -32,7 +26,7 @@ export function reap(
       else nextMs = Math.min(nextMs, expiresAtMs);
     }
     clearTimeout(timer);
-    timer = setTimeout(look, Math.min(Math.max(nextMs - nowMs, SHORTEST_WAIT_MS), LONGEST_WAIT_MS));
+    timer = setTimeout(look, Math.min(Math.max(nextMs - nowMs, SHORTEST_WAIT_MS), LONGEST_TIMER_MS));
     timer.unref();
   }
 

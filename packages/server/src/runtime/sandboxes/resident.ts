@@ -1,6 +1,6 @@
 import { compileRules, type Policy } from "@agentfense/permission";
 import type { Sandbox } from "../../isolation/sandbox/api.ts";
-import type { SandboxMetadata, SandboxRecord } from "../store/store.ts";
+import type { SandboxChanges, SandboxMetadata, SandboxRecord } from "../store/store.ts";
 import { Turns } from "../turns.ts";
 import { sandboxNotFound, sandboxNotRunning } from "./errors.ts";
 import { nextState, recorded, type State, type Step, stateOf } from "./state.ts";
@@ -18,8 +18,6 @@ export interface Running {
   readonly lookAgain?: (() => Promise<void>) | undefined;
 }
 
-type Changes = Parameters<SandboxMetadata["updateSandbox"]>[1];
-
 /** How a step is taken. */
 export interface Taking {
   /** Makes it so, before it is recorded. */
@@ -27,7 +25,7 @@ export interface Taking {
   /** Takes it back when it cannot be recorded. Without one it is so all the same. */
   undo?(before: State): Promise<void>;
   /** What else is recorded. */
-  changes?(): Changes;
+  changes?(): SandboxChanges;
   /** Of an ERROR. */
   readonly reason?: string;
 }
@@ -112,7 +110,7 @@ export class Resident {
   }
 
   /** Stores what changes, and knows it. */
-  async update(changes: Changes): Promise<void> {
+  async update(changes: SandboxChanges): Promise<void> {
     const record = await this.#store.updateSandbox(this.id, changes);
     if (record === undefined) throw sandboxNotFound();
     if (changes.rules !== undefined) this.#policy = undefined;

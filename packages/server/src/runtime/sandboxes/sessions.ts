@@ -36,18 +36,15 @@ const REASONS: Readonly<Record<string, string>> = {
   server_restarted: "the server was restarted",
 };
 
-export interface Sessions {
-  readonly calls: Pick<
-    Sandboxes,
-    ("createSession" | "getSession" | "listSessions" | "destroySession") | ("sessionExec" | "sessionExecStream")
-  >;
-  count(): number;
-  /** The sandbox is about to end their shells, for this reason. Call what is returned when it has. */
-  announceEnd(resident: Resident, reason: string): () => Promise<void>;
-}
+type Calls = Pick<
+  Sandboxes,
+  ("createSession" | "getSession" | "listSessions" | "destroySession") | ("sessionExec" | "sessionExecStream")
+>;
+
+export type Sessions = ReturnType<typeof openSessions>;
 
 /** The shells that stay. Those that run are here; all of them, with how they ended, are in the store. */
-export function openSessions(parts: SessionParts): Sessions {
+export function openSessions(parts: SessionParts) {
   const { registry, store, pausing, commands, witness, clock, log } = parts;
   const { maxSessionsPerSandbox: maxPerSandbox } = parts.defaults;
   const sessions = new Map<string, LiveSession>();
@@ -95,7 +92,7 @@ export function openSessions(parts: SessionParts): Sessions {
     throw sessionClosed(closeReason);
   }
 
-  const calls: Sessions["calls"] = {
+  const calls: Calls = {
     async createSession(caller, id, request, signal) {
       const resident = await registry.findReturned(caller, id);
       checkWish(request);
@@ -132,10 +129,7 @@ export function openSessions(parts: SessionParts): Sessions {
       const stored = session.ended.then((end) => ended(live, end));
       const live: LiveSession = { session, resident, caller, record, reason: undefined, stored };
       sessions.set(record.id, live);
-      witness.tell("session_created", resident, caller, {
-        sessionId: record.id,
-        data: { shell: record.shell },
-      });
+      witness.tell("session_created", resident, caller, { sessionId: record.id, data: { shell: record.shell } });
       return record;
     },
 
@@ -185,8 +179,8 @@ export function openSessions(parts: SessionParts): Sessions {
 
   return {
     calls,
-    count: () => sessions.size,
-    announceEnd(resident, reason) {
+    /** The sandbox is about to end their shells, for this reason. Call what is returned when it has. */
+    announceEnd(resident: Resident, reason: string): () => Promise<void> {
       const own = [...sessions.values()].filter((live) => live.resident === resident);
       for (const live of own) if (live.session.closed === undefined) live.reason = reason;
       return async () => {

@@ -193,15 +193,9 @@ export class Sync {
       witness.tell(type, resident, caller, { data: { version, ...counts, conflicts: conflicts.length } });
     }
     for (const { path, replacedVersion, replacedSandboxId } of conflicts.slice(0, MOST_EVENTS)) {
-      witness.tell("sync_conflict", resident, caller, {
-        level: "warn",
-        data: {
-          path: inside(`/${path}`),
-          version,
-          replaced_version: replacedVersion,
-          replaced_sandbox: replacedSandboxId,
-        },
-      });
+      const replaced = { replaced_version: replacedVersion, replaced_sandbox: replacedSandboxId };
+      const data = { path: inside(`/${path}`), version, ...replaced };
+      witness.tell("sync_conflict", resident, caller, { level: "warn", data });
     }
     this.#tellRefusals(resident, refused);
   }

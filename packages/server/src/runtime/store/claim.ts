@@ -47,7 +47,8 @@ async function isNew(database: string): Promise<boolean> {
   return size === 0;
 }
 
-async function namesIn(directory: string): Promise<readonly string[]> {
+/** None where there is no such directory. */
+export async function namesIn(directory: string): Promise<string[]> {
   return await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return [];
     throw error;

@@ -222,19 +222,22 @@ export interface SessionRecord {
   readonly closeReason: string;
 }
 
+type Changing =
+  | "status"
+  | "statusReason"
+  | "rules"
+  | "startedAtMs"
+  | "stoppedAtMs"
+  | "expiresAtMs"
+  | "lastProcessNumber";
+/** What may change of a sandbox's record. */
+export type SandboxChanges = Partial<Pick<SandboxRecord, Changing>>;
+
 export interface SandboxMetadata {
   /** Refused (false) when the owner already has `maxPerOwner` (0: no limit); counted and inserted as one. */
   insertSandbox(record: SandboxRecord, maxPerOwner: number): Promise<boolean>;
   sandbox(id: string): Promise<SandboxRecord | undefined>;
-  updateSandbox(
-    id: string,
-    changes: Partial<
-      Pick<
-        SandboxRecord,
-        "status" | "statusReason" | "rules" | "startedAtMs" | "stoppedAtMs" | "expiresAtMs" | "lastProcessNumber"
-      >
-    >,
-  ): Promise<SandboxRecord | undefined>;
+  updateSandbox(id: string, changes: SandboxChanges): Promise<SandboxRecord | undefined>;
   /** With its sessions. */
   deleteSandbox(id: string): Promise<void>;
   /** In the order of (createdAtMs, id), after the given key. */

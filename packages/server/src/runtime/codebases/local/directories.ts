@@ -1,7 +1,7 @@
 import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, relative, sep } from "node:path";
 import { isWithin } from "../../../isolation/instance/home-directory.ts";
-import { type Caller, maySee } from "../../caller.ts";
+import { type Caller, maySee, SERVER } from "../../caller.ts";
 import { RuntimeError } from "../../errors.ts";
 import type { CodebaseRecord } from "../../store/store.ts";
 import { Turns } from "../../turns.ts";
@@ -76,7 +76,7 @@ export class LocalDirectories {
 
   /** To mount; nothing is held. */
   async layer(id: string): Promise<{ readonly directory: string; release(): Promise<void> }> {
-    const { path } = this.#require(id);
+    const { path } = this.find(SERVER, id);
     const entry = await lstat(path).catch(() => undefined);
     if (entry?.isDirectory()) return { directory: path, release: async () => {} };
     throw new RuntimeError("FILE_NOT_FOUND", `the directory ${path} is gone`);
@@ -87,7 +87,7 @@ export class LocalDirectories {
     return {
       write: (sandboxId, write) =>
         this.#turns.take(async () => {
-          const { path } = this.#require(id);
+          const { path } = this.find(SERVER, id);
           const paths = await write(path);
           if (paths.length > 0) await this.#tell(path, paths, sandboxId);
         }),
@@ -107,12 +107,6 @@ export class LocalDirectories {
       const change = { codebaseId: record.id, version: 0, paths: shown, sandboxId, createdAtMs };
       for (const listener of this.#listeners) await listener(change);
     }
-  }
-
-  #require(id: string): LocalDirectory {
-    const found = this.#byId.get(id);
-    if (found === undefined) throw codebaseNotFound();
-    return found;
   }
 }
 

@@ -47,14 +47,9 @@ export function withLocal(
     },
     async delete(caller, id) {
       if (!local.has(id)) return await stored.delete(caller, id);
-      const { record } = local.find(caller, id);
+      const { ownerId, name } = local.find(caller, id).record;
       local.forget(id);
-      audit.record({
-        type: "codebase_deleted",
-        ownerId: record.ownerId,
-        codebaseId: id,
-        data: { name: record.name, version: 0 },
-      });
+      audit.record({ type: "codebase_deleted", ownerId, codebaseId: id, data: { name, version: 0 } });
     },
     async listFiles(caller, id, query) {
       if (!local.has(id)) return await stored.listFiles(caller, id, query);

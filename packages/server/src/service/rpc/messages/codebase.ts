@@ -19,11 +19,7 @@ export function versionMessage(
     filesChanged: int32(record.filesChanged),
     fileCount: int32(record.fileCount),
     changes: changes.map(({ kind, path, size }) => ({ kind: words.CHANGE_KINDS[kind], path, size: BigInt(size) })),
-    conflicts: record.conflicts.map(({ path, replacedVersion, replacedSandboxId }) => ({
-      path,
-      replacedVersion: BigInt(replacedVersion),
-      replacedSandboxId,
-    })),
+    conflicts: record.conflicts.map((conflict) => messageOf(wire.ConflictSchema, conflict, {})),
   });
 }
 
