@@ -22,7 +22,7 @@ export class CommandInput {
   readonly #inputs: AsyncIterable<ExecInput>;
   readonly #broken = new AbortController();
   /** Aborts when the stream goes wrong: the command is not to take that for the end of its input. */
-  readonly signal = this.#broken.signal;
+  readonly signal: AbortSignal = this.#broken.signal;
   /** What the client did wrong, which is then the call's error. */
   fault: { readonly error: unknown } | undefined;
 
