@@ -1,5 +1,6 @@
 import { check, Errno, errnoName, syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, levelName, type Rule, type Scope } from "@agentfense/permission";
+import { closing } from "../filesystem/descriptors.ts";
 import { textOf } from "../filesystem/names.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
 import { LEVELS_LIMIT } from "../filesystem/path-bounds.ts";
@@ -53,11 +54,8 @@ export class Application {
       "open the codebase",
       syscalls.openat(layers.lowers[0] ?? -1, ".", Open.RDONLY | Open.DIRECTORY),
     );
-    try {
-      await this.#directory({ delta: layers.tree, lower, names: [], scope, selection, opaque: undefined });
-    } finally {
-      syscalls.close(lower);
-    }
+    using _open = closing(lower);
+    await this.#directory({ delta: layers.tree, lower, names: [], scope, selection, opaque: undefined });
   }
 
   async #directory(pair: Pair): Promise<void> {
@@ -157,23 +155,20 @@ export class Application {
       this.#report(candidate, "failed", reasonFor(-directory));
       return;
     }
-    try {
-      for (const name of selection.childNames()) {
-        const part: Candidate = {
-          names: [...names, name],
-          scope: scope.child(textOf(name)),
-          selection: selection.child(name),
-          source,
-          target: { directory, name },
-          isDeletion: true,
-          now,
-          old: statOf({ directory, name }),
-        };
-        if (part.selection.standing === "within") await this.#deletion(part);
-        else await this.#partOfRemoval(part);
-      }
-    } finally {
-      syscalls.close(directory);
+    using _open = closing(directory);
+    for (const name of selection.childNames()) {
+      const part: Candidate = {
+        names: [...names, name],
+        scope: scope.child(textOf(name)),
+        selection: selection.child(name),
+        source,
+        target: { directory, name },
+        isDeletion: true,
+        now,
+        old: statOf({ directory, name }),
+      };
+      if (part.selection.standing === "within") await this.#deletion(part);
+      else await this.#partOfRemoval(part);
     }
   }
 

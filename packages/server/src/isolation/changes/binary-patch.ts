@@ -2,6 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import { constants, deflateRawSync, deflateSync } from "node:zlib";
 import { syscalls } from "@agentfense/fuse";
 import { openDirectoryAt } from "../filesystem/delta.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { openRegular, type Place } from "./comparison.ts";
 import { openDeltaFile } from "./destination.ts";
 import { ChangesError } from "./errors.ts";
@@ -84,15 +85,12 @@ export async function deflatePiece(
   const roots = file.side === "delta" ? [layers.tree] : layers.lowers;
   const stat = new Stat();
   const fd = roots.reduce((found, root) => (found >= 0 ? found : openNamed(root, file, stat)), -1);
-  try {
-    if (fd < 0 || stampOf(stat) !== file.stamp) throw hasMoved();
-    const piece = readAt(fd, offset, Math.min(PIECE_BYTES, file.size - offset));
-    if (piece === undefined) throw hasMoved();
-    const isLast = offset + piece.length === file.size;
-    return deflateRawSync(piece, { finishFlush: isLast ? constants.Z_FINISH : constants.Z_FULL_FLUSH });
-  } finally {
-    if (fd >= 0) syscalls.close(fd);
-  }
+  using _open = closing(fd);
+  if (fd < 0 || stampOf(stat) !== file.stamp) throw hasMoved();
+  const piece = readAt(fd, offset, Math.min(PIECE_BYTES, file.size - offset));
+  if (piece === undefined) throw hasMoved();
+  const isLast = offset + piece.length === file.size;
+  return deflateRawSync(piece, { finishFlush: isLast ? constants.Z_FINISH : constants.Z_FULL_FLUSH });
 }
 
 /** What has to be known of a file before its first piece, and its name as an object of git. */
@@ -103,20 +101,17 @@ export async function measure(
   const stat = new Stat();
   const fd = openSide(side, place, stat);
   if (fd < 0) throw hasMoved();
-  try {
-    const [object, adler] = [objectHash(stat.size), new Adler32()];
-    for (let offset = 0; offset < stat.size; offset += PIECE_BYTES) {
-      const piece = readAt(fd, offset, Math.min(PIECE_BYTES, stat.size - offset));
-      if (piece === undefined) throw hasMoved();
-      object.update(piece);
-      adler.update(piece);
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    const file = { side, names, size: stat.size, adler32: adler.digest().readUInt32BE(), stamp: stampOf(stat) };
-    return { file, object: object.digest("hex") };
-  } finally {
-    syscalls.close(fd);
+  using _open = closing(fd);
+  const [object, adler] = [objectHash(stat.size), new Adler32()];
+  for (let offset = 0; offset < stat.size; offset += PIECE_BYTES) {
+    const piece = readAt(fd, offset, Math.min(PIECE_BYTES, stat.size - offset));
+    if (piece === undefined) throw hasMoved();
+    object.update(piece);
+    adler.update(piece);
+    await new Promise((resolve) => setImmediate(resolve));
   }
+  const file = { side, names, size: stat.size, adler32: adler.digest().readUInt32BE(), stamp: stampOf(stat) };
+  return { file, object: object.digest("hex") };
 }
 
 /** What git calls a content: SHA-1 over its kind, its size and itself. */
@@ -140,11 +135,8 @@ export function openSide(side: PatchFile["side"], place: Place, stat: syscalls.S
 function openNamed(root: number, { side, names }: PatchFile, stat: syscalls.Stat): number {
   const directory = openDirectoryAt(root, names.slice(0, -1));
   if (directory < 0) return directory;
-  try {
-    return openSide(side, { directory, name: names.at(-1)! }, stat);
-  } finally {
-    syscalls.close(directory);
-  }
+  using _open = closing(directory);
+  return openSide(side, { directory, name: names.at(-1)! }, stat);
 }
 
 /** So many bytes, or undefined when they are not there any more. */

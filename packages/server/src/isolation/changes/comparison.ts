@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { Errno, syscalls } from "@agentfense/fuse";
-import { onlyRegular } from "../filesystem/regular-file.ts";
+import { closing, onlyRegular } from "../filesystem/descriptors.ts";
 
 const { FileType, Open, Stat } = syscalls;
 
@@ -46,19 +46,16 @@ export function readTarget(place: Place): string | undefined {
 /** Byte for byte; false when one cannot be read. */
 export async function sameContent(now: Place, old: Place): Promise<boolean> {
   const [a, b] = [now, old].map((place) => openRegular(place));
-  try {
-    if (a === undefined || b === undefined || a < 0 || b < 0) return false;
-    const [left, right] = [Buffer.alloc(BLOCK), Buffer.alloc(BLOCK)];
-    for (let offset = 0, blocks = 1; ; blocks++) {
-      const n = syscalls.pread(a, left, BLOCK, offset);
-      const m = syscalls.pread(b, right, BLOCK, offset);
-      if (n !== m || n < 0 || left.compare(right, 0, n, 0, n) !== 0) return false;
-      if (n === 0) return true;
-      offset += n;
-      if (blocks % BLOCKS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
-    }
-  } finally {
-    for (const fd of [a, b]) if (fd !== undefined && fd >= 0) syscalls.close(fd);
+  using _open = closing(a, b);
+  if (a === undefined || b === undefined || a < 0 || b < 0) return false;
+  const [left, right] = [Buffer.alloc(BLOCK), Buffer.alloc(BLOCK)];
+  for (let offset = 0, blocks = 1; ; blocks++) {
+    const n = syscalls.pread(a, left, BLOCK, offset);
+    const m = syscalls.pread(b, right, BLOCK, offset);
+    if (n !== m || n < 0 || left.compare(right, 0, n, 0, n) !== 0) return false;
+    if (n === 0) return true;
+    offset += n;
+    if (blocks % BLOCKS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

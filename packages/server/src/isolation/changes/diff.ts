@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { syscalls } from "@agentfense/fuse";
 import type { Rule } from "@agentfense/permission";
+import { closing } from "../filesystem/descriptors.ts";
 import { textOf } from "../filesystem/names.ts";
 import { literal, measure, NO_OBJECT, objectName, openSide, type PatchContent, readAt } from "./binary-patch.ts";
 import { MODE_BITS, readTarget, sameContent } from "./comparison.ts";
@@ -209,11 +210,8 @@ function contentOf(side: "delta" | "codebase", { place, stat }: Side): Buffer | 
   const current = new syscalls.Stat();
   const fd = openSide(side, place, current);
   if (fd < 0) return undefined;
-  try {
-    return readAt(fd, 0, Math.min(current.size, stat.size));
-  } finally {
-    syscalls.close(fd);
-  }
+  using _open = closing(fd);
+  return readAt(fd, 0, Math.min(current.size, stat.size));
 }
 
 function textOfPart({ old, now }: FoundChange, path: string, body: Body, { patch }: Form): string {

@@ -1,5 +1,6 @@
 import { Errno, errnoName, syscalls } from "@agentfense/fuse";
 import { type Delta, openDirectoryAt } from "../filesystem/delta.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { walkDirectory } from "../filesystem/directory-reader.ts";
 import { withOwnRights } from "../filesystem/own-rights.ts";
 import { atOnce, turn, type Walk } from "../filesystem/walks.ts";
@@ -101,12 +102,9 @@ class Discarding implements DiscardReport {
   /** Everything in a directory, but not the directory. */
   *#content(names: readonly string[]): Walk<void> {
     const directory = openDirectoryAt(this.#delta.tree, names);
-    try {
-      const code = directory < 0 ? directory : yield* this.#contentOf(directory, names);
-      if (code < 0) this.#fail(names, errnoName(-code));
-    } finally {
-      if (directory >= 0) syscalls.close(directory);
-    }
+    using _open = closing(directory);
+    const code = directory < 0 ? directory : yield* this.#contentOf(directory, names);
+    if (code < 0) this.#fail(names, errnoName(-code));
   }
 
   *#contentOf(directory: number, names: readonly string[]): Walk<number> {
@@ -183,16 +181,13 @@ function discardEntry(
 ): { readonly taken: string | number; readonly was?: syscalls.Stat | undefined } {
   const directory = openDirectoryAt(delta.tree, names.slice(0, -1));
   if (directory < 0) return { taken: directory };
-  try {
-    const name = names.at(-1)!;
-    // The whiteout first: it would delete the name the moment the entry goes.
-    const code = removeEntry(delta, directory, whiteoutFor(name).name);
-    if (typeof code === "number" && code < 0) return { taken: code };
-    const was = statOf({ directory, name });
-    return { taken: removeEntry(delta, directory, name), was };
-  } finally {
-    syscalls.close(directory);
-  }
+  using _open = closing(directory);
+  const name = names.at(-1)!;
+  // The whiteout first: it would delete the name the moment the entry goes.
+  const code = removeEntry(delta, directory, whiteoutFor(name).name);
+  if (typeof code === "number" && code < 0) return { taken: code };
+  const was = statOf({ directory, name });
+  return { taken: removeEntry(delta, directory, name), was };
 }
 
 /** Removes an entry with all below it, in one step: 0, a negated errno, or the name in `work` of a directory to sweep. */

@@ -1,5 +1,6 @@
 import { syscalls } from "@agentfense/fuse";
 import { LEVEL, type Scope } from "@agentfense/permission";
+import { closing } from "../filesystem/descriptors.ts";
 import { DirentType, readDirectory } from "../filesystem/directory-reader.ts";
 import { textOf } from "../filesystem/names.ts";
 import type { Place } from "./comparison.ts";
@@ -50,20 +51,17 @@ export async function emptyTree(
   await new Promise((resolve) => setImmediate(resolve));
   const directory = syscalls.openat(place.directory, place.name, Open.RDONLY | Open.DIRECTORY);
   if (directory < 0) return finish(directory);
-  try {
-    const entries: [name: string, type: number][] = [];
-    const code = readDirectory(directory, (name, type) => entries.push([name, type]));
-    if (code < 0) return finish(code);
-    let result: RemovalResult = { gone: true };
-    for (const [name, type] of entries) {
-      const known = type === DirentType.UNKNOWN ? typeAt({ directory, name }) : type;
-      const below = await removeTree({ directory, name }, known, scope.child(textOf(name)), [...names, name], remove);
-      if (!below.gone) result = { ...below, ...result, gone: false };
-    }
-    return result;
-  } finally {
-    syscalls.close(directory);
+  using _open = closing(directory);
+  const entries: [name: string, type: number][] = [];
+  const code = readDirectory(directory, (name, type) => entries.push([name, type]));
+  if (code < 0) return finish(code);
+  let result: RemovalResult = { gone: true };
+  for (const [name, type] of entries) {
+    const known = type === DirentType.UNKNOWN ? typeAt({ directory, name }) : type;
+    const below = await removeTree({ directory, name }, known, scope.child(textOf(name)), [...names, name], remove);
+    if (!below.gone) result = { ...below, ...result, gone: false };
   }
+  return result;
 }
 
 /** The d_type of an entry, by asking for it. */

@@ -1,5 +1,6 @@
 import { errnoName, syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule, type Scope } from "@agentfense/permission";
+import { closing } from "../filesystem/descriptors.ts";
 import { textOf } from "../filesystem/names.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
 import { LEVELS_LIMIT } from "../filesystem/path-bounds.ts";
@@ -150,19 +151,16 @@ async function* removalsAt(level: Level, name: string, old: Side, isHeld = false
 async function* removalsBelow(level: Level, name: string): AsyncGenerator<FoundChange> {
   await new Promise((resolve) => setImmediate(resolve));
   const lowers = level.lowers.map((parent) => syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY));
-  try {
-    const open = lowers.filter((fd) => fd >= 0);
-    const inside = enteringDirectory(level, open);
-    for (const below of [...new Set(namesIn(open))].sort()) {
-      const [selection, scope] = [level.selection.child(below), level.scope?.child(textOf(below))];
-      const old = find(open, below);
-      if (selection.standing === "outside" || isHidden(scope) || old === undefined) continue;
-      const names = [...level.names, below];
-      const ignoring = inside && ignoringAt(inside, names, old.stat.type === FileType.DIRECTORY);
-      yield* removalsAt({ ...level, lowers: open, selection, scope, names, ignoring }, below, old);
-    }
-  } finally {
-    for (const fd of lowers) if (fd >= 0) syscalls.close(fd);
+  using _open = closing(...lowers);
+  const open = lowers.filter((fd) => fd >= 0);
+  const inside = enteringDirectory(level, open);
+  for (const below of [...new Set(namesIn(open))].sort()) {
+    const [selection, scope] = [level.selection.child(below), level.scope?.child(textOf(below))];
+    const old = find(open, below);
+    if (selection.standing === "outside" || isHidden(scope) || old === undefined) continue;
+    const names = [...level.names, below];
+    const ignoring = inside && ignoringAt(inside, names, old.stat.type === FileType.DIRECTORY);
+    yield* removalsAt({ ...level, lowers: open, selection, scope, names, ignoring }, below, old);
   }
 }
 
@@ -194,17 +192,14 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
   const [delta = -1, ...lowers] = [level.delta, ...(merged ? level.lowers : [])].map((parent) =>
     syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY),
   );
-  try {
-    using _rights = ownRights(delta);
-    const tooDeep = level.names.length > LEVELS_LIMIT;
-    const directory = delta < 0 || tooDeep ? delta : atOnce(readDeltaDirectory(delta));
-    const unread = typeof directory === "number";
-    const sameMode = merged && (old.stat.mode & MODE_BITS) === (now.stat.mode & MODE_BITS);
-    if (within && (unread || !sameMode)) yield unread ? { ...change, unread } : change;
-    if (!unread) yield* changesIn({ ...level, delta, lowers: lowers.filter((fd) => fd >= 0) }, directory);
-  } finally {
-    for (const fd of [delta, ...lowers]) if (fd >= 0) syscalls.close(fd);
-  }
+  using _open = closing(delta, ...lowers);
+  using _rights = ownRights(delta);
+  const tooDeep = level.names.length > LEVELS_LIMIT;
+  const directory = delta < 0 || tooDeep ? delta : atOnce(readDeltaDirectory(delta));
+  const unread = typeof directory === "number";
+  const sameMode = merged && (old.stat.mode & MODE_BITS) === (now.stat.mode & MODE_BITS);
+  if (within && (unread || !sameMode)) yield unread ? { ...change, unread } : change;
+  if (!unread) yield* changesIn({ ...level, delta, lowers: lowers.filter((fd) => fd >= 0) }, directory);
 }
 
 /** The entry in the first of the directories that has the name. */

@@ -1,5 +1,6 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
 import { ContentSettler } from "../changes/durability.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { bytesOf } from "../filesystem/names.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
 import { copyData } from "../filesystem/transfer.ts";
@@ -30,15 +31,12 @@ export async function copyContents(input: CopyInput, { signal }: { readonly sign
   using sources = new Sources(input);
   const staging = openOrMakePart(input, "staging", input.upload);
   const settler = new ContentSettler();
-  try {
-    for (const { from, staged, share } of input.copies) {
-      if (share && sources.link(from, staging, staged)) continue;
-      await copyInto(sources.open(from), staging, staged, signal, (copy) => settler.finished(copy));
-    }
-    settler.settle(staging);
-  } finally {
-    syscalls.close(staging);
+  using _open = closing(staging);
+  for (const { from, staged, share } of input.copies) {
+    if (share && sources.link(from, staging, staged)) continue;
+    await copyInto(sources.open(from), staging, staged, signal, (copy) => settler.finished(copy));
   }
+  settler.settle(staging);
 }
 
 /** Copies an open file, which is closed, to a name in a directory; `dress` is given the copy before it is closed too. */

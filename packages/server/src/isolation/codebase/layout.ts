@@ -1,6 +1,6 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
+import { closing, onlyRegular } from "../filesystem/descriptors.ts";
 import { bytesOf } from "../filesystem/names.ts";
-import { onlyRegular } from "../filesystem/regular-file.ts";
 
 const { Open } = syscalls;
 
@@ -46,12 +46,9 @@ export function openPartOr({ root, codebase }: CodebasePlace, part: string): num
 /** Makes it first, if it is missing; its parent must be there. */
 export function openOrMakePart(place: CodebasePlace, part: Part, name: string): number {
   const parent = openPart(place, part);
-  try {
-    syscalls.mkdirat(parent, name, 0o700);
-    return check(`open ${part}/${name}`, syscalls.openat(parent, name, Open.RDONLY | Open.DIRECTORY));
-  } finally {
-    syscalls.close(parent);
-  }
+  using _open = closing(parent);
+  syscalls.mkdirat(parent, name, 0o700);
+  return check(`open ${part}/${name}`, syscalls.openat(parent, name, Open.RDONLY | Open.DIRECTORY));
 }
 
 /** Opens a regular file beneath a directory, crossing no link. A descriptor, or a negated errno. */

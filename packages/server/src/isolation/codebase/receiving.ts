@@ -3,6 +3,7 @@ import { on } from "node:events";
 import type { MessagePort } from "node:worker_threads";
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
 import { ContentSettler } from "../changes/durability.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { type CodebasePlace, openOrMakePart, openPart } from "./layout.ts";
 
 const { FileType, Open, Stat } = syscalls;
@@ -117,11 +118,8 @@ class Receiver {
     const before = this.#newest;
     this.#newest = fd;
     if (before < 0) return;
-    try {
-      this.#settler.finished(before);
-    } finally {
-      syscalls.close(before);
-    }
+    using _open = closing(before);
+    this.#settler.finished(before);
   }
 
   #create(index: number): number {
@@ -151,20 +149,14 @@ export function inspectStaged({ upload, files, ...place }: InspectInput): readon
   const isRight = (name: string, size: number): boolean => {
     const fd = syscalls.openat(directory, name, Open.RDONLY | Open.NONBLOCK);
     if (fd < 0) return false;
-    try {
-      const isRegular = syscalls.fstat(fd, stat) === 0 && stat.type === FileType.REGULAR;
-      if (!isRegular || stat.size !== size || stat.nlink !== 1) return false;
-      settler.finished(fd);
-      return true;
-    } finally {
-      syscalls.close(fd);
-    }
+    using _open = closing(fd);
+    const isRegular = syscalls.fstat(fd, stat) === 0 && stat.type === FileType.REGULAR;
+    if (!isRegular || stat.size !== size || stat.nlink !== 1) return false;
+    settler.finished(fd);
+    return true;
   };
-  try {
-    const wrong = files.filter(({ name, size }) => !isRight(name, size)).map(({ name }) => name);
-    settler.settle(directory);
-    return wrong;
-  } finally {
-    syscalls.close(directory);
-  }
+  using _open = closing(directory);
+  const wrong = files.filter(({ name, size }) => !isRight(name, size)).map(({ name }) => name);
+  settler.settle(directory);
+  return wrong;
 }

@@ -1,5 +1,6 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { readTarget } from "../changes/comparison.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { bytesOf, textOf, utf8Of } from "../filesystem/names.ts";
 import { openFileBeneath } from "./layout.ts";
@@ -36,25 +37,22 @@ export async function listTree(
   { signal }: { readonly signal: AbortSignal },
 ): Promise<readonly TreeEntry[] | "absent" | "other"> {
   const root = openRoot(directory);
-  try {
-    const entries: TreeEntry[] = [];
-    const waiting = [path];
-    for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
-      await new Promise((resolve) => setImmediate(resolve));
-      signal.throwIfAborted();
-      const found = entriesOf(root, at);
-      if (typeof found === "number") {
-        // What goes away while we look was never there.
-        if (at !== path) continue;
-        return -found === Errno.ENOENT ? "absent" : "other";
-      }
-      entries.push(...found);
-      if (recursive) for (const entry of found) if (entry.kind === "directory") waiting.push(entry.path);
+  using _open = closing(root);
+  const entries: TreeEntry[] = [];
+  const waiting = [path];
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    await new Promise((resolve) => setImmediate(resolve));
+    signal.throwIfAborted();
+    const found = entriesOf(root, at);
+    if (typeof found === "number") {
+      // What goes away while we look was never there.
+      if (at !== path) continue;
+      return -found === Errno.ENOENT ? "absent" : "other";
     }
-    return entries;
-  } finally {
-    syscalls.close(root);
+    entries.push(...found);
+    if (recursive) for (const entry of found) if (entry.kind === "directory") waiting.push(entry.path);
   }
+  return entries;
 }
 
 /** A regular file below a directory for reading, with what it is; undefined when there is none. */
@@ -63,15 +61,12 @@ export function openTreeFile(
   path: string,
 ): { readonly fd: number; readonly entry: TreeEntry } | undefined {
   const root = openRoot(directory);
-  try {
-    const fd = openFileBeneath(root, path);
-    if (fd < 0) return undefined;
-    const stat = new Stat();
-    check("look at a file", syscalls.fstat(fd, stat));
-    return { fd, entry: entryOf(path, stat, "") };
-  } finally {
-    syscalls.close(root);
-  }
+  using _open = closing(root);
+  const fd = openFileBeneath(root, path);
+  if (fd < 0) return undefined;
+  const stat = new Stat();
+  check("look at a file", syscalls.fstat(fd, stat));
+  return { fd, entry: entryOf(path, stat, "") };
 }
 
 function openRoot(directory: string): number {
@@ -81,20 +76,17 @@ function openRoot(directory: string): number {
 function entriesOf(root: number, path: string): TreeEntry[] | number {
   const directory = syscalls.openBeneath(root, path === "" ? "." : bytesOf(path), Open.RDONLY | Open.DIRECTORY);
   if (directory < 0) return directory;
-  try {
-    const names: string[] = [];
-    const code = readDirectory(directory, (name) => names.push(name));
-    if (code < 0) return code;
-    return names.flatMap((name) => {
-      const text = utf8Of(name);
-      const stat = new Stat();
-      if (text === undefined || syscalls.statat(directory, name, stat) < 0 || !CARRIED.has(stat.type)) return [];
-      const target = stat.type === FileType.SYMLINK ? (readTarget({ directory, name }) ?? "") : "";
-      return [entryOf(path === "" ? text : `${path}/${text}`, stat, textOf(target).toWellFormed())];
-    });
-  } finally {
-    syscalls.close(directory);
-  }
+  using _open = closing(directory);
+  const names: string[] = [];
+  const code = readDirectory(directory, (name) => names.push(name));
+  if (code < 0) return code;
+  return names.flatMap((name) => {
+    const text = utf8Of(name);
+    const stat = new Stat();
+    if (text === undefined || syscalls.statat(directory, name, stat) < 0 || !CARRIED.has(stat.type)) return [];
+    const target = stat.type === FileType.SYMLINK ? (readTarget({ directory, name }) ?? "") : "";
+    return [entryOf(path === "" ? text : `${path}/${text}`, stat, textOf(target).toWellFormed())];
+  });
 }
 
 const CARRIED: ReadonlySet<number> = new Set([FileType.REGULAR, FileType.DIRECTORY, FileType.SYMLINK]);

@@ -1,11 +1,11 @@
 import assert from "node:assert";
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
+import { onlyRegular } from "./descriptors.ts";
 import { DELTA, type Node } from "./node.ts";
 import { keepTimes } from "./own-rights.ts";
 import type { Presentation } from "./presentation.ts";
 import { type Quota, wholeBlocks } from "./quota.ts";
-import { onlyRegular } from "./regular-file.ts";
 import { MORE, Transfer } from "./transfer.ts";
 import type { Tree } from "./tree.ts";
 import { turn, type Walk, type Walks } from "./walks.ts";

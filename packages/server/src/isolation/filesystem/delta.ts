@@ -1,4 +1,5 @@
 import { check, Errno, syscalls } from "@agentfense/fuse";
+import { closing } from "./descriptors.ts";
 import { readDirectory, walkDirectory } from "./directory-reader.ts";
 import { keepTimes, withOwnRights } from "./own-rights.ts";
 import { turn, type Walk } from "./walks.ts";
@@ -49,14 +50,11 @@ export class Delta {
    */
   static open(path: string, codebase: number | undefined): Delta {
     const root = check(`open the delta ${path}`, syscalls.open(path, Open.PATH | Open.DIRECTORY));
-    try {
-      const isNew = syscalls.statat(root, "tree", new syscalls.Stat()) < 0;
-      const delta = Delta.#lock(root, "work", openOrCreate(root, "tree", 0o755), `the delta ${path}`);
-      if (isNew && codebase !== undefined) takeOver(codebase, delta.tree);
-      return delta;
-    } finally {
-      syscalls.close(root);
-    }
+    using _open = closing(root);
+    const isNew = syscalls.statat(root, "tree", new syscalls.Stat()) < 0;
+    const delta = Delta.#lock(root, "work", openOrCreate(root, "tree", 0o755), `the delta ${path}`);
+    if (isNew && codebase !== undefined) takeOver(codebase, delta.tree);
+    return delta;
   }
 
   /** Opens a directory as a home; recover() must follow. */

@@ -1,6 +1,7 @@
 import { basename, dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { check, Errno, syscalls } from "@agentfense/fuse";
+import { closing } from "./descriptors.ts";
 import { readDirectory } from "./directory-reader.ts";
 import { bytesOf } from "./names.ts";
 
@@ -18,11 +19,8 @@ export async function removeTree(path: string): Promise<void> {
   const parent = syscalls.open(bytesOf(dirname(path)), Open.PATH | Open.DIRECTORY);
   if (parent === -Errno.ENOENT) return;
   check("open the directory above", parent);
-  try {
-    await removeEntry(parent, bytesOf(basename(path)));
-  } finally {
-    syscalls.close(parent);
-  }
+  using _open = closing(parent);
+  await removeEntry(parent, bytesOf(basename(path)));
 }
 
 async function removeEntry(parent: number, name: string): Promise<void> {

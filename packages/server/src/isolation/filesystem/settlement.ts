@@ -1,5 +1,6 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta } from "./delta.ts";
+import { closing } from "./descriptors.ts";
 import { readDirectory, walkDirectory } from "./directory-reader.ts";
 import { keepTimes, withOwnRights } from "./own-rights.ts";
 import { turn, type Walk } from "./walks.ts";
@@ -139,13 +140,10 @@ function* isBare({ delta, directory, lowers, name }: SettlingPlace): Walk<boolea
   const fd = syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
   if (fd < 0) return false;
   const below = openDirectories(lowers, name);
-  try {
-    if ((yield* openToCodebase(delta, fd, below)) < 0) return false;
-    const read = yield* readDeltaDirectory(fd);
-    return typeof read !== "number" && read.names.size === 0 && read.whiteouts.size === 0;
-  } finally {
-    for (const each of [fd, ...below]) syscalls.close(each);
-  }
+  using _open = closing(fd, ...below);
+  if ((yield* openToCodebase(delta, fd, below)) < 0) return false;
+  const read = yield* readDeltaDirectory(fd);
+  return typeof read !== "number" && read.names.size === 0 && read.whiteouts.size === 0;
 }
 
 /** The whiteout first: beside nothing it would delete the name. */

@@ -1,6 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Context, Writing } from "./context.ts";
 import { type Delta, openDirectoryAt } from "./delta.ts";
+import { closing } from "./descriptors.ts";
 import { walkDirectory } from "./directory-reader.ts";
 import { DELTA, type Node } from "./node.ts";
 import type { Quota } from "./quota.ts";
@@ -97,13 +98,10 @@ export class Upkeep {
     if (this.delta === undefined || name === undefined) return false;
     const directory = openDirectoryAt(this.delta.tree, names.slice(0, -1));
     if (directory < 0) return false;
-    try {
-      const stat = new Stat();
-      if (syscalls.statat(directory, name, stat) === 0) return stat.type !== FileType.DIRECTORY;
-      return syscalls.statat(directory, whiteoutFor(name).name, stat) === 0;
-    } finally {
-      syscalls.close(directory);
-    }
+    using _open = closing(directory);
+    const stat = new Stat();
+    if (syscalls.statat(directory, name, stat) === 0) return stat.type !== FileType.DIRECTORY;
+    return syscalls.statat(directory, whiteoutFor(name).name, stat) === 0;
   }
 
   /** Something at or below the path is open for writing. */
@@ -222,13 +220,10 @@ export class Settling {
     const directory = syscalls.dup(held);
     const lowers = this.#lowersOf(parent);
     using _hold = known?.isDirectory ? this.#context.moves.hold(known) : undefined;
-    try {
-      const settled = yield* leave({ delta: writing.delta, directory, lowers, name });
-      if (settled.outcome === "left") yield* this.#hasLeft(writing, names, parent, settled);
-      return settled.outcome;
-    } finally {
-      for (const fd of [directory, ...lowers]) syscalls.close(fd);
-    }
+    using _open = closing(directory, ...lowers);
+    const settled = yield* leave({ delta: writing.delta, directory, lowers, name });
+    if (settled.outcome === "left") yield* this.#hasLeft(writing, names, parent, settled);
+    return settled.outcome;
   }
 
   // The caller's own, for those of the tree may be closed in a pause.
@@ -254,14 +249,11 @@ export class Settling {
       .map((lower) => syscalls.openat(lower, directory.name, syscalls.Open.RDONLY | syscalls.Open.DIRECTORY))
       .filter((lower) => lower >= 0);
     using _hold = this.#context.moves.hold(directory);
-    try {
-      const code = yield* openToCodebase(writing.delta, fd, lowers);
-      directory.whiteouts = undefined;
-      yield* this.#refresh.path(names.slice(0, levels), "settled");
-      return code === 0;
-    } finally {
-      for (const each of [fd, ...above, ...lowers]) syscalls.close(each);
-    }
+    using _open = closing(fd, ...above, ...lowers);
+    const code = yield* openToCodebase(writing.delta, fd, lowers);
+    directory.whiteouts = undefined;
+    yield* this.#refresh.path(names.slice(0, levels), "settled");
+    return code === 0;
   }
 
   *#hasLeft(

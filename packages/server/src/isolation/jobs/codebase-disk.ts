@@ -4,6 +4,7 @@ import type { ContentCopy, PinnedEntry } from "../codebase/copying.ts";
 import { type CodebasePlace, openFileBeneath } from "../codebase/layout.ts";
 import { type KnownCodebase, makeDirectories } from "../codebase/removal.ts";
 import type { Step } from "../codebase/steps.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { bytesOf } from "../filesystem/names.ts";
 import { ContentSender } from "./sending.ts";
 import type { Jobs } from "./thread.ts";
@@ -55,11 +56,8 @@ export class CodebaseDisk implements AsyncDisposable {
 
   makeStaging(codebase: string, upload: string): string {
     const staging = check("open", syscalls.openBeneath(this.#root, `${codebase}/staging`, Open.PATH | Open.DIRECTORY));
-    try {
-      check("mkdir", syscalls.mkdirat(staging, upload, 0o700));
-    } finally {
-      syscalls.close(staging);
-    }
+    using _open = closing(staging);
+    check("mkdir", syscalls.mkdirat(staging, upload, 0o700));
     return join(this.#path, codebase, "staging", upload);
   }
 

@@ -11,6 +11,7 @@ import { cleanCodebases, releaseKept, removeDirectory } from "../codebase/remova
 import { runSteps } from "../codebase/steps.ts";
 import { listTree } from "../codebase/tree.ts";
 import { homeIn } from "../filesystem/delta.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { bytesOf } from "../filesystem/names.ts";
 import { Quota } from "../filesystem/quota.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
@@ -96,11 +97,8 @@ function measureDelta({ delta }: { readonly delta: string }): number {
     const tree = syscalls.open(bytesOf(directory), Open.PATH | Open.DIRECTORY | Open.NOFOLLOW);
     if (tree === -Errno.ENOENT) continue;
     if (tree < 0) throw new Error("the delta cannot be measured");
-    try {
-      atOnce(new Quota({}, quota).measure(tree));
-    } finally {
-      syscalls.close(tree);
-    }
+    using _open = closing(tree);
+    atOnce(new Quota({}, quota).measure(tree));
   }
   return quota.used.bytes;
 }

@@ -1,4 +1,5 @@
 import { Errno, syscalls } from "@agentfense/fuse";
+import { closing } from "../filesystem/descriptors.ts";
 import { DirentType, readDirectory } from "../filesystem/directory-reader.ts";
 import { utf8Of } from "../filesystem/names.ts";
 import { atPath, type MountedView, type ViewPlace } from "./resolution.ts";
@@ -110,11 +111,8 @@ function markTop(place: ViewPlace, request: MarkRequest): Top | number {
 function markPlace({ directory, name }: ViewPlace, request: MarkRequest): Directory | number {
   const fd = syscalls.openat(directory, name, Open.PATH | Open.DIRECTORY);
   if (fd < 0) return fd;
-  try {
-    return markDirectory(fd, request);
-  } finally {
-    syscalls.close(fd);
-  }
+  using _open = closing(fd);
+  return markDirectory(fd, request);
 }
 
 function markDirectory(directory: number, { inotify, recursive, report }: MarkRequest): Directory | number {

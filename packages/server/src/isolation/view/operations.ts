@@ -1,7 +1,7 @@
 import { Errno, syscalls } from "@agentfense/fuse";
+import { closing, onlyRegular } from "../filesystem/descriptors.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { utf8Of } from "../filesystem/names.ts";
-import { onlyRegular } from "../filesystem/regular-file.ts";
 import type { ViewStat } from "./api.ts";
 import { markTree } from "./marking.ts";
 import { viewPath } from "./path.ts";
@@ -156,23 +156,20 @@ function entriesOf(at: At, names: readonly string[], options: { followLast: bool
     if (place.stat === undefined) return -Errno.ENOENT;
     const directory = syscalls.openat(place.directory, place.name, Open.RDONLY | Open.DIRECTORY);
     if (directory < 0) return directory;
-    try {
-      const found: string[] = [];
-      const code = readDirectory(directory, (name) => found.push(name));
-      if (code < 0) return code;
-      const entries: Walked[] = [];
-      for (const name of found) {
-        const text = utf8Of(name);
-        if (text === undefined) continue;
-        const stat = new Stat();
-        if (syscalls.statat(directory, name, stat) < 0) continue;
-        const path = [...names, text];
-        entries.push({ names: path, stat: describe({ directory, name, stat }, path) });
-      }
-      return entries;
-    } finally {
-      syscalls.close(directory);
+    using _open = closing(directory);
+    const found: string[] = [];
+    const code = readDirectory(directory, (name) => found.push(name));
+    if (code < 0) return code;
+    const entries: Walked[] = [];
+    for (const name of found) {
+      const text = utf8Of(name);
+      if (text === undefined) continue;
+      const stat = new Stat();
+      if (syscalls.statat(directory, name, stat) < 0) continue;
+      const path = [...names, text];
+      entries.push({ names: path, stat: describe({ directory, name, stat }, path) });
     }
+    return entries;
   });
 }
 

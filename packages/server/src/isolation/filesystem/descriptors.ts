@@ -8,3 +8,12 @@ export function onlyRegular(fd: number, otherwise: number, stat = new syscalls.S
   syscalls.close(fd);
   return code < 0 ? code : -otherwise;
 }
+
+/** Closes them when it is disposed of; what could not be opened is left out. */
+export function closing(...fds: readonly (number | undefined)[]): Disposable {
+  return {
+    [Symbol.dispose]() {
+      for (const fd of fds) if (fd !== undefined && fd >= 0) syscalls.close(fd);
+    },
+  };
+}
