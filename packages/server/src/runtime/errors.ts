@@ -59,6 +59,22 @@ export class RuntimeError extends Error {
   }
 }
 
+/** An error of the machine (the disk, a thread, the store) as a caller is told it: no path of the host, the truth in `cause`. */
+export function fromMachine(
+  cause: unknown,
+  { full, hint, otherwise }: { readonly full: string; readonly hint?: string; readonly otherwise: string },
+): RuntimeError {
+  const { name, code } = (cause ?? {}) as { readonly name?: unknown; readonly code?: unknown };
+  if (name === "AbortError" || name === "TimeoutError") {
+    return new RuntimeError("CANCELLED", "the call was cancelled", { cause });
+  }
+  if (code === "ENOSPC" || code === "EDQUOT") return new RuntimeError("RESOURCES_EXHAUSTED", full, { hint, cause });
+  if (code === "ENOMEM" || code === "ENFILE" || code === "EMFILE") {
+    return new RuntimeError("RESOURCES_EXHAUSTED", "the server is out of memory or descriptors", { cause });
+  }
+  return new RuntimeError("INTERNAL", otherwise, { cause });
+}
+
 export function invalid(message: string, hint?: string): RuntimeError {
   return new RuntimeError("INVALID_ARGUMENT", message, { hint });
 }

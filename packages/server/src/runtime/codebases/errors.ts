@@ -1,9 +1,9 @@
-import { RuntimeError } from "../errors.ts";
-import { toRuntimeError as translated } from "../sandboxes/errors.ts";
+import { fromMachine, RuntimeError } from "../errors.ts";
 
-/** What a caller is told of an error of the disk, a thread or the store: no path of the host, the truth in `cause`. */
+/** Any failure as one that a caller may see. */
 export function toRuntimeError(error: unknown): RuntimeError {
-  return translated(error, "the codebase store failed");
+  if (error instanceof RuntimeError) return error;
+  return fromMachine(error, { full: "the server's disk is full", otherwise: "the codebase store failed" });
 }
 
 export function codebaseNotFound(): RuntimeError {

@@ -1,6 +1,6 @@
 import { SandboxError, type SandboxErrorCode } from "../../isolation/backend/errors.ts";
 import type { ChangesErrorCode } from "../../isolation/changes/errors.ts";
-import { RuntimeError, type RuntimeErrorCode } from "../errors.ts";
+import { fromMachine, RuntimeError, type RuntimeErrorCode } from "../errors.ts";
 
 // Where errors of the layer below become errors for callers. Texts of a SandboxError are made for the sandbox's owner; those
 // of anything else may name places of the host and stay in `cause`, for the operator's log.
@@ -41,25 +41,18 @@ const CHANGES_ERRORS: Readonly<
 };
 
 /** Any failure as one that a caller may see. */
-export function toRuntimeError(error: unknown, otherwise = "internal error"): RuntimeError {
+export function toRuntimeError(error: unknown): RuntimeError {
   if (error instanceof RuntimeError) return error;
   if (error instanceof SandboxError) return fromSandboxError(error);
   if (isChangesFailure(error)) {
     const { code, message = error.message } = CHANGES_ERRORS[error.code];
     return new RuntimeError(code, message, { cause: error });
   }
-  if (isAbort(error)) return new RuntimeError("CANCELLED", "the call was cancelled", { cause: error });
-  const code = (error as { readonly code?: unknown } | undefined)?.code;
-  if (code === "ENOSPC" || code === "EDQUOT") {
-    return new RuntimeError("RESOURCES_EXHAUSTED", "no space is left where sandboxes keep their files", {
-      hint: "free some there, or choose another place for them",
-      cause: error,
-    });
-  }
-  if (code === "ENOMEM" || code === "ENFILE" || code === "EMFILE") {
-    return new RuntimeError("RESOURCES_EXHAUSTED", "the server is out of memory or descriptors", { cause: error });
-  }
-  return new RuntimeError("INTERNAL", otherwise, { cause: error });
+  return fromMachine(error, {
+    full: "no space is left where sandboxes keep their files",
+    hint: "free some there, or choose another place for them",
+    otherwise: "internal error",
+  });
 }
 
 /** The result of the work, or its failure as one that a caller may see. */
@@ -105,8 +98,4 @@ function fromSandboxError(error: SandboxError): RuntimeError {
 function isChangesFailure(error: unknown): error is Error & { readonly code: ChangesErrorCode } {
   if (!(error instanceof Error) || error.name !== "ChangesError" || !("code" in error)) return false;
   return typeof error.code === "string" && Object.hasOwn(CHANGES_ERRORS, error.code);
-}
-
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && (error.name === "AbortError" || error.name === "TimeoutError");
 }
