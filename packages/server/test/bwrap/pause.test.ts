@@ -87,7 +87,8 @@ for (const [name, openLimits, missing] of WAYS) {
     test("who was stopped before stays so, and no shell sees its job stop", async () => {
       await using place = await open();
       await place.sh("mkfifo fifo");
-      const line = "set -m; sleep 994 & kill -STOP $!; sleep 995 & echo ready; read x < fifo; jobs";
+      const isStopped = "grep -q 'T (stopped)' /proc/$!/status";
+      const line = `set -m; sleep 994 & kill -STOP $!; until ${isStopped}; do :; done; sleep 995 & echo ready; read x < fifo; jobs`;
       const shell = await run(place, line);
       let said = "";
       shell.stdout.on("data", (text: Buffer) => {
