@@ -8,7 +8,7 @@ import { TestServer } from "../../support/server.ts";
 
 const WORLDS: readonly World[] = ["embedded", "remote"];
 /** A gibibyte when there is time. */
-const OUTPUT_BYTES = Math.min(1024 ** 3, rounds(1) * 128 * 1024 ** 2);
+const OUTPUT_BYTES = Math.min(1024 ** 3, rounds(1) * 256 * 1024 ** 2);
 /** Of which at most this may ever be here at once. */
 const HELD_BYTES = Math.min(OUTPUT_BYTES / 2, 256 * 1024 ** 2);
 
