@@ -65,7 +65,8 @@ export class Container implements ProcessHome {
   #warden: Warden;
   /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
   #lost = false;
-  readonly #connections = new Set<Socket>();
+  /** Since it was last started. */
+  #connections = new Set<Socket>();
   /** Those of commands that have ended, with their roots. */
   readonly #ended = new Map<Socket, Root>();
   /** Those of them that had left processes behind when the warden last looked. */
@@ -216,6 +217,7 @@ export class Container implements ProcessHome {
     this.#sockets.close();
     this.#sockets = this.#newSockets();
     this.#ended.clear();
+    this.#connections = new Set();
     try {
       await this.engine.post(`${this.#path}/restart`, { query: { t: "0" } });
       await this.#confine();
@@ -238,8 +240,8 @@ export class Container implements ProcessHome {
       exec.connection.destroy();
       throw notRunning();
     }
-    this.#connections.add(exec.connection);
-    exec.connection.once("close", () => this.#connections.delete(exec.connection));
+    const connections = this.#connections.add(exec.connection);
+    exec.connection.once("close", () => connections.delete(exec.connection));
     return exec;
   }
 
@@ -317,13 +319,15 @@ export class Container implements ProcessHome {
 
   /** Not every runtime tells the engine that the processes in a container died with it: then nobody closes their connections. */
   async #watch(): Promise<void> {
+    const [warden, connections] = [this.#warden, this.#connections];
     try {
       await this.engine.post(`${this.#path}/wait`);
     } catch {
       // The container or the engine is gone: as good as an answer.
     }
-    const orphaned = [...this.#connections];
-    if (this.#restarting === undefined) {
+    const orphaned = [...connections];
+    // The engine may tell of the end that a restart made when the container has long been started again, with another warden.
+    if (warden === this.#warden) {
       this.#lost = true;
       this.#warden.close();
       this.#sockets.close();
