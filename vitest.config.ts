@@ -25,9 +25,7 @@ const TOGETHER = [
   "packages/agent/test/{confirmation,manager,mcp,risk,tools,world}/**/*.test.ts",
   "packages/server/test/{audit,configuration,http,keys,openapi,rest,rpc,seccomp,store}/**/*.test.ts",
   "test/{compatibility,conventions,docs,e2e,python,requirements,types}/**/*.test.ts",
-  "test/conformance/{model,posix,service}/**/*.test.ts",
-  "test/conformance/security/{api,design,disc,ro,view}/**/*.test.ts",
-  "test/integration/sdk/{client,sandbox}*.test.ts",
+  "test/conformance/security/api/**/*.test.ts",
 ];
 
 /** The only ones that need Vite: it finds the frameworks for the adapters, and replaces one version by another. */
