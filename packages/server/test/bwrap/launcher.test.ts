@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { basename, dirname } from "node:path";
 import { text } from "node:stream/consumers";
@@ -7,6 +8,7 @@ import { DescriptorSet, readFrom } from "../../src/isolation/bwrap/descriptors.t
 import { Launcher } from "../../src/isolation/bwrap/launcher.ts";
 import type { Owner } from "../../src/isolation/filesystem/presentation.ts";
 import { openLimitHost } from "../../src/isolation/limits/open.ts";
+import type { LogLine } from "../../src/isolation/log.ts";
 import { freshInstance, reasonAgainstControlGroups } from "../limits/support.ts";
 
 const reason = reasonAgainstControlGroups();
@@ -87,6 +89,23 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
       await launcher.close();
       await group.remove();
       await host.close();
+    }
+  });
+
+  test("tells of its death also when the next order is the first to notice it", async () => {
+    const log: LogLine[] = [];
+    const launcher = new Launcher({ perl: "/usr/bin/perl", log: (line) => log.push(line) });
+    try {
+      expect(await text(launch({ launcher, argv: ["/bin/echo", "first"] }))).toBe("first\n");
+      const pid = launcher.pid ?? 0;
+      process.kill(pid, "SIGKILL");
+      while (!/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "latin1"))); // in one turn: Node is not told of its end
+      const next = launch({ launcher, argv: ["/bin/echo", "again"] });
+      expect(log.map(({ level }) => level)).toEqual(["error"]);
+      expect(await text(next)).toBe("again\n");
+      expect(launcher.pid).not.toBe(pid);
+    } finally {
+      await launcher.close();
     }
   });
 });

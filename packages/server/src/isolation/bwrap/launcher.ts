@@ -70,7 +70,7 @@ export class Launcher {
     const fields = [entrances.length, ...entrances, owner?.uid ?? "", owner?.gid ?? "", ...argv];
     let sending = sendOrder(this.#orders, "l", fields, descriptors);
     if (sending === "gone") {
-      this.#abandon(); // it died, and we have not been told yet
+      if (this.#process !== undefined) this.#lost(this.#process, "it takes no more orders"); // we have not been told yet
       this.start();
       sending = sendOrder(this.#orders, "l", fields, descriptors);
     }
