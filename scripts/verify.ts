@@ -3,8 +3,8 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 
 const repository = join(import.meta.dirname, "..");
 
@@ -47,7 +47,10 @@ const CHECKS: readonly Check[] = [
     commands: ["generate_wire", "generate_sync"].map((script) => python("python", `scripts/${script}.py`, "--check")),
   },
 ];
-const TESTS: Check = { name: "tests", commands: [node("vitest", "run")] };
+/** What each test came to: the last lines of the log name those that failed. */
+const testReport = join(repository, ".cache/tests.json");
+const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${testReport}`];
+const TESTS: Check = { name: "tests", commands: [node("vitest", "run", ...reporters)] };
 const PYTHON_TESTS: Check = { name: "python: tests", commands: [python("pytest")] };
 
 // Tests start hundreds of processes of ours: with what Node compiled before they begin in half the time. Some of them belong to
@@ -56,6 +59,8 @@ const compileCache = join(repository, ".cache/compile");
 mkdirSync(compileCache, { recursive: true });
 chmodSync(compileCache, 0o1777);
 const env = { ...process.env, NODE_COMPILE_CACHE: compileCache };
+
+rmSync(testReport, { force: true }); // one of an earlier run would be told as this one's
 
 interface Outcome {
   readonly name: string;
@@ -80,8 +85,34 @@ process.stdout.write("\n== summary\n");
 for (const { name, passed, seconds } of outcomes) {
   process.stdout.write(`${passed ? "passed" : "FAILED"}  ${seconds.padStart(6)} s  ${name}\n`);
 }
+for (const line of failedTests()) process.stdout.write(`FAILED ${line}\n`);
 for (const { log } of tests) process.stdout.write((log.match(/^(?:FAILED|ERROR) .*\n/gm) ?? []).join(""));
 process.exitCode = outcomes.every(({ passed }) => passed) ? 0 : 1;
+
+/** File, title and first line of the error of each test that failed, and of each file that could not be loaded. */
+function failedTests(): string[] {
+  if (!existsSync(testReport)) return [];
+  const { testResults } = JSON.parse(readFileSync(testReport, "utf8")) as {
+    testResults: {
+      name: string;
+      status: string;
+      message: string;
+      assertionResults: { status: string; fullName: string; failureMessages: string[] }[];
+    }[];
+  };
+  return testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const file = relative(repository, name);
+    const failed = assertionResults.filter((test) => test.status === "failed");
+    if (status === "failed" && failed.length === 0) return [`${file}: ${firstLine(message)}`];
+    return failed.map(
+      ({ fullName, failureMessages }) => `${file}: ${fullName}: ${firstLine(failureMessages[0] ?? "")}`,
+    );
+  });
+}
+
+function firstLine(text: string): string {
+  return (text.split("\n", 1)[0] ?? "").slice(0, 300);
+}
 
 /** Runs each command, also after one that fails. */
 async function outcomeOf({ name, commands }: Check, output: "shown" | "held"): Promise<Outcome> {
