@@ -77,13 +77,42 @@ describe("built-in presets", () => {
     expect(SECRETS.filter((path) => levelIn(rules, path) !== "none")).toEqual([]);
   });
 
-  test("development writes all but the same secrets", () => {
+  test("development writes all but the same secrets, and of a repository what a commit changes", () => {
     const rules = getPreset("development");
-    expect(levelIn(rules, "/")).toBe("write");
-    expect(levelIn(rules, "/.git/index")).toBe("write");
+    const outcomes = {
+      "/": "write",
+      "/src/main.ts": "write",
+      "/.gitignore": "write",
+      "/.git": "read",
+      "/.git/index": "write",
+      "/.git/index.lock": "write",
+      "/.git/HEAD": "write",
+      "/.git/COMMIT_EDITMSG": "write",
+      "/.git/objects/pack/tmp_pack_a": "write",
+      "/.git/refs/heads/credentials-fix": "write",
+      "/.git/logs/refs/heads/server.key": "write",
+      "/.git/hooks": "read",
+      "/.git/hooks/pre-commit": "read",
+      "/.git/info/attributes": "read",
+      "/.git/info/refs": "write",
+      "/.git/commondir": "read",
+      "/.git/config": "none",
+      "/.git/config.lock": "none",
+      "/.git/config.worktree": "none",
+      "/.git/modules/lib/config": "none",
+      "/.git/modules/lib/hooks/pre-commit": "read",
+      "/.git/modules/refs/index": "read",
+      "/new/.git": "read",
+      "/new/.git/config": "none",
+      "/vendor/lib/.git/HEAD": "write",
+      "/secrets/.git/refs/heads/main": "none",
+      "/secrets/.git/objects/ab/cd": "none",
+    };
+    expect(Object.fromEntries(Object.keys(outcomes).map((path) => [path, levelIn(rules, path)]))).toEqual(outcomes);
     expect(SECRETS.filter((path) => levelIn(rules, path) !== "none")).toEqual([]);
-    const hidden = (name: string) => getPreset(name).filter(({ permission }) => permission === "none");
-    expect(hidden("agent-safe").filter(({ pattern }) => pattern !== "**/.git/**")).toEqual(hidden("development"));
+    const hidden = (name: string) =>
+      getPreset(name).filter(({ permission, pattern }) => permission === "none" && !pattern.includes("/.git/"));
+    expect(hidden("agent-safe")).toEqual(hidden("development"));
   });
 
   test.each([
@@ -97,7 +126,8 @@ describe("built-in presets", () => {
 
   test("secrets have priority 100", () => {
     for (const name of NAMES) {
-      for (const rule of getPreset(name)) expect(rule.permission === "none").toBe(rule.priority === 100);
+      for (const rule of getPreset(name))
+        expect([name, rule.permission === "none"]).toEqual([name, rule.priority === 100]);
     }
   });
 

@@ -28,7 +28,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "the environment is the box's, then the command's": {
     run: async (place) => (await place.sh("env | sort", { env: { FOO: "a b\n$c", LANG: "C" } })).stdout,
     expected: [
-      ...["FOO=a b", "HOME=/home/agent", "LANG=C", "LOGNAME=agent", "$c"],
+      ...["EMAIL=agent@sandbox", "FOO=a b", "HOME=/home/agent", "LANG=C", "LOGNAME=agent", "$c"],
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       ...["PWD=/workspace", "SHELL=/bin/bash", "SHLVL=1", "TERM=xterm-256color", "USER=agent", "_=/usr/bin/env"],
     ]

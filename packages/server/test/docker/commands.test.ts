@@ -27,6 +27,7 @@ describeDocker("a command in a container", (arena) => {
       "BOTH=call",
       "BOX=1",
       "CALL=2",
+      "EMAIL=agent@sandbox",
       "HOME=/home/agent",
       "LANG=C.UTF-8",
       "LOGNAME=agent",

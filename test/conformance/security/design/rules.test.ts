@@ -377,7 +377,7 @@ describeAttack("the rules, seen through a mount", (arena) => {
       "agent-safe": ["OK", "EACCES", "ENOENT", "ENOENT", "OK"],
       "read-only": ["OK", "EACCES", "OK", "OK", "EACCES"],
       "full-access": ["OK", "OK", "OK", "OK", "OK"],
-      development: ["OK", "OK", "ENOENT", "OK", "OK"],
+      development: ["OK", "OK", "ENOENT", "ENOENT", "OK"],
       "view-only": ["EACCES", "EACCES", "OK", "OK", "EACCES"],
     });
   });

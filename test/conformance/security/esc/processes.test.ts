@@ -77,7 +77,7 @@ describeBoxes("ESC: processes", (box) => {
     const { outside } = box.host;
     const facts = await box.attempt<{ own: Record<string, string>; all: Record<string, string> }>("ESC-26");
     expectNowhere(facts, [SERVER_SECRET, "AGENTFENSE_TEST_SECRET", ...box.host.ownPaths]);
-    const usual = ["PATH", "HOME", "LANG", "TERM", "USER", "LOGNAME", "SHELL", "SHLVL", "PWD", "HOSTNAME"];
+    const usual = ["PATH", "HOME", "LANG", "TERM", "USER", "LOGNAME", "EMAIL", "SHELL", "SHLVL", "PWD", "HOSTNAME"];
     expect(Object.keys(facts.own).filter((name) => !usual.includes(name))).toEqual([]);
     for (const shell of [undefined, "/bin/bash", "/bin/sh"]) {
       const env = {

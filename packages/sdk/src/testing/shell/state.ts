@@ -8,6 +8,7 @@ export interface ExpandedWord {
 }
 
 const ENVIRONMENT: Readonly<Record<string, string>> = {
+  EMAIL: "agent@sandbox",
   HOME: "/home/agent",
   LANG: "C.UTF-8",
   LOGNAME: "agent",

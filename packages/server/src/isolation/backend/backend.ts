@@ -35,6 +35,8 @@ export interface CreateOptions extends Cancellable {
 
 /** Where a box has the home of its user, which is one of its mounts. */
 export const HOME = "/home/agent";
+/** Who commits in a box where nobody says who: git takes no name for an author without it. */
+export const EMAIL = "agent@sandbox";
 
 export interface BoxSpec {
   /** Unique on this host; letters, digits, `_` and `-` only. */

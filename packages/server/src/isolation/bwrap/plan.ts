@@ -1,5 +1,5 @@
 import { isAbsolute, normalize } from "node:path";
-import type { BoxSpec, NetworkMode } from "../backend/backend.ts";
+import { type BoxSpec, EMAIL, type NetworkMode } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { INSIDE } from "./identity.ts";
 import { BoxDescriptor } from "./keeper.ts";
@@ -14,6 +14,7 @@ const ENVIRONMENT = {
   HOME: INSIDE.home,
   USER: INSIDE.name,
   LOGNAME: INSIDE.name,
+  EMAIL,
   LANG: "C.UTF-8",
   TERM: "xterm-256color",
 };

@@ -1,4 +1,4 @@
-import { type BoxSpec, HOME, type NetworkMode } from "../backend/backend.ts";
+import { type BoxSpec, EMAIL, HOME, type NetworkMode } from "../backend/backend.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { dockerSeccompProfile } from "../seccomp/profile.ts";
 import type { Image } from "./image.ts";
@@ -15,7 +15,7 @@ const OWN_PIDS = 3 + PIDS_PER_COMMAND;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What every box gets; what the image and the caller say comes over it. */
-const ENVIRONMENT = { HOME, USER: "agent", LOGNAME: "agent", LANG: "C.UTF-8", TERM: "xterm-256color" };
+const ENVIRONMENT = { HOME, USER: "agent", LOGNAME: "agent", EMAIL, LANG: "C.UTF-8", TERM: "xterm-256color" };
 
 // `private` is the engine's own bridge: a network behind address translation, with the engine's name servers. What of it a
 // box may reach is decided when the container has started (see egress.ts).
