@@ -2,6 +2,7 @@ import { chownSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { identityOf } from "../../../support/identity.ts";
+import { rounds } from "../../../support/rounds.ts";
 import { expectOnly } from "../outcomes.ts";
 import { describeBoxes } from "./boxes.ts";
 import { flat } from "./facts.ts";
@@ -78,10 +79,7 @@ describeBoxes("ESC: leaving the workspace by name", (box) => {
 
   test("ESC-06 a name that flips between file and link never gives the file outside", async () => {
     const sandbox = await box.another();
-    const facts = await sandbox.attempt<{ seen: string[]; enough: boolean }>("ESC-06", {
-      outside: box.host.outside,
-      seconds: 1,
-    });
+    const seen = await sandbox.attempt<string[]>("ESC-06", { outside: box.host.outside, rounds: rounds(60) });
     const harmless = [
       "",
       "mine",
@@ -95,9 +93,8 @@ describeBoxes("ESC: leaving the workspace by name", (box) => {
       "<ESTALE>",
       "EPERM",
     ];
-    const own = facts.seen.filter((answer) => !/^(mine)?(changed by the agent)*$/.test(answer));
+    const own = seen.filter((answer) => !/^(mine)?(changed by the agent)*$/.test(answer));
     expect(own.filter((answer) => !harmless.includes(answer))).toEqual([]);
-    expect(facts.enough, "a race needs many tries").toBe(true);
   });
 
   test("ESC-07 a copy-up below a link that took the directory's place goes nowhere", async () => {
