@@ -1,5 +1,7 @@
-import { spawn, spawnSync } from "node:child_process";
+import { Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { check, Errno, SystemError } from "./errno.ts";
+import * as processes from "./native/processes.ts";
 import * as sys from "./native/syscalls.ts";
 
 export interface MountOptions {
@@ -42,7 +44,7 @@ export async function unmountFuse(mountPoint: string, options: { privileged: boo
     if (code < 0 && -code !== Errno.EINVAL && -code !== Errno.ENOENT) throw new SystemError("umount2", -code);
     return;
   }
-  const { code, stderr } = await runHelper(["-u", "-z", "--", mountPoint]);
+  const { code, stderr } = await runHelper(detaching(mountPoint));
   if (code !== 0 && !/not found|not mounted|Invalid argument/i.test(stderr)) {
     throw new Error(`fusermount3 -u failed: ${stderr.trim() || `exit code ${code}`}`);
   }
@@ -51,7 +53,10 @@ export async function unmountFuse(mountPoint: string, options: { privileged: boo
 /** unmountFuse for a process that is about to exit and has no time to wait; what goes wrong is left to the next start. */
 export function unmountNow(mountPoint: string, options: { privileged: boolean }): void {
   if (options.privileged) sys.umount(bytesOf(mountPoint), sys.Mount.DETACH);
-  else spawnSync("fusermount3", ["-u", "-z", "--", mountPoint], { stdio: "ignore" });
+  else {
+    const pid = processes.spawn(["fusermount3", ...detaching(mountPoint)], environment(), []);
+    if (pid > 0) processes.waitUntilEnded(pid);
+  }
 }
 
 // Paths of the host come as JavaScript strings; system calls take byte strings.
@@ -98,20 +103,32 @@ async function mountWithHelper(options: MountOptions): Promise<number> {
   }
 }
 
-function runHelper(args: string[], socket?: number): Promise<{ code: number | null; stderr: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn("fusermount3", args, {
-      stdio: ["ignore", "ignore", "pipe", ...(socket === undefined ? [] : [socket])],
-      env: { PATH: process.env.PATH, ...(socket === undefined ? {} : { _FUSE_COMMFD: "3" }) },
-    });
-    let stderr = "";
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      stderr += text;
-    });
-    child.on("error", (error: NodeJS.ErrnoException) => {
-      const missing = error.code === "ENOENT";
-      reject(missing ? new Error("fusermount3 is not installed: install the package fuse3") : error);
-    });
-    child.on("close", (code) => resolve({ code, stderr }));
-  });
+function detaching(mountPoint: string): string[] {
+  return ["-u", "-z", "--", mountPoint];
+}
+
+function environment(...more: string[]): string[] {
+  return [`PATH=${process.env.PATH ?? ""}`, ...more];
+}
+
+async function runHelper(args: string[], socket?: number): Promise<{ code: number | null; stderr: string }> {
+  const voice = processes.pipe();
+  if (typeof voice === "number") throw new SystemError("pipe", -voice);
+  const says = voice.writeEnd; // it reads nothing, and whatever it says belongs together
+  const pid = processes.spawn(
+    ["fusermount3", ...args],
+    environment(...(socket === undefined ? [] : ["_FUSE_COMMFD=3"])),
+    [says, says, says, ...(socket === undefined ? [] : [socket])],
+  );
+  sys.close(says);
+  const hears = new Socket({ fd: voice.readEnd, readable: true, writable: false });
+  if (pid < 0) {
+    hears.destroy();
+    const missing = pid === -Errno.ENOENT;
+    throw missing
+      ? new Error("fusermount3 is not installed: install the package fuse3")
+      : new SystemError("spawn", -pid);
+  }
+  const stderr = await text(hears); // only then is it waited for, which takes a thread until it has ended
+  return { code: await processes.ended(pid), stderr };
 }

@@ -60,6 +60,27 @@ describe.each(["root", "user"] as const)("as %s", (as) => {
   });
 });
 
+const againstUser = reasonAgainst("user");
+describe.skipIf(againstUser)("an ordinary user's mount", () => {
+  test("is made without a copy of the process, leaves none behind, and says what is missing", async () => {
+    const user = identityOf("user");
+    const mountPoint = await directoryFor(user);
+    const { stdout, stderr } = await run("fixtures/mount-beside-memory.ts", [mountPoint], user);
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout)).toEqual({
+      faultsPerPage: 0,
+      children: "",
+      missing: "fusermount3 is not installed: install the package fuse3",
+    });
+  });
+
+  test("that cannot be made is an error in words", async () => {
+    const { code, stderr } = await run("../examples/memory.ts", ["/nowhere/at/all"], identityOf("user"));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^memory: fusermount3 failed: .*\/nowhere\/at\/all.*No such file or directory\n$/);
+  });
+});
+
 const againstRoot = reasonAgainst("root");
 describe.skipIf(againstRoot)("a mount", () => {
   test("whose server was killed answers ENOTCONN until unmountFuse clears it", async () => {
