@@ -1,14 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { type As, identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
 import { BwrapBackend } from "../../src/isolation/bwrap/backend.ts";
+import { childrenOf } from "../../src/isolation/bwrap/host-processes.ts";
 import { endOrphans, markerOf } from "../../src/isolation/bwrap/orphans.ts";
-import { freeLimits, openPlace, textOf } from "./place.ts";
+import { freeLimits, openPlace, shell, textOf } from "./place.ts";
 import { codeOf } from "./scenarios.ts";
 
 const VICTIM = new URL("victim-process.ts", import.meta.url).pathname;
@@ -72,6 +73,27 @@ describe("the life of a bwrap backend", () => {
       },
     );
   }
+
+  test("a box is begun while its mounts are made, shows them when they are there, and is none when they fail", async () => {
+    await using place = await openPlace();
+    const begun = (): number => childrenOf(place.backend.launcherPid ?? 0).length;
+    const source = join(place.directory, "later");
+    const mounts = [{ source, target: "/workspace" }];
+    const mounted = Promise.withResolvers<void>();
+    const starting = place.anotherBox({ mounts }, { mounted: mounted.promise });
+    await eventually(() => begun() === 2);
+    await mkdir(source);
+    await writeFile(join(source, "shown"), "");
+    mounted.resolve();
+    expect((await shell(await starting, "ls")).stdout).toBe("shown\n");
+
+    const failing = Promise.withResolvers<void>();
+    const neverStarts = codeOf(place.anotherBox({ mounts }, { mounted: failing.promise }));
+    await eventually(() => begun() === 3);
+    failing.reject(new Error("there is no mount"));
+    expect(await neverStarts).toBe("CANCELLED");
+    await eventually(() => begun() === 2);
+  });
 
   test("boxes of a dead instance are found and ended, those of others are left alone", async () => {
     await using place = await openPlace({ instance: "alive" });

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { BoxCommand, BoxSpec } from "../../src/isolation/backend/backend.ts";
+import type { BoxCommand, BoxSpec, StartOptions } from "../../src/isolation/backend/backend.ts";
 import { BwrapBackend } from "../../src/isolation/bwrap/backend.ts";
 import type { BwrapBox } from "../../src/isolation/bwrap/box.ts";
 import type { LimitGroup, LimitHost } from "../../src/isolation/limits/limits.ts";
@@ -15,7 +15,7 @@ export interface Place extends AsyncDisposable {
   readonly log: LogLine[];
   /** Runs a line of shell to its end. */
   sh(line: string, more?: Partial<BoxCommand> & { input?: string }): Promise<Ended>;
-  anotherBox(more?: Partial<BoxSpec>): Promise<BwrapBox>;
+  anotherBox(more?: Partial<BoxSpec>, start?: StartOptions): Promise<BwrapBox>;
 }
 
 export interface Ended {
@@ -55,7 +55,7 @@ export async function openPlace(
     limits: options.limits ?? freeLimits(),
     log: (line) => log.push(line),
   });
-  const anotherBox = async (more: Partial<BoxSpec> = {}): Promise<BwrapBox> => {
+  const anotherBox = async (more: Partial<BoxSpec> = {}, start: StartOptions = {}): Promise<BwrapBox> => {
     const created = await backend.createBox({
       id: "test",
       mounts: [{ source: directory, target: "/workspace" }],
@@ -67,7 +67,7 @@ export async function openPlace(
       readOnlyPaths: [],
       ...more,
     });
-    await created.start();
+    await created.start(start);
     return created;
   };
   const hold = setInterval(() => {}, 1000); // a backend keeps no process alive

@@ -59,11 +59,16 @@ export interface BoxSpec {
   readonly ociRuntime?: string | undefined;
 }
 
+export interface StartOptions extends Cancellable {
+  /** Until this resolves the mounts may not be there; when it rejects, the box is not to be. Default: they are there. */
+  readonly mounted?: Promise<unknown> | undefined;
+}
+
 export interface Box {
   /** Who the box's processes are to the host's kernel: the workspace is mounted for this user. */
   readonly owner: Owner;
-  /** Makes the box ready to run commands, once; the mounts exist by now. */
-  start(options?: Cancellable): Promise<void>;
+  /** Makes the box ready to run commands, once. */
+  start(options?: StartOptions): Promise<void>;
   /** Runs one command. Resolves once it has started, rejects with a `SandboxError` when the box cannot run it. */
   run(command: BoxCommand, options?: Cancellable): Promise<BoxProcess>;
   /** Starts a shell that reads commands from a channel of its own (see `session/`). */

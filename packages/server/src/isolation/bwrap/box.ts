@@ -10,6 +10,7 @@ import {
   refuseHostNetwork,
   type ShellCommand,
   type ShellProcess,
+  type StartOptions,
   type TerminalCommand,
   type TerminalProcess,
 } from "../backend/backend.ts";
@@ -116,10 +117,10 @@ export class BwrapBox implements Box {
     return this.#keeper?.initPid;
   }
 
-  async start(options: Cancellable = {}): Promise<void> {
-    throwIfCancelled(options.signal);
+  async start({ signal, mounted }: StartOptions = {}): Promise<void> {
+    throwIfCancelled(signal);
     if (this.#destroying !== undefined) throw notRunning();
-    await this.#living(options.signal);
+    await this.#living(signal, mounted);
   }
 
   async run(command: BoxCommand, options: Cancellable = {}): Promise<BoxProcess> {
@@ -204,14 +205,14 @@ export class BwrapBox implements Box {
   }
 
   /** The box as it is, or a new one in place of one that broke. */
-  async #living(signal: AbortSignal | undefined): Promise<Keeper> {
-    if (this.#keeper === undefined || this.#keeper.isOver) this.#keeper = this.#make();
+  async #living(signal: AbortSignal | undefined, mounted?: Promise<unknown>): Promise<Keeper> {
+    if (this.#keeper === undefined || this.#keeper.isOver) this.#keeper = this.#make(mounted);
     const keeper = this.#keeper;
     await this.#patiently(keeper.ready, signal, () => {});
     return keeper;
   }
 
-  #make(): Keeper {
+  #make(mounted: Promise<unknown> = Promise.resolve()): Keeper {
     const { network, hostname, limits } = this.#spec;
     const { system, systemFiles, interpreter } = this.#options;
     const { marker, programs } = this.#around;
@@ -233,7 +234,7 @@ export class BwrapBox implements Box {
         launcher: this.#around.launcher,
         // The marker tells a later server whose process this was.
         bwrap: [programs.bwrap, "--unsetenv", marker],
-        options: plan.options,
+        options: mounted.then(() => plan.options),
         interpreter: interpreter.argv,
         entrances: this.#group.entrances,
         owner: this.owner,

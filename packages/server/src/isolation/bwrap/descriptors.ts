@@ -38,13 +38,6 @@ export class DescriptorSet implements Disposable {
     return sockets;
   }
 
-  /** A NUL-terminated list in a file without a name. */
-  list(name: string, items: readonly string[]): number {
-    const fd = memoryFile(name, Buffer.from(items.map((item) => `${item}\0`).join(""), "utf8"));
-    this.#open.add(fd);
-    return fd;
-  }
-
   /** The same file, read from its start by itself. */
   reopen(fd: number): number {
     const fresh = syscalls.open(`/proc/self/fd/${fd}`, syscalls.Open.RDONLY | syscalls.Open.CLOEXEC);

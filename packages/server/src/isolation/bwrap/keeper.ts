@@ -7,7 +7,7 @@ import { Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { Command, type CommandRequest } from "./command.ts";
 import { killTrees, stopTree } from "./command-tree.ts";
-import { DescriptorSet, readFrom } from "./descriptors.ts";
+import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
 import { explainFailure } from "./failure.ts";
 import {
   childrenOf,
@@ -42,7 +42,8 @@ export interface KeeperRequest {
   readonly launcher: Launcher;
   /** The program and its first options, up to those of the box. */
   readonly bwrap: readonly string[];
-  readonly options: readonly string[];
+  /** bwrap waits for them, and with them for whatever they need to be there: meanwhile it gets that far. */
+  readonly options: Promise<readonly string[]>;
   readonly interpreter: readonly string[];
   readonly entrances: readonly string[];
   readonly owner: Owner;
@@ -81,6 +82,7 @@ export class Keeper {
   readonly #unbegun = new Set<Command>();
   #sweeping: Promise<void> | undefined;
   readonly #orders: number;
+  readonly #options: Socket;
   readonly #gate: number;
   #init: HostProcess | undefined;
   /** Held from the start: killing must not need a descriptor when there is none left. */
@@ -103,6 +105,7 @@ export class Keeper {
     const status = lent.pipe();
     const voice = lent.pipe();
     const block = lent.pipe();
+    const options = lent.pipe();
     request.launcher.launch({
       entrances: request.entrances,
       owner: request.becomes,
@@ -113,11 +116,16 @@ export class Keeper {
       ],
       descriptors: [
         ...[lent.add(scriptFile("keeper")), voice.writeEnd, voice.writeEnd, theirs],
-        ...[lent.list("options", request.options), lent.reopen(request.seccomp), status.writeEnd, block.readEnd],
+        ...[options.readEnd, lent.reopen(request.seccomp), status.writeEnd, block.readEnd],
         ...request.files.map((fd) => lent.reopen(fd)),
       ],
     });
     this.#orders = lent.release(ours);
+    this.#options = writeTo(lent.release(options.writeEnd));
+    request.options.then(
+      (list) => this.#options.end(list.map((option) => `${option}\0`).join("")),
+      () => this.kill(),
+    );
     this.#gate = request.attach === undefined ? -1 : lent.release(block.writeEnd);
     this.#listenToVoice(readFrom(lent.release(voice.readEnd)));
     this.#listenToStatus(readFrom(lent.release(status.readEnd)));
@@ -189,6 +197,7 @@ export class Keeper {
   kill(): void {
     this.#isKilled = true;
     for (const command of this.#commands) command.killedWithBox();
+    this.#options.destroy(); // without options bwrap makes nothing and ends
     this.#killBox();
   }
 

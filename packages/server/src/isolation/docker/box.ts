@@ -8,6 +8,7 @@ import {
   refuseHostNetwork,
   type ShellCommand,
   type ShellProcess,
+  type StartOptions,
   type TerminalCommand,
   type TerminalProcess,
 } from "../backend/backend.ts";
@@ -56,8 +57,8 @@ export class DockerBox implements Box {
     this.owner = options.owner;
   }
 
-  start(options: Cancellable = {}): Promise<void> {
-    this.#started ??= this.#start(options.signal);
+  start(options: StartOptions = {}): Promise<void> {
+    this.#started ??= this.#start(options);
     return this.#started;
   }
 
@@ -119,7 +120,8 @@ export class DockerBox implements Box {
     this.#options.onDestroyed();
   }
 
-  async #start(signal: AbortSignal | undefined): Promise<void> {
+  async #start({ signal, mounted }: StartOptions): Promise<void> {
+    await mounted;
     if (this.#destroyed !== undefined) throw notRunning();
     const options = {
       ...this.#options,

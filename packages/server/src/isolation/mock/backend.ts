@@ -7,6 +7,7 @@ import type {
   BoxSpec,
   ShellCommand,
   ShellProcess,
+  StartOptions,
   TerminalCommand,
   TerminalProcess,
 } from "../backend/backend.ts";
@@ -71,7 +72,8 @@ export class MockBox implements Box {
     this.#record("create");
   }
 
-  async start(): Promise<void> {
+  async start(options: StartOptions = {}): Promise<void> {
+    await options.mounted;
     this.#record("start");
     this.#started = true;
   }

@@ -114,8 +114,11 @@ export class GuardedSandbox implements Sandbox {
       await this.#turns.run(async () => {
         this.#ending.signal.throwIfAborted();
         throwIfCancelled(signal);
-        const { served } = await this.#mountAll();
-        await Promise.all([served, this.#box.start({ signal })]);
+        const mounted = this.#mountAll();
+        const started = this.#box.start({ signal, mounted });
+        await Promise.allSettled([mounted, started]); // whichever fails, the other is over when the sandbox is taken away
+        await (await mounted).served;
+        await started;
         throwIfCancelled(signal);
         this.#isRunning = true;
       });
