@@ -1,0 +1,131 @@
+import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { syscalls } from "@agentfense/fuse";
+import { AnsweringThread } from "../threads/answering-thread.ts";
+import type { NetworkPolicy, NetworkRule } from "./policy.ts";
+
+/**
+ * Descriptors of sockets made in a box's network namespace. The gate owns them from then on and closes them, also when it
+ * fails to open.
+ */
+export interface GateListeners extends PortListeners {
+  /** Bound to NAME_SERVER (names.ts), port 53. */
+  readonly dnsUdp: number;
+  readonly dnsTcp: number;
+}
+
+export interface PortListeners {
+  /**
+   * Bound to 0.0.0.0 and listening, one for each of the policy's ports. The address that a connection came to says which name is meant. What in the
+   * box wants to listen at a listed port itself cannot.
+   */
+  readonly tcp: readonly { readonly port: number; readonly descriptor: number }[];
+}
+
+export interface GateEvent {
+  readonly kind: "allowed" | "denied" | "secret_misplaced";
+  readonly host: string;
+  /** 0 where only the name was asked for. */
+  readonly port: number;
+  readonly program?: string;
+  /** What a model can act on. */
+  readonly sentence?: string;
+  /** How many there were since the last event about the same, this one included. */
+  readonly count: number;
+}
+
+/** For tests: what stands for the internet, on this machine. */
+export interface TestInternet {
+  /** Whom to ask for names, as address:port. */
+  readonly nameServers: readonly string[];
+  /** Where an address that may be dialled really is; others refuse. */
+  readonly addresses: Readonly<Record<string, string>>;
+  readonly ports: Readonly<Record<number, number>>;
+  /** A network in place of 198.18.0.0, where the listeners are. */
+  readonly network?: string;
+}
+
+export interface GateOptions {
+  readonly policy: NetworkPolicy;
+  readonly listeners: GateListeners;
+  onEvent(event: GateEvent): void;
+  readonly internet?: TestInternet;
+}
+
+/** The server's side of one box's network. */
+export interface Gate {
+  /** From now on this list holds, and connections that it does not allow are cut. New ports need listeners. */
+  update(policy: NetworkPolicy, more?: { readonly listeners?: PortListeners }): Promise<void>;
+  /** Ends all connections and lets go of the sockets. */
+  close(): Promise<void>;
+}
+
+/**
+ * The gates of all boxes. Everything that comes out of a box is accepted, read and passed on by one thread of its own, which starts with the first
+ * gate; the API's thread sees events alone.
+ */
+export class NetworkGates {
+  #thread: AnsweringThread | undefined;
+  #nextId = 1;
+  #isClosed = false;
+
+  async open({ policy, listeners, onEvent, internet }: GateOptions): Promise<Gate> {
+    if (this.#isClosed) {
+      closeAll(listeners);
+      throw new Error("the network's thread is closed");
+    }
+    if (!this.#thread?.isAlive) {
+      const main = new URL("./worker.ts", import.meta.url);
+      this.#thread = new AnsweringThread({ main, name: "agentfense-network", holdsProcess: false });
+    }
+    const thread = this.#thread;
+    const id = this.#nextId++;
+    const { port1: ours, port2: theirs } = new MessageChannel();
+    ours.on("message", (event: GateEvent) => onEvent(event));
+    ours.unref();
+    const ask = (request: GateRequest, transfer: MessagePort[] = []) => thread.ask(request, { transfer });
+    try {
+      await ask({ kind: "open", id, rules: policy.rules, listeners, events: theirs, internet }, [theirs]);
+    } catch (error) {
+      ours.close();
+      throw error;
+    }
+    return {
+      update: async (next, more = {}) => {
+        await ask({ kind: "update", id, rules: next.rules, listeners: more.listeners });
+      },
+      close: async () => {
+        // A thread that is gone has let go of everything.
+        if (thread.isAlive) await ask({ kind: "close", id });
+        ours.close();
+      },
+    };
+  }
+
+  /** Ends the thread, with all gates that are still open. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#thread?.abandon(new Error("the network's thread is closed"));
+  }
+}
+
+/** What the gates ask of their thread. */
+export type GateRequest =
+  | {
+      readonly kind: "open";
+      readonly id: number;
+      readonly rules: readonly NetworkRule[];
+      readonly listeners: GateListeners;
+      readonly events: MessagePort;
+      readonly internet: TestInternet | undefined;
+    }
+  | {
+      readonly kind: "update";
+      readonly id: number;
+      readonly rules: readonly NetworkRule[];
+      readonly listeners: PortListeners | undefined;
+    }
+  | { readonly kind: "close"; readonly id: number };
+
+function closeAll({ dnsUdp, dnsTcp, tcp }: GateListeners): void {
+  for (const descriptor of [dnsUdp, dnsTcp, ...tcp.map((one) => one.descriptor)]) syscalls.close(descriptor);
+}

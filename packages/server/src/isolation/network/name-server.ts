@@ -1,0 +1,82 @@
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import { answerName, type NameSource } from "./names.ts";
+
+const TCP_CONNECTIONS = 16;
+const TCP_IDLE_MS = 5000;
+/** A question is a name and a few bytes; some pad it. */
+const QUESTION_BYTES = 4096;
+
+/** Answers at the two sockets, which it owns, from a sandbox's list alone. */
+export class NameServer implements AsyncDisposable {
+  readonly #udp = createSocket("udp4");
+  readonly #tcp: Server;
+  readonly #connections = new Set<Socket>();
+
+  private constructor(source: NameSource, onRefused: (host: string) => void) {
+    const answer = (query: Buffer): Buffer | undefined => {
+      const answered = answerName(query, source);
+      if (answered?.refused !== undefined) onRefused(answered.refused);
+      return answered?.message;
+    };
+    this.#udp.on("message", (query, { address, port }) => {
+      const message = answer(query);
+      // Whoever asked from a port that takes nothing does not want to know.
+      if (message !== undefined) this.#udp.send(message, port, address, () => {});
+    });
+    this.#udp.on("error", () => {}); // an answer that could not be sent
+    this.#tcp = createServer((socket) => {
+      this.#connections.add(socket);
+      socket.once("close", () => this.#connections.delete(socket));
+      socket.on("error", () => {}).setTimeout(TCP_IDLE_MS, () => socket.destroy());
+      answerStream(socket, answer);
+    });
+    this.#tcp.maxConnections = TCP_CONNECTIONS;
+    this.#tcp.on("error", () => {});
+  }
+
+  static async open(
+    { dnsUdp, dnsTcp }: { readonly dnsUdp: number; readonly dnsTcp: number },
+    source: NameSource,
+    onRefused: (host: string) => void,
+  ): Promise<NameServer> {
+    const server = new NameServer(source, onRefused);
+    // A socket for datagrams that is there already listens before bind() returns.
+    const listening = [once(server.#udp, "listening"), once(server.#tcp, "listening")];
+    server.#udp.bind({ fd: dnsUdp });
+    server.#tcp.listen({ fd: dnsTcp });
+    await Promise.all(listening);
+    return server;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = [once(this.#udp, "close"), once(this.#tcp, "close")];
+    this.#udp.close();
+    this.#tcp.close();
+    for (const socket of this.#connections) socket.destroy();
+    await Promise.all(closed);
+  }
+}
+
+/** Messages with their length before them. The next one is read when the answer to the last is on its way. */
+function answerStream(socket: Socket, answer: (query: Buffer) => Buffer | undefined): void {
+  let held = Buffer.alloc(0);
+  socket.on("data", (piece: Buffer) => {
+    held = Buffer.concat([held, piece]);
+    let isTaken = true;
+    while (held.length >= 2 && held.length >= 2 + held.readUInt16BE(0)) {
+      const end = 2 + held.readUInt16BE(0);
+      const message = answer(held.subarray(2, end));
+      held = held.subarray(end);
+      if (message === undefined) return void socket.destroy();
+      const length = Buffer.alloc(2);
+      length.writeUInt16BE(message.length);
+      isTaken = socket.write(Buffer.concat([length, message]));
+    }
+    if (held.length >= 2 && held.readUInt16BE(0) > QUESTION_BYTES) return void socket.destroy();
+    if (isTaken) return;
+    socket.pause();
+    socket.once("drain", () => socket.resume());
+  });
+}
