@@ -43,7 +43,7 @@ test.each([
         const state = history.at(-1)!;
         history.push(expected(state, scripted(history.length, state, history, kept), history)!);
       }
-      expect(await metadata.unfinishedChanges()).toEqual([]);
+      expect(await metadata.unsettledChanges()).toEqual([]);
       expect(digest(shapeOf(join(root, "codebases", id, "tree")))).toEqual(
         digest(Object.fromEntries(history[version]!)),
       );

@@ -1,3 +1,4 @@
+import { mkdirSync, readdirSync, renameSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { JobInput, JobName, JobOutput } from "../../src/isolation/jobs/jobs.ts";
@@ -114,6 +115,108 @@ describe("a change that stops after any of its steps", () => {
     }
   });
 });
+
+describe("a change that is acknowledged", () => {
+  test("does not wait for its names to be on the disk, and the next one does", async () => {
+    await using threads = new JobThread({ threads: 2 });
+    const holding = new HoldingJobs(threads);
+    await using place = await openPlace(temporary(), { jobs: holding });
+    const { codebases, metadata } = place;
+    const { id } = await codebases.create(SERVER, { name: "p", ownerId: "o" });
+
+    await perform(codebases, id, { kind: "upload", path: "d/a", mode: 0o644, text: "first" });
+    expect(await metadata.unsettledChanges()).toHaveLength(1);
+    const second = perform(codebases, id, { kind: "upload", path: "d/b", mode: 0o644, text: "second" });
+    await holding.held;
+    expect(holding.names.filter((name) => name === "runSteps")).toHaveLength(1);
+    expect(Object.fromEntries(await readVersion(codebases, id, 0))).toEqual({ d: "755/", "d/a": "644 first" });
+
+    holding.release();
+    await second;
+    const order = holding.names.filter((name) => name === "runSteps" || name === "settleSteps");
+    expect(order.slice(0, 3)).toEqual(["runSteps", "settleSteps", "runSteps"]);
+  });
+
+  test("is carried out again when a loss of power took the names that were not on the disk", async () => {
+    const root = temporary();
+    let id = "";
+    await using threads = new JobThread({ threads: 1 });
+    {
+      await using place = await openPlace(root, { jobs: new FailingJobs(threads, "settleSteps") });
+      ({ id } = await place.codebases.create(SERVER, { name: "p", ownerId: "o" }));
+      await perform(place.codebases, id, { kind: "upload", path: "d/a", mode: 0o644, text: "safe" });
+      const [journal] = await place.metadata.unsettledChanges();
+      const { upload } = journal!.plan as { readonly upload: string };
+      // As it was before the steps: the content is staged, and was on the disk before the journal.
+      const [tree, staging] = [join(root, "codebases", id, "tree"), join(root, "codebases", id, "staging", upload)];
+      mkdirSync(staging);
+      renameSync(join(tree, "d/a"), join(staging, "0"));
+      rmdirSync(join(tree, "d"));
+    }
+    await using place = await openPlace(root, { jobs: threads });
+    expect(shapeOf(join(root, "codebases", id, "tree"))).toEqual({ d: "755/", "d/a": "644 safe" });
+    expect((await place.codebases.get(SERVER, id)).version).toBe(1);
+    expect(await place.metadata.unsettledChanges()).toEqual([]);
+    expect(readdirSync(join(root, "codebases", id, "staging"))).toEqual([]);
+  });
+
+  test("stays in the journal while the disk cannot settle it, and the next change waits for that", async () => {
+    await using threads = new JobThread({ threads: 1 });
+    const failing = new FailingJobs(threads, "settleSteps");
+    await using place = await openPlace(temporary(), { jobs: failing });
+    const { codebases, metadata } = place;
+    const { id } = await codebases.create(SERVER, { name: "p", ownerId: "o" });
+    await perform(codebases, id, { kind: "upload", path: "a", mode: 0o644, text: "first" });
+    const second: Operation = { kind: "upload", path: "b", mode: 0o644, text: "second" };
+    expect(await refusal(perform(codebases, id, second))).toBe("INTERNAL: the codebase store failed");
+    expect((await metadata.unsettledChanges()).map(({ version }) => version.version)).toEqual([1]);
+
+    failing.isFailing = false;
+    await perform(codebases, id, second);
+    expect((await codebases.get(SERVER, id)).version).toBe(2);
+    expect(Object.fromEntries(await readVersion(codebases, id, 0))).toEqual({ a: "644 first", b: "644 second" });
+  });
+});
+
+/** Lets no names get to the disk until it is told to. */
+class HoldingJobs implements Jobs {
+  readonly #jobs: Jobs;
+  readonly #holding = Promise.withResolvers<void>();
+  readonly #held = Promise.withResolvers<void>();
+  readonly names: JobName[] = [];
+  readonly held = this.#held.promise;
+  readonly release = this.#holding.resolve;
+
+  constructor(jobs: Jobs) {
+    this.#jobs = jobs;
+  }
+
+  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: AskOptions): Promise<JobOutput<Name>> {
+    this.names.push(name);
+    if (name === "settleSteps") {
+      this.#held.resolve();
+      await this.#holding.promise;
+    }
+    return await this.#jobs.run(name, input, options);
+  }
+}
+
+/** Fails one kind of job as if the disk had. */
+class FailingJobs implements Jobs {
+  readonly #jobs: Jobs;
+  readonly #failing: JobName;
+  isFailing = true;
+
+  constructor(jobs: Jobs, failing: JobName) {
+    this.#jobs = jobs;
+    this.#failing = failing;
+  }
+
+  async run<Name extends JobName>(name: Name, input: JobInput<Name>, options?: AskOptions): Promise<JobOutput<Name>> {
+    if (this.isFailing && name === this.#failing) throw new Error("the disk failed");
+    return await this.#jobs.run(name, input, options);
+  }
+}
 
 /** Carries out the first steps of a change, and then fails as if the disk had. */
 class StoppingJobs implements Jobs {

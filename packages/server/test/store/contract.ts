@@ -51,13 +51,14 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
         await store.insertCodebase(codebase({ id }));
         await store.beginChange(journal(id, 1, [{ path: "a", before: undefined, after: file("a") }]));
         await store.finishChange(id);
+        await store.settleChange(id);
         await store.beginChange(journal(id, 2, []));
       }
       await store.deleteCodebase("cb_1");
       expect(await store.entry("cb_1", "a")).toBeUndefined();
       expect(await store.version("cb_1", 1)).toBeUndefined();
       expect(await store.changesOf("cb_1", 1)).toEqual([]);
-      expect((await store.unfinishedChanges()).map(({ codebaseId }) => codebaseId)).toEqual(["cb_2"]);
+      expect((await store.unsettledChanges()).map(({ codebaseId }) => codebaseId)).toEqual(["cb_2"]);
       expect(await store.entry("cb_2", "a")).toEqual(file("a"));
       await store.deleteCodebase("cb_1");
     });
@@ -71,6 +72,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       const changes = entries.map((after) => ({ path: after.path, before: undefined, after }));
       await store.beginChange(journal("cb_1", 1, changes));
       await store.finishChange("cb_1");
+      await store.settleChange("cb_1");
     }
 
     const listed = async (query: Parameters<MetadataStore["listEntries"]>[1]): Promise<string[]> =>
@@ -113,7 +115,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
   });
 
   describe(`${name}: changes`, () => {
-    test("a change counts when it is finished, and its journal is there until then", async () => {
+    test("a change counts when it is finished, and its journal is there until it is settled", async () => {
       await store.insertCodebase(codebase({ id: "cb_1" }));
       const link = file("l", { kind: "symlink", mode: 0o777, size: 0, target: "a" });
       const first = journal("cb_1", 1, [
@@ -123,13 +125,20 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       ]);
       await store.beginChange(first);
       expect(await store.entry("cb_1", "a")).toBeUndefined();
-      expect(await store.unfinishedChanges()).toEqual([first]);
-      await expect(store.beginChange(first)).rejects.toThrow("unfinished change");
+      expect(await store.unsettledChanges()).toEqual([first]);
+      await expect(store.beginChange(first)).rejects.toThrow("unsettled change");
+      await store.settleChange("cb_1");
+      expect(await store.unsettledChanges()).toEqual([first]);
 
       const changed = codebase({ id: "cb_1", size: 10, fileCount: 2, version: 1, updatedAtMs: 1001 });
       expect(await store.finishChange("cb_1")).toEqual(changed);
       expect(await store.codebase("cb_1")).toEqual(changed);
-      expect(await store.unfinishedChanges()).toEqual([]);
+      expect(await store.unsettledChanges()).toEqual([first]);
+      await expect(store.finishChange("cb_1")).rejects.toThrow("no unfinished change");
+      await expect(store.beginChange(journal("cb_1", 2, []))).rejects.toThrow("unsettled change");
+      await store.settleChange("cb_1");
+      await store.settleChange("cb_1");
+      expect(await store.unsettledChanges()).toEqual([]);
       expect(await store.entry("cb_1", "l")).toEqual(link);
       expect(await store.version("cb_1", 1)).toEqual(first.version);
       expect(await store.changesOf("cb_1", 1)).toEqual(first.changes);
@@ -146,6 +155,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
         ]),
       );
       await store.finishChange("cb_1");
+      await store.settleChange("cb_1");
       const bigger = file("a", { size: 17, version: 2 });
       const second = journal("cb_1", 2, [
         { path: "a", before: old.a, after: bigger },
@@ -164,7 +174,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       await expect(store.finishChange("cb_1")).rejects.toThrow();
       expect(await store.entry("cb_1", "a")).toBeUndefined();
       expect(await store.codebase("cb_1")).toEqual(codebase({ id: "cb_1" }));
-      expect(await store.unfinishedChanges()).toHaveLength(1);
+      expect(await store.unsettledChanges()).toHaveLength(1);
       await expect(store.beginChange(journal("cb_2", 1, []))).rejects.toThrow("no codebase");
     });
 
@@ -183,6 +193,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
           },
         });
         await store.finishChange("cb_1");
+        await store.settleChange("cb_1");
       }
       const versions = await store.listVersions("cb_1", { limit: 2 });
       expect(versions.map(({ version }) => version)).toEqual([3, 2]);
@@ -207,6 +218,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       for (const [i, changes] of steps.entries()) {
         await store.beginChange(journal("cb_1", i + 1, changes));
         await store.finishChange("cb_1");
+        await store.settleChange("cb_1");
       }
       const all = await store.firstChangesAfter("cb_1", 1, {});
       expect(all.map(({ path, version, before }) => [path, version, before?.version])).toEqual([
@@ -234,6 +246,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
           journal(id, version, [{ path: "a", before, after: file("a", { version, size: 4000 }) }]),
         );
         await store.finishChange(id);
+        await store.settleChange(id);
       }
     }
 
@@ -307,6 +320,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
         ),
       );
       await store.finishChange("cb_1");
+      await store.settleChange("cb_1");
       expect(await store.ownerUsage("ann")).toMatchObject({ files: 3, directories: 1 });
       expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes: 0 });
       const moved = journal("cb_1", 2, [
@@ -315,6 +329,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       ]);
       await store.beginChange({ ...moved, version: { ...moved.version, origin: "rename" } });
       await store.finishChange("cb_1");
+      await store.settleChange("cb_1");
       expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes: 512 });
       const { empty, l, d } = before;
       const gone = journal("cb_1", 3, [
@@ -326,6 +341,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       );
       await store.beginChange({ ...gone, changes });
       await store.finishChange("cb_1");
+      await store.settleChange("cb_1");
       const keptBytes = 512 + 4 * 512 + 2 * 4096;
       expect(await store.dropVersions("cb_1", { versions: 0, bytes: 0 })).toMatchObject({ keptBytes });
       expect(await store.ownerUsage("ann")).toMatchObject({ files: 0, directories: 0 });
@@ -339,6 +355,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       for (let version = 1; version <= 600; version++) {
         await store.beginChange(journal("cb_1", version, []));
         await store.finishChange("cb_1");
+        await store.settleChange("cb_1");
       }
       let calls = 1;
       while ((await store.dropVersions("cb_1", { versions: 2, bytes: 0 })).hasMore) calls += 1;

@@ -104,11 +104,12 @@ test("what changed after a version is found by path or by version, never by a wa
 
 test("old versions are found and dropped by their numbers", async () => {
   const plans = await plansOf((database) => {
-    const { beginChange, finishChange } = changeMethods(database);
+    const { beginChange, finishChange, settleChange } = changeMethods(database);
     for (const version of [1, 2, 3]) {
       const before = version === 1 ? undefined : file("a");
       beginChange(journal("cb_1", version, [{ path: "a", before, after: file("a", { version }) }]));
       finishChange("cb_1");
+      settleChange("cb_1");
     }
     retentionMethods(database).dropVersions("cb_1", { versions: 2, bytes: 1 });
   });

@@ -10,6 +10,7 @@ for (let round = 1; ; round++) {
   const after = file(`f${round}`, { version: round });
   await store.beginChange(journal("cb_1", round, [{ path: after.path, before: undefined, after }]));
   await store.finishChange("cb_1");
+  await store.settleChange("cb_1");
   await store.appendEvents([event({ data: { round } })]);
   process.stdout.write(`${round}\n`);
 }

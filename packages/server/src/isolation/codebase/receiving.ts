@@ -30,6 +30,26 @@ export interface ReceivedContent {
   readonly sha256: string;
 }
 
+export interface StoreInput extends CodebasePlace {
+  readonly upload: string;
+  readonly buffer: ArrayBuffer;
+  readonly pieces: readonly ContentPiece[];
+}
+
+/** Writes an upload that came as one group to staging, until it is on the disk. */
+export function storeContent({ upload, buffer, pieces, ...place }: StoreInput): void {
+  const directory = openOrMakePart(place, "staging", upload);
+  using _open = closing(directory);
+  const settler = new ContentSettler();
+  for (const { index, offset, length } of pieces) {
+    const fd = createStaged(directory, index);
+    using _file = closing(fd);
+    writeAll(fd, new Uint8Array(buffer, offset, length));
+    settler.finished(fd);
+  }
+  settler.settle(directory);
+}
+
 export interface ReceiveInput extends CodebasePlace {
   readonly upload: string;
   readonly port: MessagePort;
@@ -92,7 +112,7 @@ class Receiver {
   }
 
   #whole(index: number, data: Uint8Array): void {
-    this.#finish(this.#create(index));
+    this.#finish(createStaged(this.#directory, index));
     writeAll(this.#newest, data);
     this.received[index] = { size: data.length, sha256: hash("sha256", data, "hex") };
   }
@@ -100,7 +120,7 @@ class Receiver {
   #part({ index, first, last }: ContentPiece, data: Uint8Array): void {
     if (first) {
       if (this.#open !== undefined) syscalls.close(this.#open.fd);
-      this.#open = { fd: this.#create(index), hash: createHash("sha256"), size: 0 };
+      this.#open = { fd: createStaged(this.#directory, index), hash: createHash("sha256"), size: 0 };
     }
     const open = this.#open;
     if (open === undefined) throw new Error("content came without a beginning");
@@ -121,11 +141,11 @@ class Receiver {
     using _open = closing(before);
     this.#settler.finished(before);
   }
+}
 
-  #create(index: number): number {
-    const flags = Open.WRONLY | Open.CREAT | Open.EXCL;
-    return check("create", syscalls.openat(this.#directory, String(index), flags, 0o600));
-  }
+function createStaged(directory: number, index: number): number {
+  const flags = Open.WRONLY | Open.CREAT | Open.EXCL;
+  return check("create", syscalls.openat(directory, String(index), flags, 0o600));
 }
 
 function writeAll(fd: number, data: Uint8Array): void {

@@ -1,5 +1,6 @@
 import { check, Errno, SystemError, syscalls } from "@agentfense/fuse";
 import { settleDirectories, settleEverything } from "../changes/durability.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { bytesOf } from "../filesystem/names.ts";
 import { type CodebasePlace, diskMode, openOrMakePart, openPart, splitPath } from "./layout.ts";
 
@@ -34,8 +35,17 @@ export interface StepsInput extends CodebasePlace {
 /** So many steps before other jobs of the thread get their turn. */
 const STEPS_A_TURN = 2000;
 
-/** Carries them out, until they are on the disk. The staging directory goes too, unless something is left in it. */
-export async function runSteps(input: StepsInput): Promise<{ readonly hasLeftovers: boolean }> {
+export interface StepsOutcome {
+  /** Something is left in the staging directory; otherwise it is gone too. */
+  readonly hasLeftovers: boolean;
+  readonly touched: Touched;
+}
+
+/** Where names changed, for `settleSteps`: directories of the tree, and of what this version replaced; undefined: too many to say. */
+export type Touched = { readonly inTree: readonly string[]; readonly kept: string | undefined } | undefined;
+
+/** Carries them out, for everybody who looks; whether the disk has it yet is another matter. */
+export async function runSteps(input: StepsInput): Promise<StepsOutcome> {
   const { version, upload, steps, ...place } = input;
   using hands = new Hands(place, version, upload);
   let done = 0;
@@ -43,11 +53,35 @@ export async function runSteps(input: StepsInput): Promise<{ readonly hasLeftove
     hands.carryOut(step);
     if (++done % STEPS_A_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
   }
-  hands.settle();
   const staging = openPart(place, "staging");
   const code = syscalls.unlinkat(staging, upload, AT_REMOVEDIR);
   syscalls.close(staging);
-  return { hasLeftovers: code < 0 };
+  return { hasLeftovers: code < 0, touched: hands.touched };
+}
+
+export interface SettleStepsInput extends CodebasePlace {
+  readonly touched: Touched;
+}
+
+/** Waits until what steps did to names is on the disk. */
+export function settleSteps({ touched, ...place }: SettleStepsInput): void {
+  using opened = new DisposableStack();
+  const open = (fd: number): number => {
+    opened.use(closing(fd));
+    return fd;
+  };
+  const tree = open(openPart(place, "tree"));
+  if (touched === undefined) {
+    settleEverything(tree);
+    return;
+  }
+  const inTree = touched.inTree.map((directory) => open(check("open", openDirectory(tree, directory))));
+  const kept = touched.kept === undefined ? [] : [open(openPart(place, `kept/${touched.kept}`))];
+  settleDirectories([...inTree, ...kept]);
+}
+
+function openDirectory(tree: number, directory: string): number {
+  return syscalls.openBeneath(tree, directory === "" ? "." : bytesOf(directory), Open.RDONLY | Open.DIRECTORY);
 }
 
 /** Longer lists of open directories are not kept: a codebase may have very many. */
@@ -116,10 +150,9 @@ class Hands implements Disposable {
     }
   }
 
-  settle(): void {
-    const kept = this.#kept < 0 ? [] : [this.#kept];
-    if (this.#hasClosed) settleEverything(this.#tree);
-    else settleDirectories([...this.#parents.values(), ...kept]);
+  get touched(): Touched {
+    if (this.#hasClosed) return undefined;
+    return { inTree: [...this.#parents.keys()], kept: this.#kept < 0 ? undefined : String(this.#version) };
   }
 
   [Symbol.dispose](): void {
@@ -169,8 +202,7 @@ class Hands implements Disposable {
   #parent(directory: string): number {
     const known = this.#parents.get(directory);
     if (known !== undefined) return known;
-    const flags = Open.RDONLY | Open.DIRECTORY;
-    const fd = syscalls.openBeneath(this.#tree, directory === "" ? "." : bytesOf(directory), flags);
+    const fd = openDirectory(this.#tree, directory);
     if (fd < 0) return fd;
     this.#parents.set(directory, fd);
     return fd;

@@ -3,7 +3,7 @@ import { check, Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse
 import type { ContentCopy, PinnedEntry } from "../codebase/copying.ts";
 import { type CodebasePlace, openFileBeneath } from "../codebase/layout.ts";
 import { type KnownCodebase, makeDirectories } from "../codebase/removal.ts";
-import type { Step } from "../codebase/steps.ts";
+import type { Step, StepsOutcome, Touched } from "../codebase/steps.ts";
 import { closing } from "../filesystem/descriptors.ts";
 import { bytesOf } from "../filesystem/names.ts";
 import { ContentSender } from "./sending.ts";
@@ -78,14 +78,14 @@ export class CodebaseDisk implements AsyncDisposable {
     await this.#jobs.run("copyContents", { ...this.#at(codebase), upload, copies }, options);
   }
 
-  /** Carries out a change; tells whether something is left in its staging directory. */
-  async runSteps(
-    codebase: string,
-    version: number,
-    upload: string,
-    steps: readonly Step[],
-  ): Promise<{ readonly hasLeftovers: boolean }> {
+  /** Carries out a change: everybody sees it. */
+  async runSteps(codebase: string, version: number, upload: string, steps: readonly Step[]): Promise<StepsOutcome> {
     return await this.#jobs.run("runSteps", { ...this.#at(codebase), version, upload, steps });
+  }
+
+  /** Resolves when the names that it changed are on the disk. */
+  async settleSteps(codebase: string, touched: Touched): Promise<void> {
+    await this.#jobs.run("settleSteps", { ...this.#at(codebase), touched });
   }
 
   /** A descriptor, or undefined for a file that is not there. At once: see HeadReader. */

@@ -6,9 +6,9 @@ import { discardChanges } from "../changes/discard.ts";
 import { type ListSpec, listChanges } from "../changes/list.ts";
 import { settleChanges } from "../changes/settle.ts";
 import { copyContents, materialise } from "../codebase/copying.ts";
-import { inspectStaged, receiveContent } from "../codebase/receiving.ts";
+import { inspectStaged, receiveContent, storeContent } from "../codebase/receiving.ts";
 import { cleanCodebases, releaseKept, removeDirectory } from "../codebase/removal.ts";
-import { runSteps } from "../codebase/steps.ts";
+import { runSteps, settleSteps } from "../codebase/steps.ts";
 import { listTree } from "../codebase/tree.ts";
 import { homeIn } from "../filesystem/delta.ts";
 import { closing } from "../filesystem/descriptors.ts";
@@ -35,9 +35,11 @@ type Piece = Parameters<typeof deflatePiece>;
  */
 export const JOBS = {
   receiveContent,
+  storeContent,
   copyContents,
   inspectStaged,
   runSteps,
+  settleSteps,
   materialise,
   removeDirectory,
   releaseKept,

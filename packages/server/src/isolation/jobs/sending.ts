@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { Bell } from "../bell.ts";
 import type { CodebasePlace } from "../codebase/layout.ts";
@@ -7,6 +8,9 @@ import type { Jobs } from "./thread.ts";
 const GROUP_SIZE = 1 << 20;
 /** Most uploads are one small file: a buffer grows with what comes. */
 const FIRST_SIZE = 1 << 14;
+/** An upload of so little, in so few files, is hashed here and goes as one job: that is less work than a channel. */
+const SMALL_SIZE = 1 << 16;
+const SMALL_FILES = 16;
 /** A group with very many small files is sent before it is full. */
 const GROUP_PIECES = 1024;
 /** So many groups may be on their way to the disk. */
@@ -17,9 +21,10 @@ const GROUPS_UNDERWAY = 4;
  * a MiB, so that ten thousand small files do not cost ten thousand trips between threads.
  */
 export class ContentSender implements AsyncDisposable {
-  /** Resolves when all that was written is on the disk. */
-  readonly settled: Promise<void>;
-  readonly #port: MessagePort;
+  readonly #jobs: Jobs;
+  readonly #target: CodebasePlace & { readonly upload: string };
+  #settled: Promise<void> | undefined;
+  #port: MessagePort | undefined;
   readonly #received = Promise.withResolvers<readonly ReceivedContent[]>();
   #failure: Error | undefined;
   #buffer = new Uint8Array(0);
@@ -33,20 +38,14 @@ export class ContentSender implements AsyncDisposable {
   #current: { readonly index: number; first: boolean } | undefined;
 
   constructor(jobs: Jobs, place: CodebasePlace, upload: string) {
-    const { port1, port2 } = new MessageChannel();
-    this.#port = port1;
-    port1.on("message", (message: FromReceiver) => {
-      if (message !== "taken") return this.#received.resolve(message);
-      this.#underway -= 1;
-      this.#room.ring();
-    });
+    this.#jobs = jobs;
+    this.#target = { ...place, upload };
     this.#received.promise.catch(() => {}); // who cares awaits it
-    this.settled = jobs.run("receiveContent", { ...place, upload, port: port2 }, { transfer: [port2] });
-    this.settled.catch((error: Error) => {
-      this.#failure = error;
-      this.#received.reject(error);
-      this.#room.ring();
-    });
+  }
+
+  /** After the end: resolves when all that was written is on the disk. */
+  async settled(): Promise<void> {
+    await this.#settled;
   }
 
   /** Begins a file, and ends the one before; its index is its name in staging. */
@@ -72,6 +71,8 @@ export class ContentSender implements AsyncDisposable {
   /** Everything has been sent: the sizes and hashes of what came, by index. */
   async end(): Promise<readonly ReceivedContent[]> {
     await this.#endFile();
+    if (this.#files === 0) return [];
+    if (this.#port === undefined && this.#filled <= SMALL_SIZE && this.#files <= SMALL_FILES) return this.#sendAtOnce();
     if (this.#pieces.length > 0) await this.#send();
     this.#post({ kind: "end" }, []);
     return await this.#received.promise;
@@ -79,8 +80,38 @@ export class ContentSender implements AsyncDisposable {
 
   /** Without an end before, what was written is abandoned. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#port.close();
-    await this.settled.catch(() => {});
+    this.#port?.close();
+    await this.#settled?.catch(() => {});
+  }
+
+  #sendAtOnce(): readonly ReceivedContent[] {
+    const [content, pieces] = [this.#buffer, this.#pieces];
+    const received = pieces.map(({ offset, length }): ReceivedContent => {
+      return { size: length, sha256: hash("sha256", content.subarray(offset, offset + length), "hex") };
+    });
+    const { buffer } = content;
+    this.#begin(this.#jobs.run("storeContent", { ...this.#target, buffer, pieces }, { transfer: [buffer] }));
+    return received;
+  }
+
+  #openChannel(): MessagePort {
+    const { port1, port2 } = new MessageChannel();
+    port1.on("message", (message: FromReceiver) => {
+      if (message !== "taken") return this.#received.resolve(message);
+      this.#underway -= 1;
+      this.#room.ring();
+    });
+    this.#begin(this.#jobs.run("receiveContent", { ...this.#target, port: port2 }, { transfer: [port2] }));
+    return port1;
+  }
+
+  #begin(job: Promise<void>): void {
+    this.#settled = job;
+    job.catch((error: Error) => {
+      this.#failure = error;
+      this.#received.reject(error);
+      this.#room.ring();
+    });
   }
 
   async #endFile(): Promise<void> {
@@ -126,6 +157,7 @@ export class ContentSender implements AsyncDisposable {
   }
 
   #post(message: ToReceiver, transfer: ArrayBuffer[]): void {
+    this.#port ??= this.#openChannel();
     this.#port.postMessage(message, transfer);
   }
 }

@@ -27,6 +27,7 @@ export class EventWriter {
   #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #storedSerial = 0;
+  #start = (): void => {};
   #retryNow = (): void => {};
   #stopped = false;
 
@@ -35,10 +36,16 @@ export class EventWriter {
     this.#queue = parts.queue;
   }
 
-  /** There is something in the queue. What is recorded in the same turn goes together. */
+  /** There is something in the queue. What is recorded in the same turn goes together, unless somebody waits for it. */
   wake(): void {
     if (this.#running !== undefined || this.#stopped) return;
-    this.#running = new Promise<void>((resolve) => setImmediate(resolve))
+    const { promise: now, resolve: start } = Promise.withResolvers<void>();
+    const turn = setImmediate(start);
+    this.#start = () => {
+      clearImmediate(turn);
+      start();
+    };
+    this.#running = now
       .then(() => this.#write())
       .finally(() => {
         this.#running = undefined;
@@ -55,6 +62,7 @@ export class EventWriter {
     this.#waiting.push({ serial, resolve, reject });
     this.#retryNow();
     this.wake();
+    this.#start();
     await promise;
   }
 

@@ -44,8 +44,9 @@ export interface Turn {
  * 2. The change is planned, under the codebase's lock, as a list of steps, while the content gets to the disk.
  * 3. The journal has it: from here on it happens, crash or not.
  * 4. The disk carries out the steps, each of which can be done twice.
- * 5. The manifest says so too, and the journal is gone.
- * 6. Versions that are too many go. Nobody waits for that but the next change, so they are never more than one too many.
+ * 5. The manifest says so too, and so may we: a server that dies now finds everything as it was.
+ * 6. What the steps did gets to the disk too, and the journal goes: a loss of power before that has them done again.
+ * 7. Versions that are too many go. Nobody waits for these two but the next change, so they are never more than one too many.
  */
 export class Changer {
   readonly #parts: ChangerParts;
@@ -62,15 +63,17 @@ export class Changer {
 
   /** Does what was begun when the server died. Gives the codebases where it could not: it is tried again at their next turn. */
   async rollForward(): Promise<readonly string[]> {
+    const { store, heads, log } = this.#parts;
     const unfinished: string[] = [];
-    for (const journal of await this.#parts.store.unfinishedChanges()) {
+    for (const journal of await store.unsettledChanges()) {
       const { codebaseId, version } = journal;
-      this.#parts.log({ level: "info", message: `finishing version ${version.version}`, codebaseId });
-      const head = this.#parts.heads.of(codebaseId);
+      const head = heads.of(codebaseId);
       head.begin(journal);
+      if (((await store.codebase(codebaseId))?.version ?? 0) >= version.version) head.finish();
+      else log({ level: "info", message: `finishing version ${version.version}`, codebaseId });
       // One that cannot be finished now must not keep the others from being served.
-      await this.#finish(head, journal).catch((error: unknown) => {
-        this.#parts.log({ level: "error", message: "a change could not be finished", codebaseId, error });
+      await this.#catchUp(head).catch((error: unknown) => {
+        log({ level: "error", message: "a change could not be finished", codebaseId, error });
         unfinished.push(codebaseId);
       });
     }
@@ -89,7 +92,7 @@ export class Changer {
     const change = async (): Promise<Result> => {
       generation = head.generation;
       try {
-        if (head.journal !== undefined) await this.#finish(head, head.journal);
+        await this.#catchUp(head);
         const [record, asked] = await Promise.all([store.codebase(codebaseId), ask?.()]);
         if (record === undefined) throw codebaseNotFound();
         const stamp = { version: record.version + 1, nowMs: clock.now() };
@@ -101,7 +104,15 @@ export class Changer {
       }
     };
     return await head.turns.take(change, async () => {
-      if (head.generation !== generation) await retention.apply(codebaseId);
+      if (head.generation === generation) return;
+      try {
+        if (head.journal !== undefined) await this.#settle(head, head.journal);
+      } catch (error) {
+        // Tried again before the next change.
+        await this.#errorFor(codebaseId, error);
+        return;
+      }
+      await retention.apply(codebaseId);
     });
   }
 
@@ -132,20 +143,22 @@ export class Changer {
     });
   }
 
+  /** What was begun before, and the disk or the server's death kept from its end. */
+  async #catchUp(head: Head): Promise<void> {
+    const { journal } = head;
+    if (journal === undefined) return;
+    if (head.isFinished) await this.#carryOut(head, journal);
+    else await this.#finish(head, journal);
+    await this.#settle(head, journal);
+  }
+
   /** Gives the time at which it was done. */
   async #finish(head: Head, journal: JournalRecord): Promise<number> {
     const { codebaseId, version, changes } = journal;
-    const { upload, steps } = journal.plan as StoredPlan;
-    const { disk, store, log } = this.#parts;
-    const { hasLeftovers } = await disk.runSteps(codebaseId, version.version, upload, steps);
+    await this.#carryOut(head, journal);
     const finishedAtMs = this.#parts.clock.now();
-    await store.finishChange(codebaseId, finishedAtMs);
+    await this.#parts.store.finishChange(codebaseId, finishedAtMs);
     head.finish();
-    if (hasLeftovers) {
-      await disk.removeStaging(codebaseId, upload).catch((error: unknown) => {
-        log({ level: "warn", message: "staged content could not be removed", codebaseId, error });
-      });
-    }
     await this.#tell({
       codebaseId,
       version: version.version,
@@ -154,6 +167,23 @@ export class Changer {
       createdAtMs: finishedAtMs,
     });
     return finishedAtMs;
+  }
+
+  async #carryOut(head: Head, { codebaseId, version, plan }: JournalRecord): Promise<void> {
+    const { upload, steps } = plan as StoredPlan;
+    const { disk, log } = this.#parts;
+    const { hasLeftovers, touched } = await disk.runSteps(codebaseId, version.version, upload, steps);
+    head.touched = touched;
+    if (!hasLeftovers) return;
+    await disk.removeStaging(codebaseId, upload).catch((error: unknown) => {
+      log({ level: "warn", message: "staged content could not be removed", codebaseId, error });
+    });
+  }
+
+  async #settle(head: Head, { codebaseId }: JournalRecord): Promise<void> {
+    await this.#parts.disk.settleSteps(codebaseId, head.touched);
+    await this.#parts.store.settleChange(codebaseId);
+    head.settle();
   }
 
   async #tell(change: CodebaseChange): Promise<void> {

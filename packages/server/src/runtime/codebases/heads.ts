@@ -1,3 +1,4 @@
+import type { Touched } from "../../isolation/codebase/steps.ts";
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { JournalRecord } from "../store/store.ts";
 import { Turns } from "../turns.ts";
@@ -9,22 +10,31 @@ import { Turns } from "../turns.ts";
  */
 export class Head {
   readonly turns = new Turns();
-  /** Begun and not finished; stays when the disk fails, to be tried again. */
+  /** Begun and not settled; stays when the disk fails, to be tried again. */
   journal: JournalRecord | undefined;
+  /** The manifest has what the journal says. */
+  isFinished = false;
+  /** What its steps changed the names in. */
+  touched: Touched;
   /** Grows when a change is finished: what was read from the manifest before may not be so any more. */
   generation = 0;
   #keptAs: ReadonlyMap<string, string> = new Map();
 
   begin(journal: JournalRecord): void {
     this.journal = journal;
+    this.isFinished = false;
     const files = journal.changes.filter(({ keptAs }) => keptAs !== "");
     this.#keptAs = new Map(files.map(({ path, keptAs }) => [path, keptAs]));
   }
 
   finish(): void {
-    this.journal = undefined;
+    this.isFinished = true;
     this.#keptAs = new Map();
     this.generation += 1;
+  }
+
+  settle(): void {
+    this.journal = undefined;
   }
 
   /** Opens the file that the manifest has at the path now. Nothing can begin or finish while it does: it does not wait. */
@@ -43,7 +53,7 @@ export class Head {
 }
 
 /** The heads of the codebases that were in use since the start. */
-export class Heads {
+export class Heads implements AsyncDisposable {
   readonly #heads = new Map<string, Head>();
 
   of(codebaseId: string): Head {
@@ -55,5 +65,10 @@ export class Heads {
   /** Of a codebase that is gone; whoever waits for its lock finds that out. */
   forget(codebaseId: string): void {
     this.#heads.delete(codebaseId);
+  }
+
+  /** Waits for what is under way. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#heads.values()].map(({ turns }) => turns.settled()));
   }
 }

@@ -21,12 +21,10 @@ export async function openCodebases(options: CodebasesOptions): Promise<Codebase
   const isNew = (await mkdir(directory, { recursive: true, mode: 0o700 })) !== undefined;
   await using undo = new AsyncDisposableStack();
   const disk = undo.use(CodebaseDisk.open(directory, jobs));
-  const heads = new Heads();
+  const heads = undo.use(new Heads());
   const quotas = new Quotas({ ...NO_LIMITS, ...options.limits }, store);
   const clock = options.clock ?? { now: () => Date.now() };
-  const retention = undo.use(
-    new VersionRetention({ store, disk, keep: { ...DEFAULT_RETENTION, ...options.retention }, log }),
-  );
+  const retention = new VersionRetention({ store, disk, keep: { ...DEFAULT_RETENTION, ...options.retention }, log });
   const own = { store, disk, heads, quotas, clock, log };
   const changer = new Changer({ ...own, retention });
   const snapshots = new Snapshots(own);

@@ -8,9 +8,8 @@ type RetentionParts = Pick<Parts, "store" | "disk" | "log"> & { readonly keep: R
  * content that nobody can ask for, and the next start removes that. Sandboxes of a version that goes have a directory of
  * their own and keep it.
  */
-export class VersionRetention implements AsyncDisposable {
+export class VersionRetention {
   readonly #parts: RetentionParts;
-  readonly #running = new Set<Promise<number>>();
 
   constructor(parts: RetentionParts) {
     this.#parts = parts;
@@ -21,14 +20,6 @@ export class VersionRetention implements AsyncDisposable {
    * done now is done after the next change, or at the next start.
    */
   async apply(codebaseId: string): Promise<number> {
-    const running = this.#apply(codebaseId);
-    this.#running.add(running);
-    const oldest = await running;
-    this.#running.delete(running);
-    return oldest;
-  }
-
-  async #apply(codebaseId: string): Promise<number> {
     const { store, disk, keep, log } = this.#parts;
     let oldest = 0;
     try {
@@ -41,10 +32,5 @@ export class VersionRetention implements AsyncDisposable {
       log({ level: "warn", message: "old versions could not be removed", codebaseId, error });
     }
     return oldest;
-  }
-
-  /** Waits for what is under way. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#running);
   }
 }

@@ -25,7 +25,7 @@ export class Staging implements AsyncDisposable {
 
   /** Resolves when what was sent is on the disk. */
   async settled(): Promise<void> {
-    await this.#sender?.settled;
+    await this.#sender?.settled();
   }
 
   /** A directory of the host's to put files into. */

@@ -68,7 +68,7 @@ export interface VersionChangeRecord {
   readonly keptAs: string;
 }
 
-/** A change of a codebase that was decided and is being carried out on disk. There is at most one per codebase. */
+/** A change of a codebase that was decided and may not be on the disk yet. There is at most one per codebase. */
 export interface JournalRecord {
   readonly codebaseId: string;
   readonly version: VersionRecord;
@@ -137,11 +137,14 @@ export interface CodebaseMetadata {
   /** Writes the journal: from here on the change happens, crash or not. */
   beginChange(journal: JournalRecord): Promise<void>;
   /**
-   * The disk is done: the manifest, the version and the counters say so too, and the journal is gone. The version is as old
+   * It is carried out: the manifest, the version and the counters say so too. The version is as old
    * as that, when the time is given: whoever copied something before may have copied what was.
    */
   finishChange(codebaseId: string, finishedAtMs?: number): Promise<CodebaseRecord>;
-  unfinishedChanges(): Promise<readonly JournalRecord[]>;
+  /** It would outlast a loss of power: the journal goes, and the next change may begin. */
+  settleChange(codebaseId: string): Promise<void>;
+  /** Those that are not finished, or not settled: of these the codebase has the version already. */
+  unsettledChanges(): Promise<readonly JournalRecord[]>;
 
   version(codebaseId: string, version: number): Promise<VersionRecord | undefined>;
   /** Newest first, those before the given one. */

@@ -7,7 +7,7 @@ import type { Immediate } from "./protocol.ts";
 import { keptBytesOf } from "./retention.ts";
 import { changeWriter, insertVersion } from "./versions.ts";
 
-type Methods = "beginChange" | "finishChange" | "unfinishedChanges";
+type Methods = "beginChange" | "finishChange" | "settleChange" | "unsettledChanges";
 
 /** Changes of a codebase: the journal, and what it does to the manifest. */
 export function changeMethods(database: Database): Immediate<Pick<CodebaseMetadata, Methods>> {
@@ -17,7 +17,7 @@ export function changeMethods(database: Database): Immediate<Pick<CodebaseMetada
         const codebase = codebaseNumber(database, journal.codebaseId);
         if (codebase === undefined) throw new Error(`there is no codebase ${journal.codebaseId}`);
         if (journalOf(database, codebase) !== undefined) {
-          throw new Error(`codebase ${journal.codebaseId} has an unfinished change`);
+          throw new Error(`codebase ${journal.codebaseId} has an unsettled change`);
         }
         database.insert("journals", { codebase, journal: JSON.stringify(journal) });
       }),
@@ -25,14 +25,21 @@ export function changeMethods(database: Database): Immediate<Pick<CodebaseMetada
       database.write(() => {
         const codebase = codebaseNumber(database, codebaseId);
         const journal = codebase === undefined ? undefined : journalOf(database, codebase);
-        if (codebase === undefined || journal === undefined) {
+        if (codebase === undefined || journal === undefined || isFinished(database, journal)) {
           throw new Error(`codebase ${codebaseId} has no unfinished change`);
         }
         carryOut(database, codebase, finishedAtMs === undefined ? journal : datedBy(journal, finishedAtMs));
-        database.run("DELETE FROM journals WHERE codebase = ?", codebase);
         return codebaseRecord(database, codebaseId) as CodebaseRecord;
       }),
-    unfinishedChanges: () =>
+    settleChange: (codebaseId) =>
+      database.write(() => {
+        database.run(
+          `DELETE FROM journals WHERE (codebase, json_extract(journal, '$.version.version')) IN
+             (SELECT number, version FROM codebases WHERE id = ?)`,
+          codebaseId,
+        );
+      }),
+    unsettledChanges: () =>
       database
         .all<{ journal: string }>("SELECT journal FROM journals ORDER BY codebase")
         .map(({ journal }) => JSON.parse(journal) as JournalRecord),
@@ -61,6 +68,10 @@ function carryOut(database: Database, codebase: number, { version, changes }: Jo
     version.createdAtMs,
     codebase,
   );
+}
+
+function isFinished(database: Database, { codebaseId, version }: JournalRecord): boolean {
+  return (codebaseRecord(database, codebaseId)?.version ?? 0) >= version.version;
 }
 
 function datedBy(journal: JournalRecord, createdAtMs: number): JournalRecord {
