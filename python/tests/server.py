@@ -104,6 +104,7 @@ def _configured(directory: Path, settings: Settings) -> Path:
             "db_path": str(directory / "metadata.db"),
         },
         "sandbox": {"max_per_user": 1000},
+        "runtime": {"networks": ["none", "filtered"]},
     }
     merged = {name: {**sections.get(name, {}), **settings.get(name, {})} for name in {**sections, **settings}}
     file = directory / "agentfense.yaml"

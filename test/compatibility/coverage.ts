@@ -22,6 +22,7 @@ export const COVERAGE = {
     "ResumeSandbox",
     "DestroySandbox",
     "UpdatePermissions",
+    "UpdateNetwork",
     "ExplainPath",
   ),
   homes: sandbox("ListHomes", "DeleteHome"),

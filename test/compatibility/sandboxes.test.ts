@@ -3,7 +3,9 @@ import { type Refusal, serveApi, testsCover, UNKNOWN } from "../support/api.ts";
 import type { Message, MethodName } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
-const api = serveApi();
+const api = serveApi({
+  settings: { runtime: { networks: ["none", "filtered"], network_allow: ["*.example.com", "pypi.org"] } },
+});
 
 const create = (request: Message): Promise<Message> => api.call("SandboxService.CreateSandbox", request);
 const at = (time: unknown): number => Number((time as { seconds: string }).seconds);
@@ -49,6 +51,7 @@ describe("create and get", () => {
       owner_id: "tester",
       sync: "SYNC_MODE_MANUAL",
       network: "NETWORK_MODE_NONE",
+      network_rules: [],
       codebase_version: "0",
       status_reason: "",
       idle_pause: null,
@@ -305,6 +308,57 @@ describe("list", () => {
     expect(pages.flat()).toEqual(inOrder);
     const filtered = await api.rest.get(`/v1/sandboxes?codebaseId=${one}&status=running&labels[parity]=odd`);
     expect(filtered.json).toMatchObject({ sandboxes: [{ id: ids[3] }], nextPageToken: "" });
+  });
+});
+
+describe("network", () => {
+  test("the hosts of a filtered network are kept, and others are in force at once in a running sandbox", async () => {
+    const codebase = await api.codebase();
+    const id = await api.sandbox(codebase, { network_rules: [{ host: "a.example.com:443" }] });
+    const rules = [{ host: "a.example.com", ports: [443], methods: [], paths: [] }];
+    expect(await api.call("SandboxService.GetSandbox", { sandbox_id: id })).toMatchObject({
+      network: "NETWORK_MODE_FILTERED",
+      network_rules: rules,
+    });
+    const resolved = async (): Promise<string> =>
+      (
+        await api.exec(
+          id,
+          "for host in a.example.com pypi.org; do getent hosts $host >/dev/null && echo $host; done; true",
+        )
+      ).stdout as string;
+    expect(await resolved()).toBe("a.example.com\n");
+    const update = { network_rules: [{ host: "pypi.org", ports: [443] }] };
+    const updated = await api.call("SandboxService.UpdateNetwork", { sandbox_id: id, ...update });
+    expect(updated).toMatchObject({ id, network_rules: [{ host: "pypi.org", ports: [443] }] });
+    expect(await resolved()).toBe("pypi.org\n");
+    const { status, json } = await api.rest.request("PUT", `/v1/sandboxes/${id}/network`, {
+      networkRules: [{ host: "*.example.com" }],
+    });
+    expect([status, json]).toMatchObject([200, { networkRules: [{ host: "*.example.com", ports: [443, 80] }] }]);
+    expect(await resolved()).toBe("a.example.com\n");
+  });
+
+  test("a host beyond the operator's list is refused by name, and the old list stays in force", async () => {
+    const codebase = await api.codebase();
+    const id = await api.sandbox(codebase, { network_rules: [{ host: "pypi.org:443" }] });
+    await api.refused({
+      method: "SandboxService.UpdateNetwork",
+      request: { sandbox_id: id, network_rules: [{ host: "pypi.org:443" }, { host: "evil.org:443" }] },
+      rest: `PUT /v1/sandboxes/${id}/network`,
+      status: "RESOURCE_EXHAUSTED",
+      message: "evil.org:443 is not among the hosts that sandboxes of this server may reach",
+    });
+    const kept = await api.call("SandboxService.GetSandbox", { sandbox_id: id });
+    expect(kept).toMatchObject({ network_rules: [{ host: "pypi.org", ports: [443] }] });
+    const closed = await api.sandbox(codebase);
+    await api.refused({
+      method: "SandboxService.UpdateNetwork",
+      request: { sandbox_id: closed, network_rules: [{ host: "pypi.org:443" }] },
+      rest: `PUT /v1/sandboxes/${closed}/network`,
+      status: "INVALID_ARGUMENT",
+      message: "the network none has no list of hosts; filtered has",
+    });
   });
 });
 

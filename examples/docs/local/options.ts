@@ -4,7 +4,7 @@ import { Sandbox } from "agentfense";
 await using sandbox = await Sandbox.fromLocal("./project", {
   preset: "read-only",
   runtime: "bwrap", // or "docker", with `image`
-  network: "none", // or "private", "host"
+  network: "none", // or { allow: ["pypi.org"] }, "private", "host"
   resources: { memoryBytes: 512 * 1024 ** 2, pidsLimit: 100, diskBytes: 100 * 1024 ** 2 },
   env: { CI: "1" },
   labels: { team: "parcels" },

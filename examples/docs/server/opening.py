@@ -11,7 +11,7 @@ sandbox = Sandbox.from_local(
     "./project",
     preset="read-only",
     runtime="bwrap",  # or "docker", with `image`
-    network="none",  # or "private", "host"
+    network="none",  # or a NetworkList, "private", "host"
     resources=ResourceLimits(memory_bytes=512 * 1024**2, pids_limit=100, disk_bytes=100 * 1024**2),
     env={"CI": "1"},
     labels={"team": "parcels"},

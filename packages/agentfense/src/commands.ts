@@ -220,6 +220,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "the rules of a sandbox, or new ones",
     load: async () => (await import("./commands/sandbox-permissions.ts")).sandboxPermissions,
   },
+  "sandbox network": {
+    summary: "the hosts that a sandbox may reach, or others",
+    load: async () => (await import("./commands/sandbox-network.ts")).sandboxNetwork,
+  },
   "sandbox explain": {
     summary: "which rule decides about a path in a sandbox",
     load: async () => (await import("./commands/sandbox-explain.ts")).sandboxExplain,

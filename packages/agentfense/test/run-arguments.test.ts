@@ -27,7 +27,18 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
   ["an unreadable process limit", ["run", "--pids", "-1", "project", "--", "true"], "--pids"],
   ["an unreadable timeout", ["run", "--timeout", "soon", "project", "--", "true"], "--timeout takes a time"],
   ["a timeout of nothing", ["run", "--timeout", "0", "project", "--", "true"], "--timeout takes a time"],
-  ["an unknown network", ["run", "--network=mine", "project", "--", "true"], "--network is one of none, private, host"],
+  [
+    "an unknown network",
+    ["run", "--network=mine", "project", "--", "true"],
+    "--network is one of none, filtered, private, host",
+  ],
+  ["an address among hosts", ["run", "--allow", "10.0.0.1", "project", "--", "true"], '"10.0.0.1" is no full name'],
+  ["an unknown list", ["run", "--allow-preset", "npm,pipy", "project", "--", "true"], 'no network preset "pipy"'],
+  [
+    "hosts for another network",
+    ["run", "--network=host", "--allow", "pypi.org", "project", "--", "true"],
+    "--allow goes with the network filtered, not with host",
+  ],
   ["a network without =", ["run", "--network", "host", "project", "--", "true"], "write --network=host"],
   [
     "an unknown moment to apply",
@@ -56,4 +67,27 @@ test.each(WRONG)("%s: ends with 2 and leaves nothing", async (_what, args, reaso
   expect(stderr).toMatch(new RegExp(`\nhint: (agentfense ${args[0]} --help|did you mean agent-safe\\?)\n$`));
   expect(await readdir(cwd, { recursive: true })).toEqual(["project", "project/README.md"]);
   expect(await readdir(temporary)).toEqual([]);
+});
+
+test("hosts are those of --allow and --allow-preset, or of the project's policy when the command line agrees", async () => {
+  const cwd = await scratch();
+  await mkdir(join(cwd, "project"));
+  const explained = async (...options: string[]) => {
+    const { code, stdout, stderr } = await agentfense(
+      ["run", "--explain", "--json", ...options, "project", "--", "true"],
+      { cwd },
+    );
+    return code === 0 ? JSON.parse(stdout) : stderr;
+  };
+  const listed = await explained("--allow", "GitHub.com:22,443", "--allow", "*.example.com", "--allow-preset", "pypi");
+  expect(listed).toMatchObject({
+    network: "filtered",
+    hosts: ["pypi.org:443", "files.pythonhosted.org:443", "github.com:22,443", "*.example.com:443,80"],
+  });
+  await writeFile(join(cwd, "project/.agentfense.yaml"), "version: 1\nnetwork: { allow: [example.org:8443] }\n");
+  expect(await explained()).toContain("asks for the network filtered, which a file cannot allow itself");
+  expect(await explained()).toContain("add --network=filtered if you agree");
+  expect(await explained("--network=filtered")).toMatchObject({ network: "filtered", hosts: ["example.org:8443"] });
+  expect(await explained("--network=none")).toMatchObject({ network: "none", hosts: [] });
+  expect(await explained("--allow", "other.org:1")).toMatchObject({ hosts: ["other.org:1"] });
 });

@@ -41,6 +41,7 @@ export const NETWORKS = {
   none: NetworkMode.NONE,
   private: NetworkMode.PRIVATE,
   host: NetworkMode.HOST,
+  filtered: NetworkMode.FILTERED,
 } as const;
 
 export const SYNC_MODES = {

@@ -30,6 +30,8 @@ export interface EmbeddedOptions {
   readonly toolchains?: SandboxesOptions["toolchains"];
   readonly defaultTimeoutMs?: number | undefined;
   readonly maxTimeoutMs?: number | undefined;
+  /** For tests: what filtered networks take for the internet. */
+  readonly internet?: IsolationOptions["internet"] | undefined;
   readonly log: Log;
 }
 
@@ -83,6 +85,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
       codebases: { directory: join(directory, "codebases") },
       isolation: {
         ...(options.docker === undefined ? {} : { docker: options.docker }),
+        ...(options.internet === undefined ? {} : { internet: options.internet }),
         opensOnDemand: true,
         timeLimits: {
           defaultTimeoutMs: options.defaultTimeoutMs,

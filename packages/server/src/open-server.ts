@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { IsolationOptions } from "./isolation/isolation.ts";
 import { JobThread } from "./isolation/jobs/thread.ts";
+import { parseNetworkRule } from "./isolation/network/policy.ts";
 import { openRuntime } from "./open-runtime.ts";
 import { PortTokens, readTokenSecret } from "./runtime/ports/tokens.ts";
 import { RESOURCE_FIELDS } from "./runtime/sandboxes/creation.ts";
@@ -199,6 +200,7 @@ function sandboxDefaults({ sandbox, runtime, limits }: ServerConfig) {
     maxSessionsPerSandbox: limits.sessions_per_sandbox,
     sync: sandbox.sync_on_completion ? ("on-exec" as const) : ("manual" as const),
     networks: runtime.networks,
+    networkAllow: runtime.network_allow.map(parseNetworkRule),
     docker: dockerNetworks(runtime),
     maxResources: resourcesOf({ ...sandbox.max_resources, cpu_shares: 0 }),
     resources: resourcesOf(sandbox.resources),

@@ -74,6 +74,8 @@ class NetworkMode(_Word):
     """What of the network a sandbox reaches."""
 
     NONE = "none"
+    #: Nothing but the hosts of a list.
+    FILTERED = "filtered"
     #: A network of its own that reaches the internet and nothing private.
     PRIVATE = "private"
     HOST = "host"
@@ -169,6 +171,30 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True)
+class NetworkRule:
+    """A line of the list of a filtered network."""
+
+    #: A name, or "*.example.com" for all names below one.
+    host: str
+    #: Without any: 443 and 80.
+    ports: Sequence[int] = ()
+    #: With methods or paths, TLS to the host is opened to look at requests. Without any: all.
+    methods: Sequence[str] = ()
+    #: "/v1/*"
+    paths: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class NetworkList:
+    """What a sandbox with a filtered network may reach."""
+
+    #: Hosts as "pypi.org", "*.npmjs.org" or "github.com:22,443", or as rules.
+    allow: Sequence[Union[str, NetworkRule]] = ()
+    #: Lists of the server's: "npm", "pypi", "github" …
+    presets: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
 class TlsOptions:
     """PEM texts, as str or bytes."""
 
@@ -233,6 +259,8 @@ class SandboxInfo:
     expires_at: Optional[datetime] = None
     #: It pauses when nothing was asked of it for so long; None: never.
     idle_pause: Optional[timedelta] = None
+    #: What it may reach when its network is filtered; those of presets included.
+    network_rules: Tuple[NetworkRule, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from agentfense import (
     AsyncSandboxClient,
     HomeInfo,
     InvalidConfigurationError,
+    NetworkList,
     NetworkMode,
+    NetworkRule,
     PatternType,
     Permission,
     PermissionRule,
@@ -128,6 +130,21 @@ async def test_new_rules_count_at_once(client: AsyncSandboxClient, sandbox: Sand
     assert len((await client.update_permissions(sandbox.id, preset="read-only")).permissions) > 0
 
 
+async def test_a_list_of_hosts_is_kept_and_replaced(client: AsyncSandboxClient, codebase: Codebase) -> None:
+    hosts = NetworkList(["GitHub.com:22", NetworkRule("*.example.com", [443], ["GET"], ["/v1/*"])], ["pypi"])
+    made = await client.create_sandbox(codebase.id, preset="read-only", network=hosts)
+    assert made.network is NetworkMode.FILTERED
+    assert made.network_rules[-2:] == (
+        NetworkRule("github.com", (22,)),
+        NetworkRule("*.example.com", (443,), ("GET",), ("/v1/*",)),
+    )
+    assert "pypi.org" in [rule.host for rule in made.network_rules]
+    changed = await client.update_network(made.id, NetworkList(["example.org"]))
+    assert changed.network_rules == (NetworkRule("example.org", (443, 80)),)
+    with pytest.raises(SandboxError, match="no full name of a host"):
+        await client.update_network(made.id, NetworkList(["127.0.0.1"]))
+
+
 async def test_a_level_is_explained(client: AsyncSandboxClient, codebase: Codebase) -> None:
     rules = [{"pattern": "**/*", "permission": "read"}, {"pattern": "/secrets/**", "permission": "none"}]
     sandbox = await client.create_sandbox(codebase.id, rules)
@@ -147,7 +164,7 @@ async def test_a_level_is_explained(client: AsyncSandboxClient, codebase: Codeba
         ({"expires_in": 0}, "expires_in must be a number of seconds above 0"),
         ({"expires_in": timedelta(seconds=-1)}, "expires_in must be a number of seconds above 0"),
         ({"runtime": "vm"}, "runtime must be one of bwrap, docker, mock"),
-        ({"network": "all"}, "network must be one of none, private, host"),
+        ({"network": "all"}, "network must be one of none, filtered, private, host"),
         ({"sync": "always"}, "sync must be one of on-exec, manual, never"),
         ({"resources": ResourceLimits(pids_limit=0)}, r"resources\.pids_limit must be above 0"),
         ({"env": {"PORT": 80}}, r"env\['PORT'\] must be a string, not 80"),

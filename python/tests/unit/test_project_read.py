@@ -157,7 +157,12 @@ WRONG: Sequence[Tuple[str, str, str, str]] = [
     ("an unquoted pattern", "version: 1\npermissions:\n  - pattern: **/*\n", "3:14", "needs quotes"),
     ("an unknown runtime", "version: 1\nruntime: podman\n", "2:10", "runtime: expected one of bwrap, docker"),
     ("a runtime for tests", "version: 1\nruntime: mock\n", "2:10", "runtime: expected one of bwrap, docker"),
-    ("an unknown network", "version: 1\nnetwork: all\n", "2:10", "network: expected one of none, private, host"),
+    (
+        "an unknown network",
+        "version: 1\nnetwork: all\n",
+        "2:10",
+        "network: expected one of none, private, host, or a list",
+    ),
     ("an unknown limit", "version: 1\nresources:\n  memroy: 1g\n", "3:3", 'unknown key "memroy"; did you mean memory?'),
     ("no limits", "version: 1\nresources: 5\n", "2:12", "resources: expected keys (memory, cpus, pids, disk), not 5"),
     ("a unit nobody knows", "version: 1\nresources: { memory: 1x }\n", "2:22", "resources.memory: expected a size"),

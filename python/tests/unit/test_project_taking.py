@@ -11,6 +11,7 @@ from agentfense._project import ProjectPolicy, ProjectPolicyError, Taken, protec
 from agentfense._project.quantities import bytes_of, cpu_quota_of
 from agentfense.presets import PresetError, get_preset
 from agentfense.types import (
+    NetworkList,
     NetworkMode,
     PatternType,
     Permission,
@@ -83,6 +84,15 @@ class TestAPolicyCannotOpenTheNetworkByItself:
             with_project_policy(policy)
         assert with_project_policy(policy, network=network).network is network
         assert with_project_policy(policy, network="none").network == "none"
+
+    def test_a_list_of_hosts_is_refused_unless_the_caller_says_filtered_or_lists_others(self) -> None:
+        hosts = NetworkList(["pypi.org"])
+        policy = ProjectPolicy(PATH, network=hosts)
+        with pytest.raises(ProjectPolicyError, match="asks for the network filtered, which a file cannot allow"):
+            with_project_policy(policy)
+        assert with_project_policy(policy, network="filtered").network is hosts
+        own = NetworkList(presets=["npm"])
+        assert with_project_policy(policy, network=own).network is own
 
     def test_none_is_taken(self) -> None:
         assert with_project_policy(ProjectPolicy(PATH, network=NetworkMode.NONE)).network is NetworkMode.NONE

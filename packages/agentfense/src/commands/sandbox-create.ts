@@ -1,8 +1,10 @@
 import type { ResourceLimitsSchema } from "@agentfense/protocol/sandbox";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { ALLOW_HELP, ALLOW_OPTIONS, listedHosts } from "../network-option.ts";
 import { parseAssignments } from "../remote/assignments.ts";
 import { remoteCommand } from "../remote/command.ts";
+import { listMessage } from "../remote/network.ts";
 import { chooseRemoteRules, REMOTE_RULES_HELP, REMOTE_RULES_OPTIONS } from "../remote/rules.ts";
 import { showSandbox } from "../remote/sandbox-view.ts";
 import { parseVersion } from "../remote/version.ts";
@@ -26,7 +28,8 @@ Sandbox:
   --sync MODE       when changes go to the codebase: on-exec (after each command), manual or never
   --runtime NAME    bwrap or docker (default: the server's)
   --image NAME      docker: the image
-  --network MODE    none (default), private or host, as far as the server allows
+  --network MODE    none (default), filtered, private or host, as far as the server allows
+${ALLOW_HELP}
   --env NAME=VALUE  a variable for every command (may be repeated); NAME alone passes on the one here
   --home NAME       a home (~) that outlives the sandbox, made when it is first used; one sandbox at a time runs with it
   --label NAME=VALUE  kept with it (may be repeated)
@@ -49,6 +52,7 @@ const OPTIONS = {
   runtime: { type: "string" },
   image: { type: "string" },
   network: { type: "string" },
+  ...ALLOW_OPTIONS,
   env: { type: "string", multiple: true },
   home: { type: "string" },
   label: { type: "string", multiple: true },
@@ -75,6 +79,7 @@ export const sandboxCreate = remoteCommand({
       sync: valueFor(SYNC_MODES, values.sync, "--sync"),
       runtime: valueFor(RUNTIMES, values.runtime, "--runtime"),
       network: valueFor(NETWORKS, values.network, "--network"),
+      ...listMessage(listedHosts(values) ?? {}),
       image: values.image ?? "",
       home: values.home ?? "",
       env: parseEnvironment(values.env ?? [], process.env),

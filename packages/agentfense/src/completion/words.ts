@@ -7,7 +7,7 @@ export function wordsFor(option: string): readonly string[] {
 
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   "--runtime": ["bwrap", "docker"],
-  "--network": ["none", "private", "host"],
+  "--network": ["none", "filtered", "private", "host"],
   "--apply": ["success", "always"],
   "--approve": ["ask", "never"],
   "--sync": ["on-exec", "manual", "never"],

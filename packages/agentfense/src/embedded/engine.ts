@@ -16,7 +16,7 @@ export interface EmbeddedEngineOptions {
   /** Where the engine makes its directory for what sandboxes write; default: the system's place for temporary files. */
   readonly stateDirectory?: string | undefined;
   /** Networks that a sandbox may ask for; default: all of them. A sandbox that asks for none has none. */
-  readonly networks?: readonly ("none" | "private" | "host")[] | undefined;
+  readonly networks?: readonly ("none" | "filtered" | "private" | "host")[] | undefined;
   /**
    * `auto`: bwrap sandboxes also show, read-only, the programs that this process finds in its PATH outside of /usr, with what
    * they need. Default `off`.
@@ -123,7 +123,12 @@ export class EmbeddedEngine implements Engine {
   async #start(): Promise<EmbeddedServer> {
     if (process.platform !== "linux") throw onlyLinux();
     if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) throw onlyNewerNode();
-    const { runtimes = ["bwrap", "docker"], networks = ["private", "host"], log = () => {}, ...rest } = this.#options;
+    const {
+      runtimes = ["bwrap", "docker"],
+      networks = ["filtered", "private", "host"],
+      log = () => {},
+      ...rest
+    } = this.#options;
     const { openEmbedded } = await import("@agentfense/server/embedded");
     const toolchains = rest.toolchains === "auto" ? toolchainsFor : undefined;
     const server = await openEmbedded({ ...rest, runtimes, networks, toolchains, log });

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { McpApproval } from "@agentfense/agent/mcp";
 import { UsageError } from "../command.ts";
+import { ALLOW_HELP } from "../network-option.ts";
 import { RULES_HELP } from "../rules-option.ts";
 import { readSandboxRequest, type SandboxRequest } from "../run/sandbox-request.ts";
 import { type HttpPlace, readPlace } from "./place.ts";
@@ -30,7 +31,9 @@ Sandbox:
   --image NAME      docker: the image
   --pull            docker: fetch the image when it is not there
   --toolchains WHICH  bwrap: auto (default) shows the programs that your PATH finds outside of /usr; off shows none
-  --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means) or host
+  --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means), filtered (what
+                    the project's policy lists, or --allow) or host
+${ALLOW_HELP}
   --env NAME=VALUE  a variable for commands (may be repeated); NAME alone passes on the one here
   --home DIR        keep the home (~) in this directory of yours, made if absent, for one sandbox at a time
 

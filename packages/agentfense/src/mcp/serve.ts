@@ -7,6 +7,7 @@ import {
 } from "@agentfense/agent/mcp";
 import type { ResourceLimits } from "@agentfense/sdk";
 import { SandboxError } from "@agentfense/sdk";
+import { networkMode } from "@agentfense/sdk/project";
 import { CommandFailure, UsageError } from "../command.ts";
 import { EmbeddedEngine } from "../embedded/engine.ts";
 import { warn } from "../output.ts";
@@ -70,20 +71,20 @@ function changesReachProject({ writesThrough, sandbox }: McpRequest): ChangesRea
   return sandbox.apply === "never" ? "when-taken-over" : "at-the-end";
 }
 
-function engineOptions({ runtime, allowPull, toolchains, spec }: SandboxRequest) {
-  const { network = "none" } = spec;
+function engineOptions({ runtime, allowPull, toolchains, network }: SandboxRequest) {
+  const mode = networkMode(network);
   return {
     runtimes: [runtime] as const,
     docker: { allowPull },
     toolchains: toolchains === undefined ? ("off" as const) : ("auto" as const),
-    networks: network === "none" ? [] : [network],
+    networks: mode === "none" ? [] : [mode],
     log: ({ level, message }: { readonly level: string; readonly message: string }) => {
       if (level !== "info") warn(message);
     },
   };
 }
 
-function sandboxOptions({ rules, runtime, spec, limits, home }: SandboxRequest) {
+function sandboxOptions({ rules, runtime, spec, limits, network, home }: SandboxRequest) {
   const { memoryBytes, cpuQuota, pids, diskBytes } = limits;
   const resources: ResourceLimits = { memoryBytes, cpuQuota, pidsLimit: pids, diskBytes };
   // The project's policy is in these already.
@@ -92,7 +93,7 @@ function sandboxOptions({ rules, runtime, spec, limits, home }: SandboxRequest) 
     permissions: rules,
     runtime,
     image: spec.image,
-    network: spec.network,
+    network,
     env: spec.env,
     resources,
     home,

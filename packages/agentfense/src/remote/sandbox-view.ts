@@ -1,5 +1,5 @@
 import type { PermissionRule } from "@agentfense/protocol/common";
-import { type ResourceLimits, type Sandbox, SandboxSchema } from "@agentfense/protocol/sandbox";
+import { NetworkMode, type ResourceLimits, type Sandbox, SandboxSchema } from "@agentfense/protocol/sandbox";
 import { print } from "../output.ts";
 import { printRecord, printTable } from "../table/table.ts";
 import { printable } from "../terminal.ts";
@@ -18,6 +18,7 @@ export async function showSandbox(sandbox: Sandbox, json: boolean): Promise<void
     ["runtime", wordFor(RUNTIMES, sandbox.runtime)],
     ["image", sandbox.image],
     ["network", wordFor(NETWORKS, sandbox.network)],
+    ["hosts", sandbox.networkRules.map(({ host, ports }) => `${host}:${ports.join(",")}`).join(" ")],
     ["sync", wordFor(SYNC_MODES, sandbox.sync)],
     ["home", sandbox.home],
     ["limits", showLimits(sandbox.resources)],
@@ -61,6 +62,21 @@ export async function showRules(rules: readonly PermissionRule[]): Promise<void>
         rule.pattern,
       ]),
       { right: ["RULE", "PRIORITY"] },
+    );
+  }
+}
+
+/** What it reaches; a table where that is a list. */
+export async function showNetwork({ network, networkRules }: Sandbox): Promise<void> {
+  if (network !== NetworkMode.FILTERED) await print(`its network is ${wordFor(NETWORKS, network) || "none"}\n`);
+  else if (networkRules.length === 0) await print("no hosts: it reaches nothing\n");
+  else {
+    await printTable(
+      ["HOST", "PORTS", "METHODS", "PATHS"],
+      networkRules.map(({ host, ports, methods, paths }) => [
+        ...[host, ports.join(",")],
+        ...[methods.join(",") || "all", paths.join(" ") || "all"],
+      ]),
     );
   }
 }

@@ -1,3 +1,4 @@
+import { ruleText } from "@agentfense/server/isolation";
 import { printable } from "../terminal.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
@@ -8,15 +9,17 @@ export function explainRequest(request: SandboxRequest, { json }: { readonly jso
   const env = { ...own, ...spec.env };
   const readOnlyPaths = [...shown, ...(spec.readOnlyPaths ?? [])];
   const network = spec.network ?? "none";
+  const hosts = (spec.networkRules ?? []).map(ruleText);
   const limits = request.limits;
   const changes = whatBecomesOfChanges(request);
   if (json) {
-    const answer = { directory, rules, runtime, network, limits, readOnlyPaths, env, leftOut, changes };
+    const answer = { directory, rules, runtime, network, hosts, limits, readOnlyPaths, env, leftOut, changes };
     return `${JSON.stringify(answer, undefined, 2)}\n`;
   }
   const lines: (readonly [name: string, value: string])[] = [
     ["workspace", `${printable(directory)} at /workspace, by the rules of ${rules}`],
     ["runtime", `${runtime}, network ${network}`],
+    ...hosts.map((host) => ["allowed", host] as const),
     ...Object.entries(limits).map(([name, value]) => ["limit", `${name} ${value}`] as const),
     ...readOnlyPaths.map((path) => ["shown", `${printable(path)}, read-only`] as const),
     ...leftOut.map(({ path, reason }) => ["left out", `${printable(path)}: ${reason}`] as const),

@@ -5,7 +5,7 @@ import { UsageError } from "../command.ts";
  * nobody could tell a value from the directory.
  */
 const IMPLIED: Readonly<Record<string, { readonly value: string; readonly allowed: readonly string[] }>> = {
-  "--network": { value: "private", allowed: ["none", "private", "host"] },
+  "--network": { value: "private", allowed: ["none", "filtered", "private", "host"] },
   "--apply": { value: "success", allowed: ["success", "always"] },
 };
 

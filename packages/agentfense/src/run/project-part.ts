@@ -1,11 +1,12 @@
-import { type ProjectPolicy, takenNetwork } from "@agentfense/sdk/project";
-import type { NetworkMode, SandboxLimits } from "@agentfense/server/isolation";
+import type { SandboxOptions } from "@agentfense/sdk";
+import { networkMode, type ProjectPolicy, takenNetwork } from "@agentfense/sdk/project";
+import type { SandboxLimits } from "@agentfense/server/isolation";
 import { explainingPolicy } from "../project-policy.ts";
 
 /** What the command line can leave to the policy of the project. */
 export interface Negotiable {
   readonly runtime: string | undefined;
-  readonly network: NetworkMode | undefined;
+  readonly network: SandboxOptions["network"];
   readonly env: Readonly<Record<string, string>>;
   readonly limits: SandboxLimits;
 }
@@ -25,7 +26,7 @@ export async function withProjectPart(
   };
   const network = await explainingPolicy(
     () => takenNetwork(given.network, project),
-    `add --network=${project.network} if you agree, or --network=none to run without`,
+    `add --network=${networkMode(project.network ?? "none")} if you agree, or --network=none to run without`,
   );
   const taken = [
     ...(given.runtime === undefined && project.runtime !== undefined ? [`runtime ${project.runtime}`] : []),

@@ -1,8 +1,10 @@
 import { resolve } from "node:path";
 import type { Rule } from "@agentfense/permission";
-import type { NetworkMode, SandboxLimits, SandboxSpec } from "@agentfense/server/isolation";
+import type { SandboxOptions } from "@agentfense/sdk";
+import { networkRules, SandboxError, type SandboxLimits, type SandboxSpec } from "@agentfense/server/isolation";
 import { parseArguments, UsageError } from "../command.ts";
 import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
+import { ALLOW_HELP, ALLOW_OPTIONS, askedNetwork } from "../network-option.ts";
 import { announcePolicy, findPolicy } from "../project-policy.ts";
 import { RULES_HELP, RULES_OPTIONS, rulesFor } from "../rules-option.ts";
 import { parseByteSize, parseCount } from "../size.ts";
@@ -24,6 +26,7 @@ const SANDBOX_OPTIONS = {
   "read-only-path": { type: "string", multiple: true },
   toolchains: { type: "string" },
   network: { type: "string" },
+  ...ALLOW_OPTIONS,
   memory: { type: "string" },
   cpus: { type: "string" },
   pids: { type: "string" },
@@ -48,7 +51,9 @@ Sandbox:
   --read-only-path PATH  bwrap: show this too, at the same path, read-only (may be repeated)
   --toolchains WHICH  bwrap: auto (default) shows, read-only, the programs that your PATH finds outside of /usr, with what
                     they need: nvm, pyenv, uv, cargo, Homebrew …; off shows none
-  --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means) or host
+  --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means), filtered (what
+                    the project's policy lists, or --allow) or host
+${ALLOW_HELP}
   --env NAME=VALUE  a variable for the command (may be repeated); NAME alone passes on the one here
   --workdir DIR     where to start, absolute or relative to the workspace (default /workspace)
   --home DIR        keep the home (~) in this directory of yours, made if absent, for one sandbox at a time: logins, caches
@@ -77,6 +82,7 @@ export interface SandboxRequest {
   /** Everything of the specification but the workspace, whose delta may still have to be made. */
   readonly spec: Omit<SandboxSpec, "workspaces" | "runtime">;
   readonly limits: SandboxLimits;
+  readonly network: NonNullable<SandboxOptions["network"]>;
   /** Absent: none. */
   readonly toolchains: ShownToolchains | undefined;
   readonly allowPull: boolean;
@@ -104,7 +110,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
   const common = values as CommonValues;
   const asked = {
     runtime: common.runtime,
-    network: common.network as NetworkMode | undefined,
+    network: askedNetwork(common),
     env: parseEnvironment(common.env ?? [], process.env),
     limits: readLimits(common),
   };
@@ -120,10 +126,11 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
     rulesLabel: chosen.label,
     runtime,
     limits,
+    network,
     toolchains: usesToolchains(runtime, common) ? await toolchainsFor(place) : undefined,
     spec: {
       limits,
-      network,
+      ...networkSpec(network),
       env,
       ...(common.image === undefined ? {} : { image: common.image }),
       ...(common["oci-runtime"] === undefined ? {} : { ociRuntime: common["oci-runtime"] }),
@@ -173,6 +180,16 @@ function usesToolchains(runtime: SandboxRequest["runtime"], { toolchains, root }
   }
   if (toolchains === "auto" && root !== undefined) throw new UsageError("give --toolchains auto or --root, not both");
   return runtime === "bwrap" && root === undefined && toolchains !== "off";
+}
+
+function networkSpec(network: SandboxRequest["network"]): Pick<SandboxSpec, "network" | "networkRules"> {
+  if (typeof network === "string") return { network };
+  try {
+    return { network: "filtered", networkRules: networkRules(network) };
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error;
+    throw new UsageError([error.message, ...(error.hint === undefined ? [] : [error.hint])].join("; "));
+  }
 }
 
 function readLimits({ memory, cpus, pids, disk }: CommonValues): SandboxLimits {

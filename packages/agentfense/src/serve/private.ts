@@ -91,7 +91,7 @@ export class PrivateHome implements AsyncDisposable {
       },
       runtime: {
         ...runtime,
-        networks: unlessSet("runtime.networks", ["none", "private"], runtime.networks),
+        networks: unlessSet("runtime.networks", ["none", "filtered", "private"], runtime.networks),
         ...(isSet("runtime.max_timeout") ? {} : { max_timeout: 0 }),
         ...(isSet("runtime.max_timeout") || isSet("runtime.default_timeout") ? {} : { default_timeout: 0 }),
       },

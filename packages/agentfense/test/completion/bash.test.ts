@@ -42,7 +42,7 @@ describe("bash completes", () => {
     ["agentfense run --preset dev", ["development"]],
     ["agentfense run --preset=dev", ["development"]],
     ["agentfense run --runtime ", ["bwrap", "docker"]],
-    ["agentfense run --network=", ["none", "private", "host"]],
+    ["agentfense run --network=", ["none", "filtered", "private", "host"]],
     ["agentfense run --network=p", ["private"]],
     ["agentfense run --apply=", ["success", "always"]],
     ["agentfense policy tree --d", ["--depth"]],

@@ -60,6 +60,37 @@ describe("answers", () => {
     expect(created.stdout).toMatch(/^home +tools$/m);
   });
 
+  test("hosts are given to a sandbox, shown, and replaced", async () => {
+    const asked: unknown[] = [];
+    const listed = { network: 4, networkRules: [{ host: "pypi.org", ports: [443] }] };
+    const server = await scriptedServer({
+      sandboxes: {
+        createSandbox: ({ network, networkRules, networkPresets }) => {
+          asked.push([network, networkRules.map(({ host }) => host), networkPresets]);
+          return { id: "sb_2", ...listed };
+        },
+        getSandbox: () => ({ id: "sb_2", ...listed }),
+        updateNetwork: ({ sandboxId, networkRules, networkPresets }) => {
+          asked.push([sandboxId, networkRules.map(({ host }) => host), networkPresets]);
+          return { id: "sb_2", network: 4, networkRules };
+        },
+      },
+    });
+    const hosts = ["--allow", "pypi.org", "--allow", "github.com:22", "--allow-preset", "npm,pypi"];
+    const created = await server.run(["sandbox", "create", "cb_1", ...hosts]);
+    expect(created.stdout).toMatch(/^hosts +pypi\.org:443$/m);
+    const table = "HOST      PORTS  METHODS  PATHS\npypi.org  443    all      all\n";
+    expect((await server.run(["sandbox", "network", "sb_2"])).stdout).toBe(table);
+    expect((await server.run(["sandbox", "network", "sb_2", "--allow", "a.org"])).stdout).toContain("a.org");
+    expect((await server.run(["sandbox", "network", "sb_2", "--none"])).stdout).toBe("no hosts: it reaches nothing\n");
+    expect(asked).toEqual([
+      [0, ["pypi.org", "github.com:22"], ["npm", "pypi"]],
+      ["sb_2", ["a.org"], []],
+      ["sb_2", [], []],
+    ]);
+    expect((await server.run(["sandbox", "network", "sb_2", "--none", "--allow", "a.org"])).code).toBe(2);
+  });
+
   test("a sandbox is paused and resumed, and one is made that pauses by itself", async () => {
     const server = await scriptedServer({
       sandboxes: {

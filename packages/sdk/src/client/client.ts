@@ -6,6 +6,7 @@ import type {
   Command,
   CommandOptions,
   ConnectionOptions,
+  NetworkList,
   PageOptions,
   RuleOptions,
   UploadDirectoryOptions,
@@ -302,6 +303,11 @@ export class SandboxClient implements AsyncDisposable {
     options?: CallOptions,
   ): Promise<SandboxInfo> {
     return this.#sandboxes.updatePermissions(sandboxId, rules, options);
+  }
+
+  /** Another list for a filtered network, at once: connections that it does not allow are cut. */
+  updateNetwork(sandboxId: string, list: NetworkList, options?: CallOptions): Promise<SandboxInfo> {
+    return this.#sandboxes.updateNetwork(sandboxId, list, options);
   }
 
   /** Which rule decides about a path, and which ones lost. */

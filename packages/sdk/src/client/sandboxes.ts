@@ -1,9 +1,10 @@
 import type { Rule } from "@agentfense/permission";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
-import type { CallOptions, RuleOptions } from "../model/options.ts";
+import type { CallOptions, NetworkList, RuleOptions } from "../model/options.ts";
 import type { HomeInfo, PathExplanation, SandboxInfo } from "../model/records.ts";
 import type { CreateSandboxRequest, HomeOptions, ListSandboxesOptions } from "../model/requests.ts";
+import { listFields } from "./messages/network.ts";
 import { pageSizeOf } from "./messages/numbers.ts";
 import { rulesFor } from "./messages/rules.ts";
 import { createSandboxMessage, explanationOf, sandboxOf } from "./messages/sandbox.ts";
@@ -78,6 +79,10 @@ export class SandboxCalls {
   ): Promise<SandboxInfo> {
     const permissions = rulesFor(isList(rules) ? { permissions: rules } : rules);
     return sandboxOf(await this.#rpc.unary(method.updatePermissions, { sandboxId, permissions }, options));
+  }
+
+  async updateNetwork(sandboxId: string, list: NetworkList, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.updateNetwork, { sandboxId, ...listFields(list) }, options));
   }
 
   async explainPath(sandboxId: string, path: string, options?: CallOptions): Promise<PathExplanation> {

@@ -43,7 +43,29 @@ export interface RuleOptions {
 }
 
 export type RuntimeName = "bwrap" | "docker";
-export type NetworkMode = "none" | "private" | "host";
+/** What a sandbox reaches: nothing, the hosts of a list, the internet and nothing private, or what this machine does. */
+export type NetworkMode = "none" | "filtered" | "private" | "host";
+
+/** A line of the list of a filtered network. */
+export interface NetworkRule {
+  /** A name, or "*.example.com" for all names below one. */
+  readonly host: string;
+  /** Default 443 and 80. */
+  readonly ports?: readonly number[] | undefined;
+  /** With methods or paths, TLS to the host is opened to look at requests. Default: all. */
+  readonly methods?: readonly string[] | undefined;
+  /** "/v1/*" */
+  readonly paths?: readonly string[] | undefined;
+}
+
+/** What a sandbox with a filtered network may reach. */
+export interface NetworkList {
+  /** Hosts as "pypi.org", "*.npmjs.org" or "github.com:22,443", or as rules. */
+  readonly allow?: readonly (string | NetworkRule)[] | undefined;
+  /** Lists of the server's: "npm", "pypi", "github" … */
+  readonly presets?: readonly string[] | undefined;
+}
+
 /** When changes reach the codebase: after each command, when `apply` or `sync` is called, or not at all. */
 export type SyncMode = "on-exec" | "manual" | "never";
 
@@ -67,8 +89,8 @@ export interface SandboxOptions extends RuleOptions {
   /** For docker. */
   readonly image?: string | undefined;
   readonly resources?: ResourceLimits | undefined;
-  /** Default none. */
-  readonly network?: NetworkMode | undefined;
+  /** Default none. A list means filtered. */
+  readonly network?: NetworkMode | NetworkList | undefined;
   readonly sync?: SyncMode | undefined;
   /** For every command. */
   readonly env?: Readonly<Record<string, string>> | undefined;

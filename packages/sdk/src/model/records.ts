@@ -1,5 +1,5 @@
 import type { Level, Rule } from "@agentfense/permission";
-import type { NetworkMode, ResourceLimits, RuntimeName, SyncMode } from "./options.ts";
+import type { NetworkMode, NetworkRule, ResourceLimits, RuntimeName, SyncMode } from "./options.ts";
 
 export type SandboxStatus = "pending" | "running" | "paused" | "stopped" | "error";
 
@@ -16,6 +16,8 @@ export interface SandboxInfo {
   readonly image: string;
   readonly resources: ResourceLimits;
   readonly network: NetworkMode;
+  /** What it may reach when its network is filtered; those of presets included. */
+  readonly networkRules: readonly NetworkRule[];
   readonly sync: SyncMode;
   /** The version it is pinned to; 0 follows the newest. */
   readonly codebaseVersion: number;

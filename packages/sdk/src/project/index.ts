@@ -4,6 +4,13 @@ export { nearestName } from "@agentfense/protocol/nearest";
 export { ProjectPolicyError, YamlError } from "./errors.ts";
 export { bytesOf, cpuQuotaOf } from "./quantities.ts";
 export { POLICY_FILE, type ProjectPolicy, parseProjectPolicy, readProjectPolicy } from "./read.ts";
-export { DEFAULT_PRESET, protectPolicyFile, takenNetwork, takenRules, withProjectPolicy } from "./taking.ts";
+export {
+  DEFAULT_PRESET,
+  networkMode,
+  protectPolicyFile,
+  takenNetwork,
+  takenRules,
+  withProjectPolicy,
+} from "./taking.ts";
 export { readFoundTextFile, readTextFile, TextFileError } from "./text-file.ts";
 export { parseYaml, type YamlText } from "./yaml.ts";

@@ -1,6 +1,6 @@
 import { getPreset, listPresets, PresetError, parseRules, type Rule, RuleError } from "@agentfense/permission";
 import { nearestName } from "@agentfense/protocol/nearest";
-import type { NetworkMode, ResourceLimits, RuntimeName } from "../model/options.ts";
+import type { NetworkList, NetworkMode, ResourceLimits, RuntimeName } from "../model/options.ts";
 import { bytesOf, cpuQuotaOf } from "./quantities.ts";
 
 /** What `.agentfense.yaml` can say; absent is what it does not say. */
@@ -9,7 +9,8 @@ export interface PolicyContent {
   /** With a preset: after its rules. Without: exactly these. */
   readonly permissions?: readonly Rule[];
   readonly runtime?: RuntimeName;
-  readonly network?: NetworkMode;
+  /** A word, or the list of a filtered one. */
+  readonly network?: NetworkMode | NetworkList;
   readonly resources?: ResourceLimits;
   readonly env?: Readonly<Record<string, string>>;
   /** Left out of uploads, as in .gitignore. */
@@ -43,7 +44,7 @@ const KEYS = {
   preset: readPreset,
   permissions: readRules,
   runtime: oneOf<RuntimeName>("bwrap", "docker"),
-  network: oneOf<NetworkMode>("none", "private", "host"),
+  network: readNetwork,
   resources: readResources,
   env: readEnvironment,
   ignore: readIgnore,
@@ -113,6 +114,31 @@ function readRules(value: unknown, at: Path): readonly Rule[] {
     const help = error.reason.startsWith("unknown field") ? "; a rule has pattern, permission, type and priority" : "";
     throw new ContentError(place, `${error.message}${help}`);
   }
+}
+
+const NETWORK_MODES = ["none", "private", "host"] as const satisfies readonly NetworkMode[];
+const NETWORK_LIST = {
+  allow: textsOf("a host such as example.com, *.example.com or example.com:22,443"),
+  presets: textsOf("the name of a list such as npm"),
+};
+
+/** Alone, the word filtered would be a list that allows nothing. */
+function readNetwork(value: unknown, at: Path): NetworkMode | NetworkList {
+  if (isMap(value)) return readMap(value, at, NETWORK_LIST);
+  const mode = NETWORK_MODES.find((word) => word === value);
+  if (mode !== undefined) return mode;
+  const words = `${NETWORK_MODES.join(", ")}, or a list (allow, presets)`;
+  throw new ContentError(at, `network: expected one of ${words}, not ${shown(value)}`);
+}
+
+function textsOf(expected: string): Reader<readonly string[]> {
+  return (value, at) => {
+    const name = at.join(".");
+    if (!Array.isArray(value)) throw new ContentError(at, `${name}: expected a list, not ${shown(value)}`);
+    const wrong = value.findIndex((item) => typeof item !== "string" || item === "");
+    if (wrong === -1) return value as readonly string[];
+    throw new ContentError([...at, wrong], `${name}: expected ${expected}, not ${shown(value[wrong])}`);
+  };
 }
 
 /** The default of the sandbox. Who cloned the project did not agree to more. */

@@ -1,5 +1,5 @@
 import { compileRules, getPreset, LEVEL, type Rule } from "@agentfense/permission";
-import type { RuleOptions, SandboxOptions } from "../model/options.ts";
+import type { NetworkMode, RuleOptions, SandboxOptions } from "../model/options.ts";
 import { ProjectPolicyError } from "./errors.ts";
 import { POLICY_FILE, type ProjectPolicy } from "./read.ts";
 
@@ -22,7 +22,8 @@ type Taken = Pick<SandboxOptions, "runtime" | "network" | "resources" | "env"> &
  * | option       | caller and policy                                                                          |
  * | ------------ | ------------------------------------------------------------------------------------------ |
  * | rules        | the caller's preset and permissions; if there are neither, the policy's; then agent-safe   |
- * | network      | the caller's; a policy that asks for more than none is refused until the caller says so    |
+ * | network      | the caller's; a policy that asks for more than none is refused until the caller says so;   |
+ * |              | who says "filtered" takes the policy's list                                                |
  * | env, limits  | both, name by name; the caller's win                                                       |
  * | runtime      | the caller's, else the policy's                                                            |
  */
@@ -54,20 +55,22 @@ function says({ preset, permissions }: RuleOptions): boolean {
   return preset !== undefined || permissions !== undefined;
 }
 
-/** The network mode to use; a policy alone never opens it. */
+/** The network to use; a policy alone never opens it. */
 export function takenNetwork(
   given: SandboxOptions["network"],
   policy: ProjectPolicy | undefined,
 ): SandboxOptions["network"] {
-  if (given !== undefined || policy?.network === undefined || policy.network === "none")
-    return given ?? policy?.network;
-  throw new ProjectPolicyError(
-    policy.path,
-    `asks for the network ${policy.network}, which a file cannot allow itself`,
-    {
-      hint: `say it yourself too: network ${policy.network}, or network none to run without`,
-    },
-  );
+  const asked = policy?.network;
+  if (given === "filtered" && typeof asked === "object") return asked;
+  if (given !== undefined || policy === undefined || asked === undefined || asked === "none") return given ?? asked;
+  const mode = networkMode(asked);
+  throw new ProjectPolicyError(policy.path, `asks for the network ${mode}, which a file cannot allow itself`, {
+    hint: `say it yourself too: network ${mode}, or network none to run without`,
+  });
+}
+
+export function networkMode(network: NonNullable<SandboxOptions["network"]>): NetworkMode {
+  return typeof network === "object" ? "filtered" : network;
 }
 
 /**

@@ -8,7 +8,15 @@ import {
   SandboxNotRunningError,
 } from "../errors.ts";
 import type { Listing } from "../listing.ts";
-import type { CallOptions, Command, CommandOptions, OutputCallbacks, RunOptions } from "../model/options.ts";
+import type {
+  CallOptions,
+  Command,
+  CommandOptions,
+  NetworkList,
+  NetworkRule,
+  OutputCallbacks,
+  RunOptions,
+} from "../model/options.ts";
 import type { ApplyResult, AuditEvent, Change, RunResult, SandboxInfo, SandboxStatus } from "../model/records.ts";
 import type {
   ApplyOptions,
@@ -117,6 +125,14 @@ export class Sandbox implements AsyncDisposable {
   /** As the server last said. */
   get status(): SandboxStatus {
     return this.#info.status;
+  }
+
+  /**
+   * Another list instead of the one there was, for a sandbox whose network is filtered, at once; gives the rules in force then.
+   * Connections that they do not allow are cut.
+   */
+  async updateNetwork(list: NetworkList, options: CallOptions = {}): Promise<readonly NetworkRule[]> {
+    return this.#learn(await this.client.updateNetwork(this.id, list, options)).networkRules;
   }
 
   /** Asks the server. */

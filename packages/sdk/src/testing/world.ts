@@ -69,9 +69,10 @@ export class World {
   createSandbox(codebase: Codebase, facts: SandboxFacts): MockSandbox {
     const sandbox = new MockSandbox(codebase, facts, this.audit, this.#homeFor(codebase.ownerId, facts.home));
     this.sandboxes.set(sandbox.id, sandbox);
-    const { rules, labels, network, sync, codebaseVersion } = facts;
+    const { rules, labels, network, networkRules, sync, codebaseVersion } = facts;
+    const list = network === "filtered" ? { network_rules: networkRules } : {};
     sandbox.tell("sandbox_created", {
-      data: { permissions: rules, runtime: "mock", network, sync, labels, codebase_version: codebaseVersion },
+      data: { permissions: rules, runtime: "mock", network, ...list, sync, labels, codebase_version: codebaseVersion },
     });
     if (facts.expiresInMs !== undefined) this.#expireIn(sandbox, facts.expiresInMs);
     return sandbox;

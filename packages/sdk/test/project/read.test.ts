@@ -86,7 +86,19 @@ const WRONG: readonly (readonly [what: string, text: string, place: string, mess
   ["a bad pattern", 'version: 1\npermissions:\n  - { pattern: "/a/[b", permission: none }\n', "3:5", "rule 0"],
   ["an unquoted pattern", "version: 1\npermissions:\n  - pattern: **/*\n", "3:14", "needs quotes"],
   ["an unknown runtime", "version: 1\nruntime: podman\n", "2:10", "runtime: expected one of bwrap, docker"],
-  ["an unknown network", "version: 1\nnetwork: all\n", "2:10", "network: expected one of none, private, host"],
+  [
+    "an unknown network",
+    "version: 1\nnetwork: all\n",
+    "2:10",
+    "network: expected one of none, private, host, or a list",
+  ],
+  [
+    "hosts that are none",
+    "version: 1\nnetwork:\n  allow: [a.org, 5]\n",
+    "3:18",
+    "network.allow: expected a host such as",
+  ],
+  ["a misspelt list", "version: 1\nnetwork: { alow: [a.org] }\n", "2:12", 'unknown key "alow"; did you mean allow?'],
   ["an unknown limit", "version: 1\nresources:\n  memroy: 1g\n", "3:3", 'unknown key "memroy"; did you mean memory?'],
   [
     "a limit without a unit we know",

@@ -53,6 +53,15 @@ describe("a policy cannot open the network by itself", () => {
     expect(withProjectPolicy({ network: "none" }, { path, network }).network).toBe("none");
   });
 
+  test("a list of hosts is refused unless the caller says filtered, or lists others", () => {
+    const network = { allow: ["pypi.org"] };
+    expect(() => withProjectPolicy({}, { path, network })).toThrow("asks for the network filtered");
+    expect(withProjectPolicy({ network: "filtered" }, { path, network }).network).toBe(network);
+    const own = { presets: ["npm"] };
+    expect(withProjectPolicy({ network: own }, { path, network }).network).toBe(own);
+    expect(withProjectPolicy({ network: "none" }, { path, network }).network).toBe("none");
+  });
+
   test("none is taken", () => {
     expect(withProjectPolicy({}, { path, network: "none" }).network).toBe("none");
   });

@@ -70,6 +70,24 @@ test("errors carry their code, details and hint as the server's do", async () =>
   await expect(client.exec(id, "true")).rejects.toThrow(SandboxNotRunningError);
 });
 
+test("a sandbox keeps the hosts of a filtered network, and takes others", async () => {
+  const engine = new MockEngine();
+  const client = new SandboxClient({ engine });
+  const codebaseId = engine.addCodebase({ a: "a" });
+  const network = { allow: ["GitHub.com:22", { host: "*.example.com", methods: ["GET"] }] };
+  const sandbox = await client.createSandbox({ codebaseId, network });
+  expect(sandbox).toMatchObject({ network: "filtered" });
+  expect(sandbox.networkRules).toEqual([
+    { host: "github.com", ports: [22] },
+    { host: "*.example.com", ports: [443, 80], methods: ["GET"] },
+  ]);
+  const changed = await client.updateNetwork(sandbox.id, { allow: ["pypi.org"] });
+  expect(changed.networkRules).toEqual([{ host: "pypi.org", ports: [443, 80] }]);
+  expect(await codeOf(client.updateNetwork(sandbox.id, { allow: ["*"] }))).toBe("INVALID_ARGUMENT");
+  const closed = await client.createSandbox({ codebaseId, network: "none" });
+  expect(await codeOf(client.updateNetwork(closed.id, { allow: ["pypi.org"] }))).toBe("INVALID_ARGUMENT");
+});
+
 test("a sandbox goes through its states", async () => {
   const engine = new MockEngine();
   const client = new SandboxClient({ engine });
@@ -82,6 +100,7 @@ test("a sandbox goes through its states", async () => {
     ownerId: "ann",
     sync: "on-exec",
     network: "private",
+    networkRules: [],
     labels: { team: "x" },
     resources: { memoryBytes: 1000 },
   });

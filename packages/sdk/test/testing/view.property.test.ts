@@ -110,6 +110,7 @@ function viewOf(given: readonly Rule[], paths: readonly string[]): GuardedView {
     env: {},
     sync: "manual",
     network: "none",
+    networkRules: [],
     home: "",
     revocable: false,
     idlePauseMs: 0,

@@ -35,6 +35,7 @@ export type { MockCall, MockOptions } from "./mock/backend.ts";
 export type { MockAnswer } from "./mock/process.ts";
 export { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "./mount/host.ts";
 export { cleanStaleMount } from "./mount/mount-table.ts";
+export { networkRules, ruleText } from "./network/list.ts";
 export type {
   ProcessEvent,
   Sandbox,

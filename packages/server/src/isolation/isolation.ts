@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Backend, BackendName, CreateOptions } from "./backend/backend.ts";
+import type { Backend, BackendName, BoxSpec, CreateOptions } from "./backend/backend.ts";
 import { DescriptorRoom } from "./backend/descriptor-room.ts";
 import { SandboxError } from "./backend/errors.ts";
 import { Backends } from "./backends.ts";
@@ -12,6 +12,9 @@ import type { EngineCounts } from "./mount/counters.ts";
 import { descriptorLimit } from "./mount/descriptor-plan.ts";
 import { MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
+import { FilteredNetwork } from "./network/filtered.ts";
+import { NetworkGates, type TestInternet } from "./network/gate.ts";
+import { NetworkPolicy } from "./network/policy.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
 import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
@@ -52,6 +55,8 @@ export interface IsolationOptions {
    * whoever waits for one has to. With the process everything ends.
    */
   readonly holdsProcess?: boolean;
+  /** For tests: what filtered networks take for the internet. */
+  readonly internet?: TestInternet;
   readonly log?: (line: LogLine) => void;
 }
 
@@ -101,10 +106,12 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   if (real && options.watchdog) undo.use(await Watchdog.start(instance.directory));
   const kernelWatch = undo.use(new KernelWatch());
   const view = undo.use(new ViewThread());
+  const gates = new NetworkGates();
+  undo.defer(() => gates.close());
 
   const parts = undo.move();
-  const { timeLimits = {} } = options;
-  return new HostIsolation({ instance, backends, mounts, view, kernelWatch, timeLimits, parts });
+  const { timeLimits = {}, internet } = options;
+  return new HostIsolation({ instance, backends, mounts, view, kernelWatch, gates, internet, timeLimits, parts });
 }
 
 /** Of the instances that died, those whose backends are all open here. */
@@ -163,6 +170,8 @@ interface HostParts {
   readonly mounts: MountHost | undefined;
   readonly view: ViewThread;
   readonly kernelWatch: KernelWatch;
+  readonly gates: NetworkGates;
+  readonly internet: TestInternet | undefined;
   readonly timeLimits: TimeLimits;
   /** Everything that was opened, in the order in which it must be closed. */
   readonly parts: AsyncDisposableStack;
@@ -221,12 +230,14 @@ class HostIsolation implements Isolation {
     const { instance, mounts } = this.#host;
     const real = backend.name !== "mock";
     const mountPoint = instance.mountPointOf(id);
-    const box = await backend.createBox(boxSpec(id, spec, mountPoint), options);
+    const network = this.#networkOf(spec);
+    const answerIn: BoxSpec["answerIn"] = network && ((listen) => network.answerIn(listen));
+    const box = await backend.createBox(boxSpec(id, spec, { mountPoint, answerIn }), options);
     try {
       await instance.makeMountPoint(id, box.owner);
       return new GuardedSandbox({
         ...this.#host,
-        ...{ id, spec, backend, box, mountPoint },
+        ...{ id, spec, backend, box, network, mountPoint },
         mounts: real ? mounts : undefined,
         connectionRoom: this.#connectionRoom,
         descriptors: this.#processDescriptors,
@@ -239,6 +250,16 @@ class HostIsolation implements Isolation {
       await Promise.allSettled([instance.removeMountPoint(id), box.destroy()]);
       throw error;
     }
+  }
+
+  #networkOf({ network, networkRules = [], onEvent }: SandboxSpec): FilteredNetwork | undefined {
+    if (network !== "filtered") return undefined;
+    const { gates, internet } = this.#host;
+    return new FilteredNetwork({
+      ...{ gates, internet, policy: NetworkPolicy.of(networkRules) },
+      onEvent: ({ kind, ...event }) =>
+        onEvent?.({ ...event, kind: kind === "secret_misplaced" ? kind : `connection_${kind}` }),
+    });
   }
 
   async #close(): Promise<void> {

@@ -35,7 +35,13 @@ describe("a mistake is named with its place and what is expected", () => {
     [
       "a wrong word in a list",
       "runtime:\n  networks: [none, all]\n",
-      'server.yaml:2: runtime.networks: expected a list of one or more of none, private, host, not ["none","all"]',
+      'server.yaml:2: runtime.networks: expected a list of one or more of none, filtered, private, host, not ["none","all"]',
+    ],
+    [
+      "an address among hosts",
+      "runtime:\n  network_allow: [pypi.org, 10.0.0.1]\n",
+      "server.yaml:2: runtime.network_allow: expected a list of hosts such as example.com, *.example.com or example.com:443, " +
+        'not ["pypi.org","10.0.0.1"]',
     ],
     [
       "a section where a value is due",

@@ -47,6 +47,7 @@ describe("JSON of answers", () => {
       ownerId: "",
       sync: "SYNC_MODE_UNSPECIFIED",
       network: "NETWORK_MODE_UNSPECIFIED",
+      networkRules: [],
       codebaseVersion: "0",
       statusReason: "",
       idlePause: null,

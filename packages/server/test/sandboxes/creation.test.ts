@@ -145,6 +145,57 @@ describe("a request for a sandbox", () => {
     );
   });
 
+  test("with a list of hosts has a filtered network, and keeps the rules with those of presets", () => {
+    const defaults = { ...SANDBOX_DEFAULTS, networks: ["filtered"] as const };
+    const networkList = { allow: ["GitHub.com:22,443", { host: "*.example.com", ports: [8443] }], presets: ["npm"] };
+    const { network, networkRules } = make({ network: undefined, networkList }, { defaults });
+    expect(network).toBe("filtered");
+    expect(networkRules.slice(-2)).toEqual([
+      { host: "github.com", ports: [22, 443] },
+      { host: "*.example.com", ports: [8443] },
+    ]);
+    expect(networkRules.map(({ host }) => host)).toContain("registry.npmjs.org");
+    expect(make({ network: "filtered" }, { defaults }).networkRules).toEqual([]);
+  });
+
+  test("with hosts is refused when they are malformed, or the network has no list", () => {
+    const defaults = { ...SANDBOX_DEFAULTS, networks: ["filtered"] as const };
+    const tried = (allow: unknown[], more: Partial<CreateSandboxRequest> = {}) =>
+      refused(() => make({ network: "filtered", networkList: { allow }, ...more }, { defaults }));
+    expect(tried(["pypi.org", "10.0.0.1"])).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: expect.stringContaining('host 2 of the network\'s list: "10.0.0.1"'),
+    });
+    expect(tried(["pypi.org"], { network: "none" })).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: "the network none has no list of hosts; filtered has",
+    });
+    expect(refused(() => make({ network: "filtered", networkList: { presets: ["nmp"] } }, { defaults }))).toMatchObject(
+      {
+        code: "INVALID_ARGUMENT",
+        message: 'there is no network preset "nmp"',
+      },
+    );
+    expect(refused(() => make({ network: undefined, networkList: { presets: ["npm"] } }))).toMatchObject({
+      code: "RUNTIME_UNAVAILABLE",
+      hint: "add filtered to runtime.networks in the server's configuration",
+    });
+  });
+
+  test("names no host beyond the operator's list, and the refusal names the rule", () => {
+    const networkAllow = [{ host: "*.example.com", ports: [443] }];
+    const defaults = { ...SANDBOX_DEFAULTS, networks: ["filtered"] as const, networkAllow };
+    const listing = (...allow: string[]) => make({ network: "filtered", networkList: { allow } }, { defaults });
+    expect(listing("a.example.com:443").networkRules).toEqual([{ host: "a.example.com", ports: [443] }]);
+    for (const rule of ["example.com:443", "a.example.com:22", "*.org.example:443", "other.org:443"]) {
+      expect(refused(() => listing("b.example.com:443", rule))).toMatchObject({
+        code: "LIMIT_EXCEEDED",
+        message: `${rule} is not among the hosts that sandboxes of this server may reach`,
+        hint: expect.stringContaining("runtime.network_allow"),
+      });
+    }
+  });
+
   test("for a network that is not enabled says what to configure", () => {
     expect(refused(() => make({ network: "host" }))).toMatchObject({
       code: "RUNTIME_UNAVAILABLE",

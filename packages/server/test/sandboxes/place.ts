@@ -216,6 +216,7 @@ export function sandboxRequest(changes: Partial<CreateSandboxRequest> = {}): Cre
     image: "",
     resources: {},
     network: "none",
+    networkList: {},
     revocable: false,
     env: {},
     home: "",

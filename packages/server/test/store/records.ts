@@ -82,6 +82,7 @@ export function sandbox(values: Partial<SandboxRecord> & { id: string }): Sandbo
     runtime: "bwrap",
     image: "",
     network: "none",
+    networkRules: [],
     sync: "on-exec",
     idlePauseMs: 0,
     lastProcessNumber: 0,

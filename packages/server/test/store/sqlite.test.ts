@@ -210,6 +210,7 @@ test("a database from before versions were dropped knows what they keep", async 
       ALTER TABLE sandboxes DROP COLUMN idle_pause_ms;
       ALTER TABLE sandboxes DROP COLUMN home;
       ALTER TABLE sandboxes DROP COLUMN last_process;
+      ALTER TABLE sandboxes DROP COLUMN network_rules;
       PRAGMA user_version = 1;
     `);
   }

@@ -7,6 +7,7 @@ from typing import Iterable, List, Mapping, Optional, Tuple, Union
 
 from agentfense._async.client_base import AsyncClientPart, all_pages
 from agentfense._connection.method import SandboxService
+from agentfense._messages.network import network_presets, network_rule_messages
 from agentfense._messages.numbers import strings
 from agentfense._messages.rules import rule_messages
 from agentfense._messages.sandbox import create_sandbox_message, explanation_of, sandbox_of
@@ -14,6 +15,7 @@ from agentfense._messages.words import SANDBOX_STATUSES
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import (
     HomeInfo,
+    NetworkList,
     NetworkMode,
     PathExplanation,
     ResourceLimits,
@@ -40,7 +42,7 @@ class AsyncSandboxMethods(AsyncClientPart):
         resources: Optional[ResourceLimits] = None,
         *,
         preset: Optional[str] = None,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         codebase_version: Optional[int] = None,
@@ -59,7 +61,7 @@ class AsyncSandboxMethods(AsyncClientPart):
             image: For docker.
             resources: Limits.
             preset: Rules that go by a name, before `permissions`. Presets are those of this process.
-            network: What it reaches; default none.
+            network: What it reaches; default none. A list means filtered.
             sync: When changes reach the codebase; default: the server's.
             env: For every command.
             codebase_version: Pins it to a version; default: the newest, and it follows.
@@ -162,6 +164,15 @@ class AsyncSandboxMethods(AsyncClientPart):
             sandbox_id=sandbox_id, permissions=rule_messages(preset, permissions)
         )
         return sandbox_of(await self._calls.unary(SandboxService.update_permissions, request))
+
+    async def update_network(self, sandbox_id: str, network: NetworkList) -> SandboxInfo:
+        """Another list for a filtered network, at once: connections that it does not allow are cut."""
+        request = sandbox_pb2.UpdateNetworkRequest(
+            sandbox_id=sandbox_id,
+            network_rules=network_rule_messages(network),
+            network_presets=network_presets(network),
+        )
+        return sandbox_of(await self._calls.unary(SandboxService.update_network, request))
 
     async def explain_path(self, sandbox_id: str, path: str) -> PathExplanation:
         """Which rule decides about a path, and which ones lost."""

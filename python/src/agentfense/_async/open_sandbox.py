@@ -40,6 +40,8 @@ from agentfense.types import (
     Content,
     ExecResult,
     FileDiff,
+    NetworkList,
+    NetworkRule,
     PathExplanation,
     PermissionRule,
     RuleLike,
@@ -353,6 +355,14 @@ class AsyncOpenSandbox:
     ) -> List[PermissionRule]:
         """Puts new rules in the place of all there were, at once; gives those in force then."""
         return await self._permissions.update(permissions, preset)
+
+    async def update_network(self, network: NetworkList) -> List[NetworkRule]:
+        """Puts another list in the place of that of a filtered network, at once; gives the rules in force then.
+
+        Connections that they do not allow are cut.
+        """
+        self._learn(await self._client.update_network(self.id, network))
+        return list(self._info.network_rules)
 
     async def explain(self, path: str) -> PathExplanation:
         """Tells which rule decides about a path, and which ones lost."""

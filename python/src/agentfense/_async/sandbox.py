@@ -18,6 +18,7 @@ from agentfense._sandbox.options import CodebaseOptions, SandboxOptions, ServerO
 from agentfense._sandbox.project import read_project
 from agentfense.exceptions import InvalidConfigurationError
 from agentfense.types import (
+    NetworkList,
     NetworkMode,
     ResourceLimits,
     RuleLike,
@@ -66,7 +67,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         labels: Optional[Mapping[str, str]] = None,
         auto_start: bool = True,
         *,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
@@ -104,7 +105,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             ignore_patterns: What stays behind besides, in the words of .gitignore.
             labels: To find it again by.
             auto_start: Whether to start it.
-            network: What of the network it reaches; default none.
+            network: What of the network it reaches; default none. A list means filtered.
             sync: When changes reach the codebase; default manual.
             env: For every command.
             expires_in: Seconds after which the server destroys it.
@@ -161,7 +162,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         auto_start: bool = True,
         *,
         codebase_version: Optional[int] = None,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
@@ -217,7 +218,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         labels: Optional[Mapping[str, str]] = None,
         auto_start: bool = True,
         *,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
@@ -295,7 +296,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         codebase_name: Optional[str] = None,
         ignore_patterns: Optional[Sequence[str]] = None,
         labels: Optional[Mapping[str, str]] = None,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,

@@ -115,6 +115,7 @@ class SandboxService:
     update_permissions = _method(
         _SANDBOX_SERVICE, "UpdatePermissions", sandbox_pb2.UpdatePermissionsRequest, sandbox_pb2.Sandbox
     )
+    update_network = _method(_SANDBOX_SERVICE, "UpdateNetwork", sandbox_pb2.UpdateNetworkRequest, sandbox_pb2.Sandbox)
     explain_path = _method(
         _SANDBOX_SERVICE, "ExplainPath", sandbox_pb2.ExplainPathRequest, sandbox_pb2.ExplainPathResponse
     )

@@ -6,6 +6,7 @@ import os
 from dataclasses import fields
 from typing import Dict, Iterable, Mapping, Optional, Union
 
+from agentfense._messages.network import network_number, network_presets, network_rule_messages, network_rule_of
 from agentfense._messages.numbers import count, strings
 from agentfense._messages.rules import rule_messages, rule_of
 from agentfense._messages.time import duration_message, idle_pause_message, moment, moment_or_none, timedelta_of
@@ -20,6 +21,7 @@ from agentfense._messages.words import (
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.exceptions import InvalidConfigurationError
 from agentfense.types import (
+    NetworkList,
     NetworkMode,
     PathExplanation,
     ResourceLimits,
@@ -45,7 +47,7 @@ def create_sandbox_message(
     resources: Optional[ResourceLimits],
     *,
     preset: Optional[str],
-    network: Union[NetworkMode, str, None],
+    network: Union[NetworkMode, NetworkList, str, None],
     sync: Union[SyncMode, str, None],
     env: Optional[Mapping[str, str]],
     codebase_version: Optional[int],
@@ -64,7 +66,9 @@ def create_sandbox_message(
         revocable=revocable,
         home=_home(home),
         runtime=RUNTIMES.number(runtime),
-        network=NETWORKS.number(network),
+        network=network_number(network),
+        network_rules=network_rule_messages(network),
+        network_presets=network_presets(network),
         sync=SYNC_MODES.number(sync),
         resources=None if resources is None else _resources_message(resources),
         expires_in=duration_message(expires_in, "expires_in"),
@@ -118,6 +122,7 @@ def sandbox_of(message: sandbox_pb2.Sandbox) -> SandboxInfo:
         stopped_at=moment_or_none(message.HasField("stopped_at"), message.stopped_at),
         expires_at=moment_or_none(message.HasField("expires_at"), message.expires_at),
         idle_pause=timedelta_of(message.idle_pause) if message.HasField("idle_pause") else None,
+        network_rules=tuple(network_rule_of(rule) for rule in message.network_rules),
     )
 
 

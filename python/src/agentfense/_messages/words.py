@@ -120,6 +120,7 @@ NETWORKS = Words(
     sandbox_pb2.NETWORK_MODE_UNSPECIFIED,
     {
         NetworkMode.NONE: sandbox_pb2.NETWORK_MODE_NONE,
+        NetworkMode.FILTERED: sandbox_pb2.NETWORK_MODE_FILTERED,
         NetworkMode.PRIVATE: sandbox_pb2.NETWORK_MODE_PRIVATE,
         NetworkMode.HOST: sandbox_pb2.NETWORK_MODE_HOST,
     },

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Optional, Tuple
+from typing import Mapping, Optional, Tuple, Union
 
-from agentfense.types import NetworkMode, PermissionRule, ResourceLimits, RuntimeType
+from agentfense.types import NetworkList, NetworkMode, PermissionRule, ResourceLimits, RuntimeType
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class ProjectPolicy:
     #: With a preset: after its rules. Without: exactly these.
     permissions: Optional[Tuple[PermissionRule, ...]] = None
     runtime: Optional[RuntimeType] = None
-    network: Optional[NetworkMode] = None
+    #: A word, or the list of a filtered one.
+    network: Union[NetworkMode, NetworkList, None] = None
     resources: Optional[ResourceLimits] = None
     env: Optional[Mapping[str, str]] = None
     #: Left out of uploads, as in .gitignore.

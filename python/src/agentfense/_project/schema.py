@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 from typing_extensions import Literal
 
@@ -14,12 +14,13 @@ from agentfense._project.policy import ProjectPolicy
 from agentfense._project.quantities import bytes_of, cpu_quota_of
 from agentfense._project.yaml_text import Path
 from agentfense.presets import PresetError, get_preset, list_presets
-from agentfense.types import NetworkMode, PermissionRule, ResourceLimits, RuntimeType
+from agentfense.types import NetworkList, NetworkMode, PermissionRule, ResourceLimits, RuntimeType
 
 #: The default of the sandbox. Who cloned the project did not agree to more.
 _MOST_PIDS = 1024
 
-Word = TypeVar("Word", RuntimeType, NetworkMode)
+_RUNTIMES = (RuntimeType.BWRAP, RuntimeType.DOCKER)
+_NETWORK_MODES = (NetworkMode.NONE, NetworkMode.PRIVATE, NetworkMode.HOST)
 _Reader = Callable[[Any, Path], Any]
 
 
@@ -88,14 +89,11 @@ def _read_rules(value: object, at: Path) -> Tuple[PermissionRule, ...]:
         raise ContentError(place, f"{error.message}{help_text}") from error
 
 
-def _one_of(kind: Type[Word], *words: Word) -> _Reader:
-    def read(value: object, at: Path) -> Word:
-        if isinstance(value, str) and value in words:
-            return kind(value)
-        expected = ", ".join(map(str, words))
-        raise ContentError(at, f"{_name(at)}: expected one of {expected}, not {_shown(value)}")
-
-    return read
+def _read_runtime(value: object, at: Path) -> RuntimeType:
+    if isinstance(value, str) and value in _RUNTIMES:
+        return RuntimeType(value)
+    expected = ", ".join(map(str, _RUNTIMES))
+    raise ContentError(at, f"runtime: expected one of {expected}, not {_shown(value)}")
 
 
 def _quantity(expected: str, parse: Callable[[str], Optional[int]]) -> _Reader:
@@ -150,6 +148,29 @@ def _read_ignore(value: object, at: Path) -> Tuple[str, ...]:
     return tuple(value)
 
 
+def _read_network(value: object, at: Path) -> Union[NetworkMode, NetworkList]:
+    """Alone, the word filtered would be a list that allows nothing."""
+    if isinstance(value, dict):
+        return NetworkList(**_read_map(value, at, _NETWORK_LIST))
+    if isinstance(value, str) and value in _NETWORK_MODES:
+        return NetworkMode(value)
+    expected = ", ".join(map(str, _NETWORK_MODES))
+    message = f"network: expected one of {expected}, or a list (allow, presets), not {_shown(value)}"
+    raise ContentError(at, message)
+
+
+def _texts_of(expected: str) -> _Reader:
+    def read(value: object, at: Path) -> Tuple[str, ...]:
+        if not isinstance(value, list):
+            raise ContentError(at, f"{_name(at)}: expected a list, not {_shown(value)}")
+        for index, item in enumerate(value):
+            if not isinstance(item, str) or item == "":
+                raise ContentError((*at, index), f"{_name(at)}: expected {expected}, not {_shown(item)}")
+        return tuple(value)
+
+    return read
+
+
 def _name(at: Path) -> str:
     return ".".join(map(str, at))
 
@@ -170,13 +191,19 @@ _RESOURCES: Dict[str, Tuple[str, _Reader]] = {
     "disk": ("disk_bytes", _quantity("a size such as 512m or 1g", bytes_of)),
 }
 
+#: The list of a filtered network.
+_NETWORK_LIST: Dict[str, _Reader] = {
+    "allow": _texts_of("a host such as example.com, *.example.com or example.com:22,443"),
+    "presets": _texts_of("the name of a list such as npm"),
+}
+
 #: Every key of the file and how its value is read.
 _KEYS: Dict[str, _Reader] = {
     "version": _read_version,
     "preset": _read_preset,
     "permissions": _read_rules,
-    "runtime": _one_of(RuntimeType, RuntimeType.BWRAP, RuntimeType.DOCKER),
-    "network": _one_of(NetworkMode, NetworkMode.NONE, NetworkMode.PRIVATE, NetworkMode.HOST),
+    "runtime": _read_runtime,
+    "network": _read_network,
     "resources": _read_resources,
     "env": _read_environment,
     "ignore": _read_ignore,

@@ -15,6 +15,7 @@ from agentfense._project.policy import ProjectPolicy
 from agentfense._project.read import POLICY_FILE
 from agentfense.presets import get_preset
 from agentfense.types import (
+    NetworkList,
     NetworkMode,
     PatternType,
     Permission,
@@ -33,7 +34,7 @@ class Taken:
 
     permissions: List[PermissionRule]
     runtime: Union[RuntimeType, str, None]
-    network: Union[NetworkMode, str, None]
+    network: Union[NetworkMode, NetworkList, str, None]
     resources: Optional[ResourceLimits]
     env: Optional[Mapping[str, str]]
 
@@ -44,7 +45,7 @@ def with_project_policy(
     preset: Optional[str] = None,
     permissions: Optional[Sequence[RuleLike]] = None,
     runtime: Union[RuntimeType, str, None] = None,
-    network: Union[NetworkMode, str, None] = None,
+    network: Union[NetworkMode, NetworkList, str, None] = None,
     resources: Optional[ResourceLimits] = None,
     env: Optional[Mapping[str, str]] = None,
 ) -> Taken:
@@ -53,7 +54,8 @@ def with_project_policy(
     | option       | caller and policy                                                                         |
     | ------------ | ----------------------------------------------------------------------------------------- |
     | rules        | the caller's preset and permissions; if there are neither, the policy's; then agent-safe  |
-    | network      | the caller's; a policy that asks for more than none is refused until the caller says so   |
+    | network      | the caller's; a policy that asks for more than none is refused until the caller says so;  |
+    |              | who says filtered takes the policy's list                                                 |
     | env, limits  | both, name by name; the caller's win                                                      |
     | runtime      | the caller's, else the policy's                                                           |
     """
@@ -98,14 +100,20 @@ def protect_policy_file(rules: Sequence[PermissionRule]) -> List[PermissionRule]
     return [*rules, PermissionRule(path, Permission.READ, PatternType.FILE, priority)]
 
 
-def _taken_network(policy: ProjectPolicy, given: Union[NetworkMode, str, None]) -> Union[NetworkMode, str, None]:
-    """The network mode to use; a policy alone never opens it."""
-    if given is not None or policy.network in (None, NetworkMode.NONE):
-        return policy.network if given is None else given
+def _taken_network(
+    policy: ProjectPolicy, given: Union[NetworkMode, NetworkList, str, None]
+) -> Union[NetworkMode, NetworkList, str, None]:
+    """The network to use; a policy alone never opens it."""
+    asked = policy.network
+    if given == NetworkMode.FILTERED and isinstance(asked, NetworkList):
+        return asked
+    if given is not None or asked in (None, NetworkMode.NONE):
+        return asked if given is None else given
+    mode = NetworkMode.FILTERED if isinstance(asked, NetworkList) else asked
     raise ProjectPolicyError(
         policy.path,
-        f"asks for the network {policy.network}, which a file cannot allow itself",
-        hint=f'say it yourself too: network="{policy.network}", or network="none" to run without',
+        f"asks for the network {mode}, which a file cannot allow itself",
+        hint=f'say it yourself too: network="{mode}", or network="none" to run without',
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, Optional, Sequence, Union
 
 from agentfense.types import (
+    NetworkList,
     NetworkMode,
     ResourceLimits,
     RuleLike,
@@ -45,7 +46,7 @@ class SandboxOptions:
     runtime: Union[RuntimeType, str, None] = None
     image: Optional[str] = None
     resources: Optional[ResourceLimits] = None
-    network: Union[NetworkMode, str, None] = None
+    network: Union[NetworkMode, NetworkList, str, None] = None
     sync: Union[SyncMode, str, None] = None
     env: Optional[Mapping[str, str]] = None
     labels: Optional[Mapping[str, str]] = None

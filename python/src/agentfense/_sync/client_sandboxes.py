@@ -7,6 +7,7 @@ import os
 from typing import Iterable, List, Mapping, Optional, Tuple, Union
 
 from agentfense._connection.method import SandboxService
+from agentfense._messages.network import network_presets, network_rule_messages
 from agentfense._messages.numbers import strings
 from agentfense._messages.rules import rule_messages
 from agentfense._messages.sandbox import create_sandbox_message, explanation_of, sandbox_of
@@ -15,6 +16,7 @@ from agentfense._sync.client_base import ClientPart, all_pages
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import (
     HomeInfo,
+    NetworkList,
     NetworkMode,
     PathExplanation,
     ResourceLimits,
@@ -41,7 +43,7 @@ class SandboxMethods(ClientPart):
         resources: Optional[ResourceLimits] = None,
         *,
         preset: Optional[str] = None,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         codebase_version: Optional[int] = None,
@@ -60,7 +62,7 @@ class SandboxMethods(ClientPart):
             image: For docker.
             resources: Limits.
             preset: Rules that go by a name, before `permissions`. Presets are those of this process.
-            network: What it reaches; default none.
+            network: What it reaches; default none. A list means filtered.
             sync: When changes reach the codebase; default: the server's.
             env: For every command.
             codebase_version: Pins it to a version; default: the newest, and it follows.
@@ -163,6 +165,15 @@ class SandboxMethods(ClientPart):
             sandbox_id=sandbox_id, permissions=rule_messages(preset, permissions)
         )
         return sandbox_of(self._calls.unary(SandboxService.update_permissions, request))
+
+    def update_network(self, sandbox_id: str, network: NetworkList) -> SandboxInfo:
+        """Another list for a filtered network, at once: connections that it does not allow are cut."""
+        request = sandbox_pb2.UpdateNetworkRequest(
+            sandbox_id=sandbox_id,
+            network_rules=network_rule_messages(network),
+            network_presets=network_presets(network),
+        )
+        return sandbox_of(self._calls.unary(SandboxService.update_network, request))
 
     def explain_path(self, sandbox_id: str, path: str) -> PathExplanation:
         """Which rule decides about a path, and which ones lost."""

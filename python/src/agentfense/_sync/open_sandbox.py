@@ -41,6 +41,8 @@ from agentfense.types import (
     Content,
     ExecResult,
     FileDiff,
+    NetworkList,
+    NetworkRule,
     PathExplanation,
     PermissionRule,
     RuleLike,
@@ -354,6 +356,14 @@ class OpenSandbox:
     ) -> List[PermissionRule]:
         """Puts new rules in the place of all there were, at once; gives those in force then."""
         return self._permissions.update(permissions, preset)
+
+    def update_network(self, network: NetworkList) -> List[NetworkRule]:
+        """Puts another list in the place of that of a filtered network, at once; gives the rules in force then.
+
+        Connections that they do not allow are cut.
+        """
+        self._learn(self._client.update_network(self.id, network))
+        return list(self._info.network_rules)
 
     def explain(self, path: str) -> PathExplanation:
         """Tells which rule decides about a path, and which ones lost."""

@@ -19,6 +19,7 @@ from agentfense._sync.opening_local import directory_ground
 from agentfense._sync.undo import Undo
 from agentfense.exceptions import InvalidConfigurationError
 from agentfense.types import (
+    NetworkList,
     NetworkMode,
     ResourceLimits,
     RuleLike,
@@ -67,7 +68,7 @@ class Sandbox(OpenSandbox):
         labels: Optional[Mapping[str, str]] = None,
         auto_start: bool = True,
         *,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
@@ -105,7 +106,7 @@ class Sandbox(OpenSandbox):
             ignore_patterns: What stays behind besides, in the words of .gitignore.
             labels: To find it again by.
             auto_start: Whether to start it.
-            network: What of the network it reaches; default none.
+            network: What of the network it reaches; default none. A list means filtered.
             sync: When changes reach the codebase; default manual.
             env: For every command.
             expires_in: Seconds after which the server destroys it.
@@ -162,7 +163,7 @@ class Sandbox(OpenSandbox):
         auto_start: bool = True,
         *,
         codebase_version: Optional[int] = None,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
@@ -218,7 +219,7 @@ class Sandbox(OpenSandbox):
         labels: Optional[Mapping[str, str]] = None,
         auto_start: bool = True,
         *,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
@@ -296,7 +297,7 @@ class Sandbox(OpenSandbox):
         codebase_name: Optional[str] = None,
         ignore_patterns: Optional[Sequence[str]] = None,
         labels: Optional[Mapping[str, str]] = None,
-        network: Union[NetworkMode, str, None] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
         sync: Union[SyncMode, str, None] = None,
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,

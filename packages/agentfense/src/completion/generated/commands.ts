@@ -107,6 +107,19 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--allow",
+    "about": "HOST["
+   },
+   {
+    "name": "--allow-preset",
+    "about": "the same for the hosts of npm, pypi, github …",
+    "value": {
+     "name": "LIST",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--env",
     "about": "a variable for the command",
     "value": {
@@ -310,6 +323,19 @@ export const SHAPES: readonly CommandShape[] = [
      "name": "MODE",
      "kind": "other",
      "optional": true
+    }
+   },
+   {
+    "name": "--allow",
+    "about": "HOST["
+   },
+   {
+    "name": "--allow-preset",
+    "about": "the same for the hosts of npm, pypi, github …",
+    "value": {
+     "name": "LIST",
+     "kind": "other",
+     "optional": false
     }
    },
    {
@@ -517,6 +543,19 @@ export const SHAPES: readonly CommandShape[] = [
      "name": "MODE",
      "kind": "other",
      "optional": true
+    }
+   },
+   {
+    "name": "--allow",
+    "about": "HOST["
+   },
+   {
+    "name": "--allow-preset",
+    "about": "the same for the hosts of npm, pypi, github …",
+    "value": {
+     "name": "LIST",
+     "kind": "other",
+     "optional": false
     }
    },
    {
@@ -2402,6 +2441,19 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--allow",
+    "about": "HOST["
+   },
+   {
+    "name": "--allow-preset",
+    "about": "the same for the hosts of npm, pypi, github …",
+    "value": {
+     "name": "LIST",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--env",
     "about": "a variable for every command",
     "value": {
@@ -3644,6 +3696,69 @@ export const SHAPES: readonly CommandShape[] = [
      "kind": "file",
      "optional": false
     }
+   },
+   {
+    "name": "--endpoint",
+    "about": "the server",
+    "value": {
+     "name": "URL",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--api-key",
+    "about": "better in AGENTFENSE_API_KEY",
+    "value": {
+     "name": "KEY",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--ca",
+    "about": "certificates",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "JSON instead"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
+ },
+ {
+  "name": "sandbox network",
+  "summary": "the hosts that a sandbox may reach, or others",
+  "options": [
+   {
+    "name": "--allow",
+    "about": "HOST["
+   },
+   {
+    "name": "--allow-preset",
+    "about": "the same for the hosts of npm, pypi, github …",
+    "value": {
+     "name": "LIST",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--none",
+    "about": "an empty list"
    },
    {
     "name": "--endpoint",

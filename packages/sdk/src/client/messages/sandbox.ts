@@ -13,6 +13,7 @@ import { SandboxError } from "../../errors.ts";
 import type { ResourceLimits } from "../../model/options.ts";
 import type { PathExplanation, RuleCandidate, SandboxInfo, SessionInfo } from "../../model/records.ts";
 import type { CreateSandboxRequest } from "../../model/requests.ts";
+import { networkFields, networkRuleOf } from "./network.ts";
 import { bigintOf, invalid, numberOf } from "./numbers.ts";
 import { ruleOf, rulesFor } from "./rules.ts";
 import { dateOf, datesOf, durationOf, msOf } from "./time.ts";
@@ -40,7 +41,7 @@ export function createSandboxMessage(
     revocable: request.revocable ?? false,
     home: request.home ?? "",
     runtime: numberFor(RUNTIMES, request.runtime, "runtime"),
-    network: numberFor(NETWORKS, request.network, "network"),
+    ...networkFields(request.network),
     sync: numberFor(SYNC_MODES, request.sync, "sync"),
     ...(request.resources === undefined ? {} : { resources: resourcesMessage(request.resources) }),
     ...(request.idlePauseMs === undefined ? {} : { idlePause: idlePauseMessage(request.idlePauseMs) }),
@@ -96,6 +97,7 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     image: message.image,
     resources: resourcesOf(message.resources),
     network: wordOf(NETWORKS, message.network, "network"),
+    networkRules: message.networkRules.map(networkRuleOf),
     sync: wordOf(SYNC_MODES, message.sync, "way to sync"),
     codebaseVersion: numberOf(message.codebaseVersion),
     revocable: message.revocable,

@@ -10,6 +10,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { invalid } from "../faults.ts";
 import { workspacePath } from "../files/paths.ts";
+import { networkRulesOf } from "../sandboxes/network.ts";
 import { checkEnvironment } from "../sandboxes/requests.ts";
 import { explain, type RuleStanding, storedRules } from "../sandboxes/rules.ts";
 import type { MockSandbox, SandboxFacts } from "../sandboxes/sandbox.ts";
@@ -31,6 +32,7 @@ export function lifecycleHandlers(
   | "resumeSandbox"
   | "destroySandbox"
   | "updatePermissions"
+  | "updateNetwork"
   | "explainPath"
   | "listHomes"
   | "deleteHome"
@@ -110,6 +112,15 @@ export function lifecycleHandlers(
       return sandboxMessage(sandbox);
     },
 
+    async updateNetwork({ sandboxId, networkRules: rules }) {
+      const sandbox = world.sandbox(required(sandboxId, "sandbox_id"));
+      const { network } = sandbox.facts;
+      if (network !== "filtered") throw invalid(`the network ${network} has no list of hosts; filtered has`);
+      sandbox.networkRules = networkRulesOf(rules);
+      sandbox.tell("network_updated", { data: { network_rules: sandbox.networkRules } });
+      return sandboxMessage(sandbox);
+    },
+
     async explainPath({ sandboxId, path }) {
       const { policy } = world.sandbox(sandboxId);
       const answer = explain(policy, workspacePath(required(path, "path")));
@@ -137,13 +148,20 @@ function factsOf(request: CreateSandboxRequest, rules: SandboxFacts["rules"]): S
     labels: { ...request.labels },
     env: { ...request.env },
     sync: sync ?? (codebaseVersion > 0 ? "never" : "on-exec"),
-    network: wordFor(NETWORKS, request.network, "network") ?? "none",
+    ...networkOf(request),
     revocable: request.revocable,
     idlePauseMs: durationMs(request.idlePause, "idle_pause") ?? 0,
     home: request.home,
     resources: resourcesOf(request.resources),
     expiresInMs: durationMs(request.expiresIn, "expires_in"),
   };
+}
+
+function networkOf(request: CreateSandboxRequest): Pick<SandboxFacts, "network" | "networkRules"> {
+  const networkRules = networkRulesOf(request.networkRules);
+  const network = wordFor(NETWORKS, request.network, "network") ?? (networkRules.length > 0 ? "filtered" : "none");
+  if (networkRules.length === 0 || network === "filtered") return { network, networkRules };
+  throw invalid(`the network ${network} has no list of hosts; filtered has`);
 }
 
 const LIMITS = ["memoryBytes", "cpuQuota", "cpuShares", "pidsLimit", "diskBytes", "diskFiles", "outputBytes"] as const;
@@ -172,6 +190,10 @@ function sandboxMessage(sandbox: MockSandbox): MessageInitShape<typeof SandboxSc
     ownerId: sandbox.ownerId,
     sync: SYNC_MODES[facts.sync],
     network: NETWORKS[facts.network],
+    networkRules: sandbox.networkRules.map(({ host, ports, methods, paths }) => ({
+      ...{ host, ports: [...ports] },
+      ...{ methods: [...methods], paths: [...paths] },
+    })),
     codebaseVersion: BigInt(facts.codebaseVersion),
     revocable: facts.revocable,
     ...(facts.idlePauseMs === 0 ? {} : { idlePause: durationFromMs(facts.idlePauseMs) }),

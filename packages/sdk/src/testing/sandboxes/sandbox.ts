@@ -9,6 +9,7 @@ import { PathTree } from "../files/path-tree.ts";
 import { insidePath } from "../files/paths.ts";
 import { Watchers } from "../files/watchers.ts";
 import { MountedFiles } from "../shell/mounted-files.ts";
+import type { MockNetworkRule } from "./network.ts";
 import type { MockProcess } from "./process.ts";
 
 export interface SandboxFacts {
@@ -17,7 +18,8 @@ export interface SandboxFacts {
   readonly labels: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
   readonly sync: "on-exec" | "manual" | "never";
-  readonly network: "none" | "private" | "host";
+  readonly network: "none" | "filtered" | "private" | "host";
+  readonly networkRules: readonly MockNetworkRule[];
   readonly revocable: boolean;
   /** Told, and nothing else: what a mock runs needs no pause. */
   readonly idlePauseMs: number;
@@ -40,6 +42,7 @@ export class MockSandbox {
   readonly processes: MockProcess[] = [];
   /** What programs see: the workspace, the home, and a place of the box's own that is as empty as the box is new. */
   files: MountedFiles;
+  networkRules: readonly MockNetworkRule[];
   startedAtMs: number | undefined;
   stoppedAtMs: number | undefined;
   /** Nobody finds it any more; what it did not sync is gone with it. */
@@ -59,6 +62,7 @@ export class MockSandbox {
     this.facts = facts;
     this.#audit = audit;
     this.#rules = facts.rules;
+    this.networkRules = facts.networkRules;
     this.#policy = compileRules(facts.rules);
     this.expiresAtMs = facts.expiresInMs === undefined ? undefined : this.createdAtMs + facts.expiresInMs;
     const { codebaseVersion: pinned } = facts;

@@ -1,13 +1,17 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Owner } from "../filesystem/presentation.ts";
+import type { Listen } from "../network/listeners.ts";
 import { SandboxError } from "./errors.ts";
 import type { ResourceLimits, ResourceUsage } from "./limits.ts";
 
 export type BackendName = "bwrap" | "docker" | "mock";
 
-/** `none`: not even the host's loopback. `private`: the internet through a network of its own. `host`: the host's network. */
-export type NetworkMode = "none" | "private" | "host";
+/**
+ * `none`: not even the host's loopback. `filtered`: the same, and the server answers in it for the hosts of a list. `private`: the
+ * internet through a network of its own. `host`: the host's network.
+ */
+export type NetworkMode = "none" | "filtered" | "private" | "host";
 
 /**
  * A way to keep processes apart from the host. Every backend is a folder with the same files: `backend.ts` (makes boxes,
@@ -45,6 +49,8 @@ export interface BoxSpec {
   readonly mounts: readonly { readonly source: string; readonly target: string }[];
   readonly limits: ResourceLimits;
   readonly network: NetworkMode;
+  /** Of `filtered`: who answers there. Called for each life of the box, before anything runs in it; what comes back ends with it. */
+  readonly answerIn?: ((listen: Listen) => Promise<NetworkAnswer>) | undefined;
   /** Variables every process of the box gets, over the box's own PATH, HOME, LANG, TERM and USER. */
   readonly env: Readonly<Record<string, string>>;
   readonly hostname: string;
@@ -62,6 +68,12 @@ export interface BoxSpec {
 export interface StartOptions extends Cancellable {
   /** Until this resolves the mounts may not be there; when it rejects, the box is not to be. Default: they are there. */
   readonly mounted?: Promise<unknown> | undefined;
+}
+
+/** The server's side of a box's network. */
+export interface NetworkAnswer {
+  /** Resolves when it holds nothing of the box any more. Idempotent. */
+  close(): Promise<void>;
 }
 
 export interface Box {

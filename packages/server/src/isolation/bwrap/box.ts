@@ -26,9 +26,9 @@ import type { Command, CommandRequest } from "./command.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
 import type { Interpreter } from "./interpreter.ts";
-import { Keeper } from "./keeper.ts";
+import { Keeper, type KeeperRequest } from "./keeper.ts";
 import type { Launcher } from "./launcher.ts";
-import type { PrivateNetworks } from "./network.ts";
+import { loopbackOf, type PrivateNetworks } from "./network.ts";
 import { boxPlan, checkCommand, checkEnvironment } from "./plan.ts";
 import type { ProcMasks } from "./proc-masks.ts";
 import { boxProcess } from "./process.ts";
@@ -198,7 +198,7 @@ export class BwrapBox implements Box {
     throwIfCancelled(signal);
     this.#throwIfNotRunning();
     const keeper = await this.#living(signal);
-    await keeper.attached?.renew();
+    await keeper.attached?.renew?.();
     throwIfCancelled(signal);
     this.#throwIfNotRunning();
     return keeper;
@@ -241,7 +241,8 @@ export class BwrapBox implements Box {
         becomes: this.#ownerBesideUs,
         seccomp: this.#isMemoryCounted ? this.#around.seccomp : this.#around.seccompOfCountedMemory,
         files: [...systemFiles, ...ownDescriptors],
-        attach: network === "private" ? (pid) => this.#around.network.attach(pid, this.owner) : undefined,
+        attach: this.#attachment(),
+        listens: network === "filtered",
         leftoverRoom: this.#around.leftoverRoom,
         ending: (work) => (this.#group.freezer?.frozenCanDie === false ? this.#pause.awake(work) : work()),
         onWaiters: (count) => {
@@ -254,6 +255,16 @@ export class BwrapBox implements Box {
     } finally {
       for (const fd of ownDescriptors) syscalls.close(fd);
     }
+  }
+
+  #attachment(): KeeperRequest["attach"] {
+    const { network, answerIn } = this.#spec;
+    if (network === "private") return (initPid) => this.#around.network.attach(initPid, this.owner);
+    if (network !== "filtered" || answerIn === undefined) return undefined;
+    return async (initPid, sockets) => {
+      await loopbackOf(initPid);
+      return await answerIn((places) => sockets.listen(places));
+    };
   }
 
   /** By a control group, with all that processes share; or there is no limit. */

@@ -53,7 +53,9 @@ export interface KeeperRequest {
   /** Contents for `--file`, in the order of their descriptors; each is read from its start. */
   readonly files: readonly number[];
   /** What the box needs from outside while bwrap waits in it, before anything runs; closed when the box is gone. */
-  readonly attach: ((initPid: number) => Promise<Attachment>) | undefined;
+  readonly attach: ((initPid: number, sockets: BoxSockets) => Promise<Attachment>) | undefined;
+  /** Whether the server listens in the box's network. */
+  readonly listens: boolean;
   readonly leftoverRoom: DescriptorRoom;
   /** See CommandPlace. */
   readonly ending: <T>(work: () => Promise<T>) => Promise<T>;
@@ -184,11 +186,12 @@ export class Keeper {
     });
   }
 
-  /** For connections to the box's ports. */
+  /** For connections to the box's ports, and for listeners in its network. */
   get sockets(): BoxSockets {
     this.#sockets ??= new BoxSockets({
       launcher: this.#request.launcher,
       openNetwork: async () => this.#openNetwork(),
+      listens: this.#request.listens,
     });
     return this.#sockets;
   }
@@ -317,13 +320,13 @@ export class Keeper {
       return;
     }
     try {
-      this.#attached = await this.#request.attach?.(pid);
+      this.#attached = await this.#request.attach?.(pid, this.sockets);
     } catch (error) {
       this.#attachFailure = asSandboxError(error, "the box has no network");
       this.#killBox();
       return;
     }
-    if (this.#isOver) this.#attached?.close();
+    if (this.#isOver) await this.#attached?.close();
     else if (this.#request.attach !== undefined) syscalls.write(this.#gate, Buffer.from("\n"), 1);
   }
 
@@ -362,9 +365,9 @@ export class Keeper {
     await this.#hasSpoken.promise;
     this.#ready.reject(this.#failure());
     for (const fd of [this.#grip, this.#gate, this.#orders]) if (fd >= 0) syscalls.close(fd);
-    this.#attached?.close();
     this.#sockets?.close();
     this.#leftovers.close();
+    await this.#attached?.close();
     this.#end.resolve();
     this.#work(); // what was never ordered is told
   }

@@ -6,10 +6,11 @@ import { egressPolicy, hostAddresses, packetFilter } from "../backend/egress.ts"
 import { SandboxError } from "../backend/errors.ts";
 import { requireProgram } from "../backend/find-program.ts";
 import type { Owner } from "../filesystem/presentation.ts";
+import { NAME_SERVER } from "../network/names.ts";
 import { DescriptorSet, exhausted } from "./descriptors.ts";
 
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
-const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: "198.18.0.53", maskBits: "24" } as const;
+const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: NAME_SERVER, maskBits: "24" } as const;
 const DEVICE = "net0";
 const READY_TIMEOUT_MS = 10_000;
 const NEED = "a private network needs";
@@ -17,8 +18,8 @@ const NEED = "a private network needs";
 /** What was done to a box from outside. */
 export interface Attachment {
   /** Forbids the host's own addresses as they are now, when they have changed. */
-  renew(): Promise<void>;
-  close(): void;
+  renew?(): Promise<void>;
+  close(): Promise<void>;
 }
 
 interface Helpers {
@@ -49,16 +50,16 @@ export class PrivateNetworks {
     };
   }
 
-  /** resolv.conf for a box: the host's own, or the address at which pasta passes questions on. */
+  /** resolv.conf for a box: the host's own, or the address at which pasta passes questions on, or the server answers them. */
   resolver(network: Exclude<NetworkMode, "none">): string {
-    return network === "private" ? `nameserver ${ADDRESS.resolver}\n` : hostResolver();
+    return network === "host" ? hostResolver() : `nameserver ${ADDRESS.resolver}\n`;
   }
 
   /** Connects the box whose process 1 this is, as the box's owner. Its command must not run yet. */
   async attach(initPid: number, owner: Owner): Promise<Attachment> {
     await this.check();
     let known = hostAddresses().join();
-    await until(() => isMapped(initPid) && hasLoopback(initPid), "the box's loopback did not come up");
+    await loopbackOf(initPid);
     using lent = new DescriptorSet();
     const namespaces = openNamespaces(initPid, lent);
     const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#options.marker), owner, namespaces);
@@ -73,7 +74,7 @@ export class PrivateNetworks {
           await this.#forbid(owner, openNamespaces(initPid, again));
           known = now;
         },
-        close: () => void pasta.child.kill("SIGKILL"),
+        close: async () => void pasta.child.kill("SIGKILL"),
       };
     } catch (cause) {
       pasta.child.kill("SIGKILL");
@@ -132,6 +133,11 @@ function pastaArguments(pasta: string, marker: string): string[] {
     ...["--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none"],
     ...["--userns", "/proc/self/fd/3", "--netns", "/proc/self/fd/4"],
   ];
+}
+
+/** Resolves when bwrap has made the network of a box, as far as it does. */
+export function loopbackOf(initPid: number): Promise<void> {
+  return until(() => isMapped(initPid) && hasLoopback(initPid), "the box's loopback did not come up");
 }
 
 /**

@@ -30,11 +30,22 @@ export async function askForDescriptor(
   socket: number,
   letter: string,
 ): Promise<{ readonly fd: number; readonly said: string }> {
+  const { descriptors, said } = await askForDescriptors(socket, letter, [], 1);
+  return { fd: descriptors[0] ?? -1, said };
+}
+
+/** The same for so many at once: all of them, or none. */
+export async function askForDescriptors(
+  socket: number,
+  letter: string,
+  fields: readonly (string | number)[],
+  count: number,
+): Promise<{ readonly descriptors: readonly number[]; readonly said: string }> {
   using lent = new DescriptorSet();
   const [ours, theirs] = lent.pair(syscalls.socketpair());
   const status = lent.pipe();
   const answer = readFrom(lent.release(status.readEnd)).setEncoding("latin1");
-  const sending = sendOrder(socket, letter, [], [status.writeEnd, theirs]);
+  const sending = sendOrder(socket, letter, fields, [status.writeEnd, theirs]);
   lent.close(status.writeEnd);
   lent.close(theirs);
   let said = "";
@@ -45,5 +56,10 @@ export async function askForDescriptor(
       if (said.length > LONGEST_ANSWER) break;
     }
   }
-  return { fd: said === "d\n" ? syscalls.receiveDescriptor(ours) : -1, said: `${sending} ${said}` };
+  if (said === "d\n") {
+    const received = Array.from({ length: count }, () => syscalls.receiveDescriptor(ours));
+    if (received.every((fd) => fd >= 0)) return { descriptors: received, said };
+    for (const fd of received) if (fd >= 0) syscalls.close(fd);
+  }
+  return { descriptors: [], said: `${sending} ${said}` };
 }

@@ -19,11 +19,13 @@ const ENVIRONMENT = {
   TERM: "xterm-256color",
 };
 
-/** A private network is attached from outside while bwrap waits. */
+/** What is done to a network from outside is done while bwrap waits. */
+const WAITING = ["--block-fd", String(BoxDescriptor.block)];
 const NETWORK_OPTIONS = {
   none: [],
   host: ["--share-net"],
-  private: ["--block-fd", String(BoxDescriptor.block)],
+  private: WAITING,
+  filtered: WAITING,
 } satisfies Record<NetworkMode, string[]>;
 
 export interface BoxPlan {

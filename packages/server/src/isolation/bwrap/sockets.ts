@@ -1,12 +1,14 @@
 import { Socket } from "node:net";
+import { constants } from "node:os";
 import { processes, syscalls } from "@agentfense/fuse";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import { requireProgram } from "../backend/find-program.ts";
+import type { ListeningPlace } from "../network/listeners.ts";
 import { Queue } from "../queue.ts";
 import { DescriptorSet, readFrom } from "./descriptors.ts";
 import type { Launcher } from "./launcher.ts";
-import { askForDescriptor } from "./orders.ts";
+import { askForDescriptors } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";
 
 /** Loopback answers at once or not at all: a full queue of a program that does not accept keeps silent. */
@@ -15,25 +17,35 @@ const COMPLAINT_BYTES = 4096;
 /** A box whose ports nobody uses has no process for them. */
 const IDLE_MS = 60_000;
 
+/** Of sockets that one order asks for: more would not fit on the way to us. */
+const MOST_AT_ONCE = 32;
+
 /** The network of a box, held open. */
 export interface BoxNetwork extends AsyncDisposable {
   /** Descriptors of the network namespace and, for a server that is not root, of the user namespace that rules over it. */
   readonly namespaces: readonly [network: number, user?: number];
 }
 
+interface BoxSocketsOptions {
+  readonly launcher: Launcher;
+  readonly openNetwork: () => Promise<BoxNetwork>;
+  /** Whether there will be listeners, too: only then the process may change the network and take any port. */
+  readonly listens: boolean;
+}
+
 /**
- * Connections to ports of a box. A small process that entered the network of the box (perl/sockets.pl) makes unconnected sockets
- * there and passes them to the server, which connects them to the loopback device. That process is ours and outside of the box. A
- * socket that came from inside could be shared with somebody there, who could make it block the server at any time, and no look at it
- * would show that.
+ * Sockets in the network of a box. A small process that entered it (perl/sockets.pl) makes them there and passes them to the server:
+ * unconnected ones, which the server connects to the loopback device, and such that listen. That process is ours and outside of the
+ * box. A socket that came from inside could be shared with somebody there, who could make it block the server at any time, and no look
+ * at it would show that.
  */
 export class BoxSockets {
-  readonly #options: { readonly launcher: Launcher; readonly openNetwork: () => Promise<BoxNetwork> };
+  readonly #options: BoxSocketsOptions;
   #maker: Promise<SocketMaker> | undefined;
   #idle: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(options: { launcher: Launcher; openNetwork: () => Promise<BoxNetwork> }) {
+  constructor(options: BoxSocketsOptions) {
     this.#options = options;
   }
 
@@ -55,20 +67,41 @@ export class BoxSockets {
     }
   }
 
+  /** See Listen. */
+  async listen(places: readonly ListeningPlace[]): Promise<readonly number[]> {
+    const made = new DescriptorSet();
+    try {
+      const descriptors: number[] = [];
+      for (let done = 0; done < places.length; done += MOST_AT_ONCE) {
+        const some = places.slice(done, done + MOST_AT_ONCE);
+        for (const fd of await this.#order((maker) => maker.listeners(some))) descriptors.push(made.add(fd));
+      }
+      for (const fd of descriptors) made.release(fd);
+      return descriptors;
+    } finally {
+      made[Symbol.dispose]();
+    }
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#end();
   }
 
-  async #open(version: "4" | "6"): Promise<number> {
+  #open(version: "4" | "6"): Promise<number> {
+    return this.#order((maker) => maker.unconnected(version));
+  }
+
+  async #order<T>(give: (maker: SocketMaker) => Promise<T>): Promise<T> {
     if (this.#isClosed) throw notRunning();
     clearTimeout(this.#idle);
     for (let isFirst = true; ; isFirst = false) {
       this.#maker ??= this.#start();
       const current = this.#maker;
       try {
-        return await (await current).make(version);
+        return await give(await current);
       } catch (error) {
+        if (error instanceof PlaceTaken) throw error;
         if (this.#maker === current) this.#end();
         if (!isFirst || this.#isClosed) throw error; // it may have died since the last one
       } finally {
@@ -79,13 +112,15 @@ export class BoxSockets {
   }
 
   async #start(): Promise<SocketMaker> {
-    const need = "ports of a sandbox need";
-    const [nsenter, perl] = await Promise.all([
+    const { launcher, listens } = this.#options;
+    const need = listens ? "a filtered network needs" : "ports of a sandbox need";
+    const [nsenter, setpriv, perl] = await Promise.all([
       requireProgram("nsenter", "util-linux", need),
+      requireProgram("setpriv", "util-linux", need),
       requireProgram("perl", "perl", need),
     ]);
     await using network = await this.#options.openNetwork();
-    return new SocketMaker(this.#options.launcher, { nsenter, perl, namespaces: network.namespaces });
+    return new SocketMaker(launcher, { nsenter, setpriv, perl, listens, namespaces: network.namespaces });
   }
 
   #end(): void {
@@ -96,6 +131,22 @@ export class BoxSockets {
   }
 }
 
+/** Something in the box has the port, or all addresses of it. */
+class PlaceTaken extends SandboxError {
+  constructor({ address, port }: ListeningPlace) {
+    super("RESOURCES_EXHAUSTED", `a program in the sandbox has port ${port}, so that ${address} cannot be given it`, {
+      hint: "end that program, or let it listen at 127.0.0.1 alone",
+    });
+  }
+}
+
+interface SocketMakerRequest extends Pick<BoxNetwork, "namespaces"> {
+  readonly nsenter: string;
+  readonly setpriv: string;
+  readonly perl: string;
+  readonly listens: boolean;
+}
+
 /** The process in the network of one box. */
 class SocketMaker {
   readonly #orders: number;
@@ -103,21 +154,15 @@ class SocketMaker {
   #complaint = "";
   #isClosed = false;
 
-  constructor(
-    launcher: Launcher,
-    { nsenter, perl, namespaces: [network, user] }: Pick<BoxNetwork, "namespaces"> & { nsenter: string; perl: string },
-  ) {
+  constructor(launcher: Launcher, { nsenter, perl, namespaces: [network, user], ...request }: SocketMakerRequest) {
     using lent = new DescriptorSet();
     const [ours, theirs] = lent.pair(processes.messageSockets());
     const voice = lent.pipe();
-    const { uid, gid } = unusedOwner();
     const become =
-      user === undefined
-        ? [`--setuid=${uid}`, `--setgid=${gid}`]
-        : ["--preserve-credentials", "--user=/proc/self/fd/5"];
+      user === undefined ? withoutPrivileges(request) : ["--preserve-credentials", "--user=/proc/self/fd/5", "--"];
     launcher.launch({
       entrances: [],
-      argv: [nsenter, ...become, "--net=/proc/self/fd/4", "--", perl, "-"],
+      argv: [nsenter, "--net=/proc/self/fd/4", ...become, perl, "-"],
       descriptors: [
         ...[lent.add(scriptFile("sockets")), voice.writeEnd, voice.writeEnd, theirs, network],
         ...(user === undefined ? [] : [user]),
@@ -131,9 +176,19 @@ class SocketMaker {
       });
   }
 
-  /** One after the other: the kernel has room for few descriptors on their way. */
-  make(version: "4" | "6"): Promise<number> {
-    return this.#turns.run(() => this.#make(version));
+  async unconnected(version: "4" | "6"): Promise<number> {
+    const { descriptors, said } = await this.#ask(version, [], 1);
+    return descriptors[0] ?? this.#failed(said);
+  }
+
+  async listeners(places: readonly ListeningPlace[]): Promise<readonly number[]> {
+    const fields = places.flatMap(({ protocol, address, port }) => [protocol, address, port]);
+    const { descriptors, said } = await this.#ask("n", fields, places.length);
+    if (descriptors.length === places.length) return descriptors;
+    const [errno, which] = /f (\d+) (\d+)\n$/.exec(said)?.slice(1).map(Number) ?? [];
+    const place = errno === constants.errno.EADDRINUSE ? places[which ?? -1] : undefined;
+    if (place !== undefined) throw new PlaceTaken(place);
+    return this.#failed(said);
   }
 
   close(): void {
@@ -143,13 +198,30 @@ class SocketMaker {
     });
   }
 
-  async #make(version: "4" | "6"): Promise<number> {
-    const { fd, said } = this.#isClosed ? { fd: -1, said: "closed" } : await askForDescriptor(this.#orders, version);
-    if (fd >= 0) return fd;
+  /** One after the other: the kernel has room for few descriptors on their way. */
+  #ask(letter: string, fields: readonly (string | number)[], count: number): ReturnType<typeof askForDescriptors> {
+    return this.#turns.run(async () => {
+      if (this.#isClosed) return { descriptors: [], said: "closed" };
+      return await askForDescriptors(this.#orders, letter, fields, count);
+    });
+  }
+
+  #failed(said: string): never {
     throw new SandboxError("INTERNAL", "the network of the sandbox could not be entered", {
       cause: new Error(`${said.trim()} ${this.#complaint}`),
     });
   }
+}
+
+/** For a root server, whose rights over every network are more than is needed in this one. The end of nsenter's arguments. */
+function withoutPrivileges({ setpriv, listens }: Pick<SocketMakerRequest, "setpriv" | "listens">): string[] {
+  const { uid, gid } = unusedOwner();
+  if (!listens) return [`--setuid=${uid}`, `--setgid=${gid}`, "--"];
+  const rights = "-all,+net_admin,+net_bind_service";
+  return [
+    ...["--", setpriv, `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups"],
+    ...[`--inh-caps=${rights}`, `--ambient-caps=${rights}`, `--bounding-set=${rights}`, "--"],
+  ];
 }
 
 /** Takes the descriptor, also when it fails. */

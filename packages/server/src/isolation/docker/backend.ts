@@ -66,6 +66,8 @@ export class DockerBackend implements Backend {
     if (name === undefined) throw invalid("a sandbox in Docker needs an image", "name one");
     const runtime = await this.#findRuntime(spec.ociRuntime);
     const log = this.#options.log ?? (() => {});
+    const noPorts = reasonAgainstPorts(runtime.program);
+    if (spec.network === "filtered" && noPorts !== undefined) throw noFilteredNetwork(noPorts);
     const egress = spec.network === "private" ? await EgressGuard.open(runtime.program, log) : undefined;
     const { signal, onProgress = () => {} } = options;
     const image = await findImage(this.#engine, name, this.#policy, { signal, onProgress });
@@ -78,7 +80,7 @@ export class DockerBackend implements Backend {
       runtime: runtime.name,
       egress,
       launcher: this.#launcher,
-      noPorts: reasonAgainstPorts(runtime.program),
+      noPorts,
       leftoverRoom: this.#leftoverRoom,
       owner: pickBoxOwner(),
       log,
@@ -122,6 +124,12 @@ export class DockerBackend implements Backend {
 function reasonAgainstPorts(runtimeProgram: string): string | undefined {
   if (process.geteuid?.() !== 0) return "only a server of root can enter its network";
   return usesKernelNetwork(runtimeProgram) ? undefined : "its OCI runtime has a network stack of its own";
+}
+
+function noFilteredNetwork(reason: string): SandboxError {
+  return new SandboxError("RUNTIME_UNAVAILABLE", `a container cannot have a filtered network: ${reason}`, {
+    hint: "use a server of root with runc, the runtime bwrap, or the network none",
+  });
 }
 
 const DEFAULT_SOCKET = "/var/run/docker.sock";

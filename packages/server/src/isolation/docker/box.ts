@@ -25,7 +25,7 @@ import { ContainerProcess } from "./process.ts";
 import { COMMAND_SCRIPT } from "./scripts.ts";
 import { openContainerShell, openContainerTerminal } from "./shell.ts";
 
-export interface DockerBoxOptions extends Omit<ContainerOptions, "plan" | "unknownRuntime" | "awake"> {
+export interface DockerBoxOptions extends Omit<ContainerOptions, "plan" | "answerIn" | "unknownRuntime" | "awake"> {
   readonly instance: string;
   readonly spec: BoxSpec;
   readonly image: Image;
@@ -126,6 +126,7 @@ export class DockerBox implements Box {
     const options = {
       ...this.#options,
       plan: containerPlan({ ...this.#options, keeper: this.#keeper }),
+      answerIn: this.#options.spec.answerIn,
       unknownRuntime: this.#options.runtime !== "runc",
       awake: <T>(work: () => Promise<T>) => this.#pause.awake(work),
     };

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { BoxSpec, NetworkAnswer } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { notRunning, SandboxError } from "../backend/errors.ts";
 import { MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
@@ -62,6 +63,7 @@ export class Container implements ProcessHome {
   readonly #path: string;
   readonly #options: ContainerOptions;
   #sockets: BoxSockets;
+  #answer: NetworkAnswer | undefined;
   #warden: Warden;
   /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
   #lost = false;
@@ -97,7 +99,7 @@ export class Container implements ProcessHome {
     try {
       await engine.post(`${container.#path}/start`, { signal });
       void container.#watch();
-      await container.#confine();
+      await container.#setUpNetwork();
       if (options.unknownRuntime) await container.#examine();
       return container;
     } catch (error) {
@@ -205,6 +207,7 @@ export class Container implements ProcessHome {
   async #remove(): Promise<void> {
     this.#warden.close();
     this.#sockets.close();
+    await this.#answer?.close();
     await removeContainer(this.engine, this.#id);
   }
 
@@ -216,11 +219,12 @@ export class Container implements ProcessHome {
     this.#warden = this.#newWarden();
     this.#sockets.close();
     this.#sockets = this.#newSockets();
+    await this.#answer?.close();
     this.#ended.clear();
     this.#connections = new Set();
     try {
       await this.engine.post(`${this.#path}/restart`, { query: { t: "0" } });
-      await this.#confine();
+      await this.#setUpNetwork();
     } catch (error) {
       this.#lost = true;
       await this.remove();
@@ -296,10 +300,14 @@ export class Container implements ProcessHome {
     }
   }
 
-  /** Every start has a network namespace of its own, which is open at first. */
-  async #confine(): Promise<void> {
-    if (this.#options.egress === undefined) return;
-    await this.#options.egress.confine(await this.#inspectRunning());
+  /** Every start has a network namespace of its own: a private one is open at first, in a filtered one nobody answers. */
+  async #setUpNetwork(): Promise<void> {
+    const { egress, answerIn } = this.#options;
+    if (egress !== undefined) await egress.confine(await this.#inspectRunning());
+    if (answerIn === undefined) return;
+    const sockets = this.#sockets;
+    this.#answer = await answerIn((places) => sockets.listen(places));
+    if (this.#removing !== undefined) await this.#answer.close();
   }
 
   async #inspect(): Promise<ContainerState | undefined> {
@@ -331,6 +339,7 @@ export class Container implements ProcessHome {
       this.#lost = true;
       this.#warden.close();
       this.#sockets.close();
+      void this.#answer?.close();
     }
     setTimeout(() => orphaned.forEach((connection) => void connection.destroy()), LAST_WORDS_MS).unref();
   }
@@ -353,6 +362,7 @@ export class Container implements ProcessHome {
         const network = await openNetwork(await this.#inspectRunning());
         return { namespaces: [network.fd], [Symbol.asyncDispose]: () => network.close() };
       },
+      listens: this.#options.answerIn !== undefined,
     });
   }
 
@@ -373,6 +383,8 @@ export interface ContainerOptions {
   readonly launcher: Launcher;
   /** For a container with a private network. */
   readonly egress?: EgressGuard | undefined;
+  /** For one with a filtered network; see BoxSpec. */
+  readonly answerIn?: BoxSpec["answerIn"];
   readonly leftoverRoom: DescriptorRoom;
   readonly awake: ProcessHome["awake"];
   readonly log: (line: LogLine) => void;

@@ -1,5 +1,6 @@
 import { type BoxSpec, EMAIL, HOME, type NetworkMode } from "../backend/backend.ts";
 import type { Owner } from "../filesystem/presentation.ts";
+import { NAME_SERVER } from "../network/names.ts";
 import { dockerSeccompProfile } from "../seccomp/profile.ts";
 import type { Image } from "./image.ts";
 
@@ -18,8 +19,13 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 const ENVIRONMENT = { HOME, USER: "agent", LOGNAME: "agent", EMAIL, LANG: "C.UTF-8", TERM: "xterm-256color" };
 
 // `private` is the engine's own bridge: a network behind address translation, with the engine's name servers. What of it a
-// box may reach is decided when the container has started (see egress.ts).
-const NETWORKS = { none: "none", private: "bridge", host: "host" } satisfies Record<NetworkMode, string>;
+// box may reach is decided when the container has started (see egress.ts). In a `filtered` one the server answers, names too.
+const NETWORKS = {
+  none: "none",
+  filtered: "none",
+  private: "bridge",
+  host: "host",
+} satisfies Record<NetworkMode, string>;
 
 /** What the engine hides by itself, in old versions and new ones, and what it leaves readable for no good reason. */
 const MASKED_PATHS = [
@@ -118,6 +124,7 @@ function confinement(spec: BoxSpec): object {
     MaskedPaths: MASKED_PATHS,
     ReadonlyPaths: READ_ONLY_PATHS,
     NetworkMode: NETWORKS[spec.network],
+    ...(spec.network === "filtered" ? { Dns: [NAME_SERVER], DnsSearch: ["."] } : {}),
     IpcMode: "private",
     PidMode: "",
     UTSMode: "",

@@ -7,6 +7,7 @@ import type { DiscardReport } from "../changes/discard.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult, LimitEvent } from "../exec/api.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
+import type { NetworkRule } from "../network/policy.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import type { MountedFiles } from "../view/files.ts";
 import type { Processes } from "./processes.ts";
@@ -26,6 +27,8 @@ export interface SandboxSpec {
   readonly limits?: SandboxLimits;
   /** Default `none`. */
   readonly network?: NetworkMode;
+  /** What a sandbox with the network `filtered` may reach; default: nothing. */
+  readonly networkRules?: readonly NetworkRule[];
   readonly env?: Readonly<Record<string, string>>;
   readonly hostname?: string;
   /** Default 1 GiB; tmpfs, charged to the sandbox's memory. */
@@ -58,7 +61,21 @@ export interface SandboxLimits extends ResourceLimits {
   readonly outputBytes?: number;
 }
 
-export type SandboxEvent = WorkspaceEvent | LimitEvent;
+export type SandboxEvent = WorkspaceEvent | LimitEvent | ConnectionEvent;
+
+/** Of a filtered network. One that was allowed is told once for each host and port. */
+export interface ConnectionEvent {
+  readonly kind: "connection_allowed" | "connection_denied" | "secret_misplaced";
+  /** "": several, which are counted. */
+  readonly host: string;
+  /** 0: only the name was asked for. */
+  readonly port: number;
+  readonly program?: string;
+  /** Why not, and what to do about it: made for a model. */
+  readonly sentence?: string;
+  /** How many alike it stands for. */
+  readonly count: number;
+}
 
 /**
  * One life of a sandbox, from its start to its end; what has ended is made anew, of the same deltas. The states of what a user
@@ -81,6 +98,8 @@ export interface Sandbox extends AsyncDisposable {
   readonly processes: Processes;
   /** New rules for the first workspace, at once, kernel caches included. */
   updateRules(rules: readonly Rule[]): Promise<void>;
+  /** Another list for its network, which is `filtered`, at once: connections that it does not allow are cut. */
+  updateNetwork(rules: readonly NetworkRule[]): Promise<void>;
   usage(): Promise<ResourceUsage>;
   /** Files as a process inside sees them: every rule applies. */
   readonly files: MountedFiles;

@@ -14,6 +14,8 @@ import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, working
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
+import type { FilteredNetwork } from "../network/filtered.ts";
+import { NetworkPolicy, type NetworkRule } from "../network/policy.ts";
 import { Queue } from "../queue.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import { ShellSession } from "../session/session.ts";
@@ -32,6 +34,8 @@ export interface SandboxParts {
   readonly spec: SandboxSpec;
   readonly backend: Backend;
   readonly box: Box;
+  /** Of a sandbox whose network is filtered. */
+  readonly network: FilteredNetwork | undefined;
   readonly mountPoint: string;
   readonly mounts: MountHost | undefined;
   readonly view: ViewThread;
@@ -223,6 +227,13 @@ export class GuardedSandbox implements Sandbox {
       this.#rules = rules;
       this.files.rulesChanged();
     });
+  }
+
+  async updateNetwork(rules: readonly NetworkRule[]): Promise<void> {
+    const { network } = this.#parts;
+    if (network === undefined)
+      throw new SandboxError("INVALID_ARGUMENT", "only a filtered network has a list of hosts");
+    await network.update(NetworkPolicy.of(rules));
   }
 
   codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {

@@ -42,9 +42,14 @@ export function mountsOf({ workspaces, home }: SandboxSpec): readonly WorkspaceS
 }
 
 /** Refuses what cannot be right before anything is made, and fills in the defaults. */
-export function boxSpec(id: string, spec: SandboxSpec, mountPoint: string): BoxSpec {
+export function boxSpec(
+  id: string,
+  spec: SandboxSpec,
+  { mountPoint, answerIn }: { readonly mountPoint: string } & Pick<BoxSpec, "answerIn">,
+): BoxSpec {
   return {
     id,
+    answerIn,
     mounts: mountsOf(spec).map((mount, index) => ({ source: treePath(mountPoint, index), target: targetOf(mount) })),
     limits: { pids: DEFAULT_PIDS, ...spec.limits },
     network: spec.network ?? "none",
@@ -72,6 +77,9 @@ export function checkSpecification(spec: SandboxSpec): void {
   }
   checkEnvironment(spec.env);
   checkHostname(spec.hostname ?? DEFAULT_HOSTNAME);
+  if (spec.networkRules !== undefined && spec.network !== "filtered") {
+    throw invalid("only a filtered network has a list of hosts");
+  }
   validateLimits(spec.limits ?? {});
   for (const [name, value] of Object.entries({
     tmpBytes: spec.tmpBytes,

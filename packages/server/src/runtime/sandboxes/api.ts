@@ -3,6 +3,7 @@ import type { Rule } from "@agentfense/permission";
 import type { TerminalSize } from "../../isolation/backend/backend.ts";
 import type { ChangeCounts } from "../../isolation/changes/list.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../../isolation/exec/api.ts";
+import type { NetworkList } from "../../isolation/network/list.ts";
 import type { ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { ViewChange, ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
@@ -32,8 +33,10 @@ export interface CreateSandboxRequest {
   readonly image: string;
   readonly resources: ResourceRecord;
   readonly sync?: SyncMode | undefined;
-  /** Absent: the server's default. */
+  /** Absent: filtered, if there is a list, or the server's default. */
   readonly network?: NetworkName | undefined;
+  /** Of a filtered network. */
+  readonly networkList: NetworkList;
   readonly revocable: boolean;
   readonly env: Readonly<Record<string, string>>;
   /** Absent: the server's default; 0: never. */
@@ -228,6 +231,8 @@ export interface Sandboxes {
     id: string,
     request: { readonly rules: readonly Rule[]; readonly preset: string },
   ): Promise<SandboxRecord>;
+  /** Another list for a filtered network, at once. */
+  updateNetwork(caller: Caller, id: string, list: NetworkList): Promise<SandboxRecord>;
   explain(caller: Caller, id: string, path: string): Promise<Explanation>;
 
   changes(caller: Caller, id: string, request: ChangesRequest): Promise<Page<SandboxChange>>;

@@ -6,6 +6,7 @@ import { KeyedTurns } from "../turns.ts";
 import type { Sandboxes } from "./api.ts";
 import { newSandbox } from "./creation.ts";
 import { translating } from "./errors.ts";
+import { storedNetworkRules } from "./network.ts";
 import type { Parts } from "./parts.ts";
 import { workspacePath } from "./paths.ts";
 import { Resident } from "./resident.ts";
@@ -14,7 +15,7 @@ import { storedRules } from "./rules.ts";
 type Calls = Pick<
   Sandboxes,
   | ("create" | "get" | "list" | "start" | "stop" | "pause" | "resume" | "destroy")
-  | ("listHomes" | "deleteHome" | "deleteCodebase" | "updatePermissions" | "explain")
+  | ("listHomes" | "deleteHome" | "deleteCodebase" | "updatePermissions" | "updateNetwork" | "explain")
 >;
 
 /** How many sandboxes an error names. */
@@ -110,6 +111,20 @@ export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
       });
     },
 
+    async updateNetwork(caller, id, list) {
+      const networkRules = storedNetworkRules(list, parts.defaults.networkAllow);
+      const resident = registry.find(caller, id);
+      return await resident.turns.take(async () => {
+        resident.requirePresent();
+        const { network } = resident.record;
+        if (network !== "filtered") throw invalid(`the network ${network} has no list of hosts; filtered has`);
+        await translating(resident.running?.sandbox.updateNetwork(networkRules) ?? Promise.resolve());
+        await resident.update({ networkRules });
+        witness.tell("network_updated", resident, caller, { data: { network_rules: networkRules } });
+        return resident.record;
+      });
+    },
+
     async explain(caller, id, path) {
       const { policy } = registry.find(caller, id);
       const { level, reason, candidates, path: normal } = policy.explain(workspacePath(path));
@@ -144,6 +159,7 @@ function inUse(users: readonly Resident[]): RuntimeError {
   });
 }
 
-function creationData({ rules, runtime, network, sync, labels, codebaseVersion }: SandboxRecord) {
-  return { permissions: rules, runtime, network, sync, labels, codebase_version: codebaseVersion };
+function creationData({ rules, runtime, network, networkRules, sync, labels, codebaseVersion }: SandboxRecord) {
+  const list = network === "filtered" ? { network_rules: networkRules } : {};
+  return { permissions: rules, runtime, network, ...list, sync, labels, codebase_version: codebaseVersion };
 }

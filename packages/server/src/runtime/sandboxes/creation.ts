@@ -13,6 +13,7 @@ import type {
 } from "../store/store.ts";
 import type { CreateSandboxRequest } from "./api.ts";
 import { toRuntimeError } from "./errors.ts";
+import { storedNetworkRules } from "./network.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
 import { checkLabels, checkWish } from "./request.ts";
 import { storedRules } from "./rules.ts";
@@ -46,7 +47,7 @@ export function newSandbox(
     labels: { ...request.labels },
     runtime,
     image: chooseImage(request.image, runtime),
-    network: chooseNetwork(request.network, runtime, terms),
+    ...chooseNetwork(request, runtime, terms),
     sync: chooseSync(request.sync, request.codebaseVersion, defaults.sync),
     revocable: request.revocable,
     home: request.home,
@@ -101,13 +102,17 @@ function chooseImage(image: string, runtime: RuntimeName): string {
 }
 
 function chooseNetwork(
-  asked: NetworkName | undefined,
+  { network: asked, networkList }: CreateSandboxRequest,
   runtime: RuntimeName,
-  { defaults: { networks, docker }, allowedBy = "operator" }: CreationTerms,
-): NetworkName {
-  const network = asked ?? (runtime === "docker" ? docker.network : "none");
+  { defaults: { networks, networkAllow, docker }, allowedBy = "operator" }: CreationTerms,
+): Pick<SandboxRecord, "network" | "networkRules"> {
+  const { allow = [], presets = [] } = networkList;
+  const hasList = allow.length + presets.length > 0;
+  const network = asked ?? (hasList ? "filtered" : runtime === "docker" ? docker.network : "none");
+  if (hasList && network !== "filtered") throw invalid(`the network ${network} has no list of hosts; filtered has`);
+  const networkRules = storedNetworkRules(networkList, networkAllow);
   const allowed = runtime === "docker" ? docker.networks : networks;
-  if (network === "none" || allowed.includes(network)) return network;
+  if (network === "none" || allowed.includes(network)) return { network, networkRules };
   throw new RuntimeError(
     "RUNTIME_UNAVAILABLE",
     `the network mode ${network} is not enabled ${REMEDIES[allowedBy].place}`,

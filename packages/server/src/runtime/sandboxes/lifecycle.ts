@@ -5,11 +5,12 @@ import type { SandboxRecord } from "../store/store.ts";
 import { limitsOf } from "./creation.ts";
 import { shuttingDown, toRuntimeError } from "./errors.ts";
 import type { TakenHome } from "./homes.ts";
+import { requireWithin } from "./network.ts";
 import type { Parts } from "./parts.ts";
 import type { Resident, Running } from "./resident.ts";
 import { isHeld, isLiving } from "./state.ts";
 
-type LifecycleParts = Omit<Parts, "defaults" | "lifecycle" | "commands">;
+type LifecycleParts = Omit<Parts, "lifecycle" | "commands">;
 
 /** Starts, stops and destroys sandboxes: each step in the sandbox's own turn, so that one never waits for another. */
 export class Lifecycle {
@@ -128,6 +129,7 @@ export class Lifecycle {
   async #mount(resident: Resident, home: TakenHome | undefined, signal: AbortSignal): Promise<Running> {
     const { codebases, isolation } = this.#parts;
     const { record } = resident;
+    requireWithin(record.networkRules, this.#parts.defaults.networkAllow); // the operator's list may have changed
     await using undo = new AsyncDisposableStack();
     undo.defer(() => home?.release());
     const layer = await codebases.open(record.codebaseId, record.codebaseVersion);
@@ -143,6 +145,7 @@ export class Lifecycle {
       workspaces: [{ ...workspace, revocable: record.revocable }, ...(toolchains?.workspaces ?? [])],
       limits: limitsOf(record.resources),
       network: record.network,
+      ...(record.network === "filtered" ? { networkRules: record.networkRules } : {}),
       env: { ...toolchains?.env, ...record.env },
       ...(home === undefined ? {} : { home: home.directory }),
       ...(record.image === "" ? {} : { image: record.image }),

@@ -1,4 +1,5 @@
 import type { Isolation } from "../../isolation/isolation.ts";
+import type { NetworkRule } from "../../isolation/network/policy.ts";
 import type { SandboxSpec } from "../../isolation/sandbox/api.ts";
 import type { AuditLog } from "../audit/api.ts";
 import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
@@ -26,6 +27,8 @@ export const SANDBOX_DEFAULTS = {
   sync: "on-exec" as SyncMode,
   /** Those that may be asked for. */
   networks: ["none"] as readonly NetworkName[],
+  /** What filtered networks may reach at most; empty: whatever their lists say. */
+  networkAllow: [] as readonly NetworkRule[],
   /** The same for docker sandboxes, and what one gets that asks for none. */
   docker: { networks: ["none"] as readonly NetworkName[], network: "none" as NetworkName },
   resources: {} as ResourceRecord,

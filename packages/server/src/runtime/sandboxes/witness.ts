@@ -25,7 +25,8 @@ export function witnessFor(audit: AuditLog) {
     /** What the isolation layer saw. Nobody called: the agent did it. */
     tellEvent(resident: Resident, event: SandboxEvent): void {
       const data = eventData(resident, event);
-      if (data !== undefined) tell(event.kind, resident, SERVER, { level: "warn", data });
+      const level = event.kind === "connection_allowed" ? "info" : "warn";
+      if (data !== undefined) tell(event.kind, resident, SERVER, { level, data });
     },
   };
 }
@@ -43,6 +44,12 @@ function eventData({ record }: Resident, event: SandboxEvent): Readonly<Record<s
       return { path: inside(event.path), operation: event.operation, suppressed: event.suppressed };
     case "resource_limit_exceeded":
       return { limit: event.limit, detail: event.detail };
+    case "connection_allowed":
+    case "connection_denied":
+    case "secret_misplaced": {
+      const { kind: _, ...data } = event;
+      return data;
+    }
     case "engine_lost":
       return undefined; // told as sandbox_failed, when it has
   }

@@ -1,4 +1,5 @@
 import type { Rule } from "@agentfense/permission";
+import type { NetworkRule } from "../../isolation/network/policy.ts";
 import type { Role } from "../caller.ts";
 import type { Growth } from "./growth.ts";
 
@@ -171,7 +172,7 @@ export interface CodebaseMetadata {
 
 export type SandboxRecordStatus = "PENDING" | "RUNNING" | "PAUSED" | "STOPPED" | "ERROR";
 export type SyncMode = "on-exec" | "manual" | "never";
-export type NetworkName = "none" | "private" | "host";
+export type NetworkName = "none" | "filtered" | "private" | "host";
 export type RuntimeName = "bwrap" | "docker" | "mock";
 
 export interface ResourceRecord {
@@ -198,6 +199,8 @@ export interface SandboxRecord {
   readonly runtime: RuntimeName;
   readonly image: string;
   readonly network: NetworkName;
+  /** Of a filtered network: what it may reach. */
+  readonly networkRules: readonly NetworkRule[];
   readonly sync: SyncMode;
   readonly revocable: boolean;
   /** The home it uses: a name of the owner's, or a directory where those are the program's; "": one of its own. */
@@ -229,6 +232,7 @@ type Changing =
   | "status"
   | "statusReason"
   | "rules"
+  | "networkRules"
   | "startedAtMs"
   | "stoppedAtMs"
   | "expiresAtMs"

@@ -6,6 +6,7 @@ import {
   derivedPath,
   duration,
   flag,
+  hosts,
   optionalAddress,
   optionalPath,
   type Setting,
@@ -18,7 +19,7 @@ import {
 // environment follow from these. Durations arrive as milliseconds, sizes as bytes; 0 means "no limit" where it says so.
 
 const RUNTIMES = ["bwrap", "docker", "mock"] as const;
-const NETWORKS = ["none", "private", "host"] as const;
+const NETWORKS = ["none", "filtered", "private", "host"] as const;
 
 const tls = {
   cert_file: optionalPath("certificate chain (PEM); with key_file, both ports speak TLS"),
@@ -130,6 +131,10 @@ const runtime = {
   max_timeout: duration("10m", "the longest a command may ask for; more is refused; 0 is no limit"),
   mount_threads: count(0, "the most threads that serve the file systems of sandboxes; 0 is one per CPU"),
   networks: choices(NETWORKS, ["none"], "networks that sandboxes may ask for"),
+  network_allow: hosts(
+    [],
+    "what the lists of filtered networks may name at most, as example.com:443; empty is every host",
+  ),
   docker,
 };
 

@@ -1,3 +1,4 @@
+import { isNetworkRule } from "../../runtime/sandboxes/network.ts";
 import { parseAddress } from "../http/address.ts";
 import { formatDuration, formatSize, parseDuration, parseSize } from "./units.ts";
 
@@ -82,6 +83,13 @@ export function choice<const Choice extends string>(
 
 export function texts(fallback: readonly string[], description: string): Setting<string[]> {
   return list(fallback, description, "texts", (item) => (isLine(item) && item !== "" ? item : undefined));
+}
+
+/** Hosts as the lists of filtered networks have them. */
+export function hosts(fallback: readonly string[], description: string): Setting<string[]> {
+  return list(fallback, description, "hosts such as example.com, *.example.com or example.com:443", (item) =>
+    isNetworkRule(item) ? item : undefined,
+  );
 }
 
 /** One or more. Without a fallback it depends on other values. */

@@ -9,6 +9,7 @@ import {
   createSandboxRequestOf,
   diffMessages,
   explanationMessage,
+  networkListOf,
   outcomeMessage,
   rulesOf,
   SANDBOX_STATUSES,
@@ -60,6 +61,9 @@ function lifecycleHandlers(sandboxes: Sandboxes) {
 
     updatePermissions: async ({ sandboxId, permissions, preset }, { caller }) =>
       sandboxMessage(await sandboxes.updatePermissions(caller, sandboxId, { rules: rulesOf(permissions), preset })),
+
+    updateNetwork: async ({ sandboxId, ...request }, { caller }) =>
+      sandboxMessage(await sandboxes.updateNetwork(caller, sandboxId, networkListOf(request))),
 
     listHomes: async ({ ownerId }, { caller }) => ({ homes: [...(await sandboxes.listHomes(caller, ownerId))] }),
     deleteHome: ({ name, ownerId }, { caller }) => sandboxes.deleteHome(caller, ownerId, name),

@@ -14,6 +14,47 @@ import type { ChangeKind, EntryKind, FileChunkSchema, FileInfoSchema, ListFilesR
 export declare const file_sandbox_v1_sandbox: GenFile;
 
 /**
+ * Allows connections to a host by its name. No rule allows an address.
+ *
+ * @generated from message sandbox.v1.NetworkRule
+ */
+export declare type NetworkRule = Message<"sandbox.v1.NetworkRule"> & {
+  /**
+   * A name, or "*.example.com" for all names below one. In requests that give no ports it may carry them: "github.com:22,443".
+   *
+   * @generated from field: string host = 1;
+   */
+  host: string;
+
+  /**
+   * Without any: 443 and 80.
+   *
+   * @generated from field: repeated int32 ports = 2;
+   */
+  ports: number[];
+
+  /**
+   * With methods or paths the connection's TLS is opened to look at requests. Without any: all.
+   *
+   * @generated from field: repeated string methods = 3;
+   */
+  methods: string[];
+
+  /**
+   * "/v1/*"
+   *
+   * @generated from field: repeated string paths = 4;
+   */
+  paths: string[];
+};
+
+/**
+ * Describes the message sandbox.v1.NetworkRule.
+ * Use `create(NetworkRuleSchema)` to create a new message.
+ */
+export declare const NetworkRuleSchema: GenMessage<NetworkRule>;
+
+/**
  * @generated from message sandbox.v1.ResourceLimits
  */
 export declare type ResourceLimits = Message<"sandbox.v1.ResourceLimits"> & {
@@ -179,6 +220,13 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
    * @generated from field: string home = 20;
    */
   home: string;
+
+  /**
+   * What it may reach when its network is FILTERED; those of presets included.
+   *
+   * @generated from field: repeated sandbox.v1.NetworkRule network_rules = 21;
+   */
+  networkRules: NetworkRule[];
 };
 
 /**
@@ -276,6 +324,20 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
    * @generated from field: string home = 15;
    */
   home: string;
+
+  /**
+   * Of a network that is FILTERED, which is what a request with rules or presets and without a network means.
+   *
+   * @generated from field: repeated sandbox.v1.NetworkRule network_rules = 16;
+   */
+  networkRules: NetworkRule[];
+
+  /**
+   * Lists of the server's: "npm", "pypi", "github".
+   *
+   * @generated from field: repeated string network_presets = 17;
+   */
+  networkPresets: string[];
 };
 
 /**
@@ -965,6 +1027,32 @@ export declare type UpdatePermissionsRequest = Message<"sandbox.v1.UpdatePermiss
  * Use `create(UpdatePermissionsRequestSchema)` to create a new message.
  */
 export declare const UpdatePermissionsRequestSchema: GenMessage<UpdatePermissionsRequest>;
+
+/**
+ * @generated from message sandbox.v1.UpdateNetworkRequest
+ */
+export declare type UpdateNetworkRequest = Message<"sandbox.v1.UpdateNetworkRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: repeated sandbox.v1.NetworkRule network_rules = 2;
+   */
+  networkRules: NetworkRule[];
+
+  /**
+   * @generated from field: repeated string network_presets = 3;
+   */
+  networkPresets: string[];
+};
+
+/**
+ * Describes the message sandbox.v1.UpdateNetworkRequest.
+ * Use `create(UpdateNetworkRequestSchema)` to create a new message.
+ */
+export declare const UpdateNetworkRequestSchema: GenMessage<UpdateNetworkRequest>;
 
 /**
  * @generated from message sandbox.v1.ExplainPathRequest
@@ -2433,6 +2521,13 @@ export enum NetworkMode {
    * @generated from enum value: NETWORK_MODE_HOST = 3;
    */
   HOST = 3,
+
+  /**
+   * Nothing but what the sandbox's network rules allow.
+   *
+   * @generated from enum value: NETWORK_MODE_FILTERED = 4;
+   */
+  FILTERED = 4,
 }
 
 /**
@@ -2720,6 +2815,16 @@ export declare const SandboxService: GenService<{
   updatePermissions: {
     methodKind: "unary";
     input: typeof UpdatePermissionsRequestSchema;
+    output: typeof SandboxSchema;
+  },
+  /**
+   * Another list for a network that is FILTERED, at once: connections that it no longer allows are cut.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.UpdateNetwork
+   */
+  updateNetwork: {
+    methodKind: "unary";
+    input: typeof UpdateNetworkRequestSchema;
     output: typeof SandboxSchema;
   },
   /**

@@ -173,6 +173,7 @@ const MIGRATIONS: readonly string[] = [
   "ALTER TABLE sandboxes ADD COLUMN idle_pause_ms INTEGER NOT NULL DEFAULT 0",
   "ALTER TABLE sandboxes ADD COLUMN home TEXT NOT NULL DEFAULT ''",
   "ALTER TABLE sandboxes ADD COLUMN last_process INTEGER NOT NULL DEFAULT 0",
+  "ALTER TABLE sandboxes ADD COLUMN network_rules TEXT NOT NULL DEFAULT '[]'",
 ];
 
 /** Some that every version of the schema has. */

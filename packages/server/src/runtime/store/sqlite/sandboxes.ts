@@ -16,6 +16,7 @@ const SANDBOXES = new Table<SandboxRecord>("sandboxes", {
   runtime: "runtime",
   image: "image",
   network: "network",
+  networkRules: json("network_rules"),
   sync: "sync",
   revocable: flag("revocable"),
   home: "home",

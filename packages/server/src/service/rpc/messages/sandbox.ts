@@ -17,6 +17,7 @@ import {
 } from "./fields.ts";
 
 type Rule = store.SandboxRecord["rules"][number];
+type NetworkRule = store.SandboxRecord["networkRules"][number];
 
 export const SANDBOX_STATUSES = {
   PENDING: common.SandboxStatus.PENDING,
@@ -44,7 +45,20 @@ export function createSandboxRequestOf(message: wire.CreateSandboxRequest): runt
     runtime: wordFor(words.RUNTIMES, message.runtime, "runtime"),
     sync: wordFor(words.SYNC_MODES, message.sync, "sync"),
     network: wordFor(words.NETWORKS, message.network, "network"),
+    networkList: networkListOf(message),
   };
+}
+
+/** A host that comes without ports may carry them: then it is the whole rule as people write it. */
+export function networkListOf({
+  networkRules,
+  networkPresets,
+}: Pick<wire.UpdateNetworkRequest, "networkRules" | "networkPresets">): runtime.CreateSandboxRequest["networkList"] {
+  const listed = (items: readonly unknown[]) => (items.length === 0 ? undefined : items);
+  const allow = networkRules.map(({ host, ports, methods, paths }) =>
+    given({ host, ports: listed(ports), methods: listed(methods), paths: listed(paths) }),
+  );
+  return { allow, presets: networkPresets };
 }
 
 /** The variables it was made with are not told again: they often are secrets. */
@@ -56,8 +70,13 @@ export function sandboxMessage(record: store.SandboxRecord): MessageInitShape<ty
     resources: resourcesMessage(record.resources),
     sync: words.SYNC_MODES[record.sync],
     network: words.NETWORKS[record.network],
+    networkRules: record.networkRules.map(networkRuleMessage),
     idlePause: record.idlePauseMs === 0 ? undefined : durationMessage(record.idlePauseMs),
   });
+}
+
+function networkRuleMessage({ host, ports, methods = [], paths = [] }: NetworkRule) {
+  return { host, ports: [...ports], methods: [...methods], paths: [...paths] };
 }
 
 export function sessionMessage(record: store.SessionRecord): MessageInitShape<typeof wire.SessionSchema> {

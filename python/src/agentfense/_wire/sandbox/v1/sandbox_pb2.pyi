@@ -58,6 +58,8 @@ class _NetworkModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NetworkMo
     NETWORK_MODE_PRIVATE: _NetworkMode.ValueType  # 2
     """A network of its own that reaches the internet and nothing private."""
     NETWORK_MODE_HOST: _NetworkMode.ValueType  # 3
+    NETWORK_MODE_FILTERED: _NetworkMode.ValueType  # 4
+    """Nothing but what the sandbox's network rules allow."""
 
 class NetworkMode(_NetworkMode, metaclass=_NetworkModeEnumTypeWrapper): ...
 
@@ -67,6 +69,8 @@ NETWORK_MODE_NONE: NetworkMode.ValueType  # 1
 NETWORK_MODE_PRIVATE: NetworkMode.ValueType  # 2
 """A network of its own that reaches the internet and nothing private."""
 NETWORK_MODE_HOST: NetworkMode.ValueType  # 3
+NETWORK_MODE_FILTERED: NetworkMode.ValueType  # 4
+"""Nothing but what the sandbox's network rules allow."""
 Global___NetworkMode: _TypeAlias = NetworkMode  # noqa: Y015
 
 class _SyncMode:
@@ -160,6 +164,46 @@ PROCESS_STATE_ENDED: ProcessState.ValueType  # 2
 Global___ProcessState: _TypeAlias = ProcessState  # noqa: Y015
 
 @_typing.final
+class NetworkRule(_message.Message):
+    """Allows connections to a host by its name. No rule allows an address."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOST_FIELD_NUMBER: _builtins.int
+    PORTS_FIELD_NUMBER: _builtins.int
+    METHODS_FIELD_NUMBER: _builtins.int
+    PATHS_FIELD_NUMBER: _builtins.int
+    host: _builtins.str
+    """A name, or "*.example.com" for all names below one. In requests that give no ports it may carry them: "github.com:22,443"."""
+    @_builtins.property
+    def ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Without any: 443 and 80."""
+
+    @_builtins.property
+    def methods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """With methods or paths the connection's TLS is opened to look at requests. Without any: all."""
+
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """"/v1/*" """
+
+    def __init__(
+        self,
+        *,
+        host: _builtins.str = ...,
+        ports: _abc.Iterable[_builtins.int] | None = ...,
+        methods: _abc.Iterable[_builtins.str] | None = ...,
+        paths: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "methods", b"methods", "paths", b"paths", "ports", b"ports"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NetworkRule: _TypeAlias = NetworkRule  # noqa: Y015
+
+@_typing.final
 class ResourceLimits(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -243,6 +287,7 @@ class Sandbox(_message.Message):
     REVOCABLE_FIELD_NUMBER: _builtins.int
     IDLE_PAUSE_FIELD_NUMBER: _builtins.int
     HOME_FIELD_NUMBER: _builtins.int
+    NETWORK_RULES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     codebase_id: _builtins.str
     status: _common_pb2.SandboxStatus.ValueType
@@ -279,6 +324,10 @@ class Sandbox(_message.Message):
     def idle_pause(self) -> _duration_pb2.Duration:
         """It pauses by itself when nothing was asked of it for so long; absent: never."""
 
+    @_builtins.property
+    def network_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___NetworkRule]:
+        """What it may reach when its network is FILTERED; those of presets included."""
+
     def __init__(
         self,
         *,
@@ -302,10 +351,11 @@ class Sandbox(_message.Message):
         revocable: _builtins.bool = ...,
         idle_pause: _duration_pb2.Duration | None = ...,
         home: _builtins.str = ...,
+        network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "idle_pause", b"idle_pause", "resources", b"resources", "started_at", b"started_at", "stopped_at", b"stopped_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_rules", b"network_rules", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -370,6 +420,8 @@ class CreateSandboxRequest(_message.Message):
     ENV_FIELD_NUMBER: _builtins.int
     IDLE_PAUSE_FIELD_NUMBER: _builtins.int
     HOME_FIELD_NUMBER: _builtins.int
+    NETWORK_RULES_FIELD_NUMBER: _builtins.int
+    NETWORK_PRESETS_FIELD_NUMBER: _builtins.int
     codebase_id: _builtins.str
     runtime: Global___RuntimeType.ValueType
     image: _builtins.str
@@ -401,6 +453,14 @@ class CreateSandboxRequest(_message.Message):
     def idle_pause(self) -> _duration_pb2.Duration:
         """Pauses the sandbox when nothing was asked of it for so long; 0 is never, absent is the server's default."""
 
+    @_builtins.property
+    def network_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___NetworkRule]:
+        """Of a network that is FILTERED, which is what a request with rules or presets and without a network means."""
+
+    @_builtins.property
+    def network_presets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Lists of the server's: "npm", "pypi", "github"."""
+
     def __init__(
         self,
         *,
@@ -419,10 +479,12 @@ class CreateSandboxRequest(_message.Message):
         env: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         idle_pause: _duration_pb2.Duration | None = ...,
         home: _builtins.str = ...,
+        network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
+        network_presets: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "idle_pause", b"idle_pause", "resources", b"resources"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_presets", b"network_presets", "network_rules", b"network_rules", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1131,6 +1193,33 @@ class UpdatePermissionsRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdatePermissionsRequest: _TypeAlias = UpdatePermissionsRequest  # noqa: Y015
+
+@_typing.final
+class UpdateNetworkRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    NETWORK_RULES_FIELD_NUMBER: _builtins.int
+    NETWORK_PRESETS_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    @_builtins.property
+    def network_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___NetworkRule]: ...
+    @_builtins.property
+    def network_presets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
+        network_presets: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["network_presets", b"network_presets", "network_rules", b"network_rules", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateNetworkRequest: _TypeAlias = UpdateNetworkRequest  # noqa: Y015
 
 @_typing.final
 class ExplainPathRequest(_message.Message):

@@ -1,0 +1,89 @@
+import type { NetworkAnswer } from "../backend/backend.ts";
+import { Queue } from "../queue.ts";
+import type { Gate, GateEvent, GateListeners, NetworkGates, PortListeners, TestInternet } from "./gate.ts";
+import type { Listen } from "./listeners.ts";
+import { NAME_SERVER } from "./names.ts";
+import type { NetworkPolicy } from "./policy.ts";
+
+export interface FilteredNetworkOptions {
+  readonly gates: NetworkGates;
+  readonly policy: NetworkPolicy;
+  readonly onEvent: (event: GateEvent) => void;
+  readonly internet?: TestInternet | undefined;
+}
+
+interface OpenGate {
+  readonly gate: Gate;
+  readonly listen: Listen;
+  readonly ports: Set<number>;
+}
+
+/**
+ * The network of one sandbox whose hosts a list names. Every life of its box has a gate of its own, since it has a network namespace
+ * of its own; a box that broke may still be ending while the next one begins.
+ */
+export class FilteredNetwork {
+  readonly #options: FilteredNetworkOptions;
+  readonly #open = new Set<OpenGate>();
+  /** Of openings and changes: a gate that opens has the list that is in force then. */
+  readonly #turns = new Queue();
+  #policy: NetworkPolicy;
+
+  constructor(options: FilteredNetworkOptions) {
+    this.#options = options;
+    this.#policy = options.policy;
+  }
+
+  /** See BoxSpec.answerIn. */
+  answerIn(listen: Listen): Promise<NetworkAnswer> {
+    return this.#turns.run(async () => {
+      const { gates, onEvent, internet } = this.#options;
+      const policy = this.#policy;
+      const listeners = await gateListeners(listen, policy.ports);
+      const gate = await gates.open({ policy, listeners, onEvent, ...(internet === undefined ? {} : { internet }) });
+      const open = { gate, listen, ports: new Set(policy.ports) };
+      this.#open.add(open);
+      let closing: Promise<void> | undefined;
+      const close = (): Promise<void> => {
+        this.#open.delete(open);
+        closing ??= gate.close();
+        return closing;
+      };
+      return { close };
+    });
+  }
+
+  /** Another list, from now on. When a port cannot be had the old one stays. */
+  update(policy: NetworkPolicy): Promise<void> {
+    return this.#turns.run(async () => {
+      for (const { gate, listen, ports } of this.#open) {
+        const added = policy.ports.filter((port) => !ports.has(port));
+        const tcp = await portListeners(listen, added);
+        await gate.update(policy, { listeners: { tcp } });
+        for (const port of added) ports.add(port);
+      }
+      this.#policy = policy;
+    });
+  }
+}
+
+async function gateListeners(listen: Listen, ports: readonly number[]): Promise<GateListeners> {
+  const [dnsUdp = -1, dnsTcp = -1, ...rest] = await listen([
+    { protocol: "udp", address: NAME_SERVER, port: 53 },
+    { protocol: "tcp", address: NAME_SERVER, port: 53 },
+    ...ports.map(everywhere),
+  ]);
+  return { dnsUdp, dnsTcp, tcp: withPorts(ports, rest) };
+}
+
+async function portListeners(listen: Listen, ports: readonly number[]): Promise<PortListeners["tcp"]> {
+  return ports.length === 0 ? [] : withPorts(ports, await listen(ports.map(everywhere)));
+}
+
+function everywhere(port: number) {
+  return { protocol: "tcp", address: "0.0.0.0", port } as const;
+}
+
+function withPorts(ports: readonly number[], descriptors: readonly number[]): PortListeners["tcp"] {
+  return ports.map((port, index) => ({ port, descriptor: descriptors[index]! }));
+}

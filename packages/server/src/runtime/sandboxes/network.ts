@@ -1,0 +1,36 @@
+import { type NetworkList, networkRules, ruleText } from "../../isolation/network/list.ts";
+import { NetworkPolicy, type NetworkRule, parseNetworkRule } from "../../isolation/network/policy.ts";
+import { RuntimeError } from "../errors.ts";
+import { toRuntimeError } from "./errors.ts";
+
+/** Whether it is one as people write it. */
+export function isNetworkRule(text: unknown): text is string {
+  try {
+    return typeof text === "string" && parseNetworkRule(text).ports.length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** The rules of a filtered network as they are stored. Refused when they are malformed, or beyond what the operator's list covers. */
+export function storedNetworkRules(list: NetworkList, cap: readonly NetworkRule[]): readonly NetworkRule[] {
+  let rules: readonly NetworkRule[];
+  try {
+    rules = networkRules(list);
+  } catch (error) {
+    throw toRuntimeError(error);
+  }
+  requireWithin(rules, cap);
+  return rules;
+}
+
+/** An empty cap covers every host. */
+export function requireWithin(rules: readonly NetworkRule[], cap: readonly NetworkRule[]): void {
+  const [beyond] = cap.length === 0 ? [] : NetworkPolicy.of(rules).cappedBy(NetworkPolicy.of(cap));
+  if (beyond === undefined) return;
+  const rule = ruleText(beyond);
+  throw new RuntimeError("LIMIT_EXCEEDED", `${rule} is not among the hosts that sandboxes of this server may reach`, {
+    details: { rule, allowed: cap.map(ruleText).join(" ") },
+    hint: "ask for less, or add it to runtime.network_allow in the server's configuration",
+  });
+}
