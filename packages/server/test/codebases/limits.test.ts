@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { pack } from "tar-stream";
 import { describe, expect, test } from "vitest";
+import { tar } from "../../../../test/support/tar.ts";
 import type { BatchPiece } from "../../src/runtime/codebases/api.ts";
 import { collecting } from "./collecting.ts";
 import { chunks, type Piece, pieces } from "./opening.ts";
@@ -43,10 +43,8 @@ describe("the size of an upload", () => {
   test("counts all that an archive has, names and padding too", async () => {
     const { codebases, id, tree } = await arrange({ limits });
     const archive = (files: number) => {
-      const tar = pack();
-      for (let n = 0; n < files; n++) tar.entry({ name: `f${n}` }, "x");
-      tar.finalize();
-      return refusal(codebases.uploadArchive(ALICE, id, tar as AsyncIterable<Uint8Array>));
+      const bytes = tar(Array.from({ length: files }, (_, n) => ({ name: `f${n}`, content: "x" })));
+      return refusal(codebases.uploadArchive(ALICE, id, chunks(bytes)));
     };
     expect(await archive(6)).toBe(refused);
     expect(tree()).toEqual({});

@@ -1,9 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { extract, pack } from "tar-stream";
 import { describe, expect, test } from "vitest";
+import { type TarEntry, tar } from "../../../../test/support/tar.ts";
 import { SERVER } from "../../src/runtime/caller.ts";
 import type { BatchPiece } from "../../src/runtime/codebases/api.ts";
+import { readTar } from "../../src/runtime/codebases/tar.ts";
 import { chunks, collected, openPlace, pieces } from "./opening.ts";
 import { ALICE, arrange, refusal, shapeOf, temporary, textOf } from "./place.ts";
 
@@ -178,27 +179,25 @@ describe("archives", () => {
 
   test("API-11: entries that lead out, links of the hard kind, devices and duplicates are refused", async () => {
     const { codebases, id, tree } = await arrange({ limits: { maxFilesPerOwner: 5, maxFileSize: 100 } });
-    const upload = async (...entries: readonly object[]) => {
-      const archive = pack();
-      for (const entry of entries)
-        archive.entry(entry as { name: string }, "content" in entry ? String(entry.content) : "");
-      archive.finalize();
-      return await refusal(codebases.uploadArchive(ALICE, id, archive as AsyncIterable<Uint8Array>));
-    };
+    const upload = (...entries: readonly TarEntry[]) =>
+      refusal(codebases.uploadArchive(ALICE, id, chunks(tar(entries))));
     const fine = { name: "fine", content: "x" };
     expect(await upload(fine, { name: "/etc/passwd", content: "x" })).toBe(
       'INVALID_ARGUMENT: the archive\'s entry "/etc/passwd" is refused: its name is absolute',
     );
     expect(await upload(fine, { name: "../x", content: "x" })).toMatch(/^INVALID_ARGUMENT: invalid path "\.\.\/x"/);
     expect(await upload(fine, { name: "a/../../x", content: "x" })).toMatch(/^INVALID_ARGUMENT: invalid path/);
-    expect(await upload(fine, { name: "h", type: "link", linkname: "fine" })).toMatch(
-      /"h" is refused: it is a hard link/,
-    );
-    for (const type of ["character-device", "block-device", "fifo"]) {
-      expect(await upload(fine, { name: "dev", type })).toMatch(new RegExp(`"dev" is refused: it is a ${type}`));
+    expect(await upload(fine, { name: "h", type: "1", linkName: "fine" })).toMatch(/"h" is refused: it is a hard link/);
+    for (const [type, kind] of Object.entries({
+      3: "character device",
+      4: "block device",
+      6: "fifo",
+      S: "special file",
+    })) {
+      expect(await upload(fine, { name: "dev", type })).toMatch(new RegExp(`"dev" is refused: it is a ${kind}`));
     }
     expect(await upload(fine, fine)).toBe('INVALID_ARGUMENT: "fine" is named twice');
-    expect(await upload(fine, { name: "l", type: "symlink", linkname: "/etc" }, { name: "l/x", content: "x" })).toMatch(
+    expect(await upload(fine, { name: "l", type: "2", linkName: "/etc" }, { name: "l/x", content: "x" })).toMatch(
       /^INVALID_ARGUMENT: "l\/x" cannot be below "l"/,
     );
     expect(await upload({ name: "big", content: "x".repeat(101) })).toMatch(/^LIMIT_EXCEEDED/);
@@ -208,16 +207,13 @@ describe("archives", () => {
     const damaged = (...parts: Uint8Array[]) => refusal(codebases.uploadArchive(ALICE, id, chunks(...parts)));
     expect(await damaged(Buffer.alloc(600, "x"))).toBe("INVALID_ARGUMENT: the archive is damaged");
     expect(await damaged(Buffer.from([0x1f, 0x8b, 8, 0]))).toMatch(/^INVALID_ARGUMENT: the archive is compressed/);
-    const archive = pack();
-    archive.entry({ name: "cut" }, "x".repeat(90));
-    archive.finalize();
-    const bytes = await collected(archive as AsyncIterable<Uint8Array>);
+    const bytes = tar([{ name: "cut", content: "x".repeat(90) }]);
     expect(await damaged(bytes.subarray(0, 540))).toBe("INVALID_ARGUMENT: the archive is damaged");
     expect(tree()).toEqual({});
     expect(
       await upload(
-        { name: "./", type: "directory" },
-        { name: "./d/", type: "directory" },
+        { name: "./", type: "5" },
+        { name: "./d/", type: "5", mode: "0000755" },
         { name: "./d/x", content: "1" },
       ),
     ).toBe("it succeeded");
@@ -251,19 +247,17 @@ describe("a start", () => {
   });
 });
 
-/** "kind mode content" by name. */
-async function unpacked(tar: AsyncIterable<Uint8Array>): Promise<Record<string, string>> {
-  const entries = extract();
+/** "type mode content" by name. */
+async function unpacked(archive: AsyncIterable<Uint8Array>): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
-  const reading = (async () => {
-    for await (const entry of entries) {
-      const content = await collected(entry as AsyncIterable<Uint8Array>);
-      found[entry.header.name] = `${entry.header.type} ${entry.header.mode.toString(8)} ${content}`;
+  let name = "";
+  for await (const piece of readTar(archive)) {
+    if ("data" in piece) {
+      found[name] += String(piece.data);
+      continue;
     }
-  })();
-  for await (const chunk of tar)
-    if (!entries.write(chunk)) await new Promise<void>((resolve) => entries.once("drain", () => resolve()));
-  entries.end(null);
-  await reading;
+    name = String(piece.entry.name);
+    found[name] = `${piece.entry.type} ${piece.entry.mode.toString(8)} `;
+  }
   return found;
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { Counter, exposition, Histogram } from "../../src/service/metrics/exposition.ts";
 import { Metrics } from "../../src/service/metrics/metrics.ts";
 import { grpcClient, openTestService, unary } from "./fixture.ts";
 
@@ -33,6 +34,31 @@ test("tells what was observed and what the sources say", async () => {
     expect(text).toMatch(/agentfense_event_loop_lag_seconds\{quantile="0.99"\} [\d.e-]+\n/);
     expect(text).toMatch(/agentfense_process_memory_bytes\{kind="rss"\} \d+\n/);
   }
+});
+
+test("writes what a scraper can read: cumulative buckets, series that start at zero, and values of labels escaped", async () => {
+  const seconds = new Histogram("seconds", "Time", { bounds: [0.5, 1, 2], labelled: false });
+  for (const value of [0.5, 0.6, 1.5, 7]) seconds.observe(value);
+  const things = new Counter("things_total", "Things", { labelled: false });
+  const named = new Counter("named_total", "Things by name", { labelled: true });
+  named.add({ name: 'a "b"\\\n' }, 2);
+  expect(await exposition([seconds, things, named])).toBe(`# HELP seconds Time
+# TYPE seconds histogram
+seconds_bucket{le="0.5"} 1
+seconds_bucket{le="1"} 2
+seconds_bucket{le="2"} 3
+seconds_bucket{le="+Inf"} 4
+seconds_sum 9.6
+seconds_count 4
+
+# HELP things_total Things
+# TYPE things_total counter
+things_total 0
+
+# HELP named_total Things by name
+# TYPE named_total counter
+named_total{name="a \\"b\\"\\\\\\n"} 2
+`);
 });
 
 test("two of them share nothing", async () => {

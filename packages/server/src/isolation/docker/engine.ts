@@ -1,14 +1,14 @@
+import { once } from "node:events";
+import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
-import type { Readable } from "node:stream";
-import DockerModem from "docker-modem";
+import { addAbortSignal, type Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 
 /** The newest version of the API this code was written against; an engine that is older is spoken to in its own. */
 const NEWEST_API = "1.43";
 const CONNECT_TIMEOUT_MS = 10_000;
-
-type DialMode = Pick<DockerModem.DialOptions, "method" | "path"> & Partial<DockerModem.DialOptions>;
 
 interface RequestOptions {
   readonly query?: Readonly<Record<string, string>>;
@@ -46,28 +46,24 @@ export interface EngineInfo {
 
 /** A Docker engine behind its socket. Whatever fails is a SandboxError. */
 export class Engine {
-  readonly #modem: DockerModem;
-  readonly #socketPath: string;
+  readonly socketPath: string;
+  /** "/v1.43"; "" while the version is not agreed on. */
+  readonly #base: string;
 
-  private constructor(modem: DockerModem, socketPath: string) {
-    this.#modem = modem;
-    this.#socketPath = socketPath;
+  private constructor(socketPath: string, base: string) {
+    this.socketPath = socketPath;
+    this.#base = base;
   }
 
   /** Finds out which version of the API both sides speak. */
   static async connect(socketPath: string): Promise<Engine> {
-    const first = new Engine(openModem(socketPath), socketPath);
-    const { ApiVersion, MinAPIVersion = "0.0" } = await first.get<{ ApiVersion: string; MinAPIVersion?: string }>(
-      "/version",
-      { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) },
-    );
+    const { ApiVersion, MinAPIVersion = "0.0" } = await new Engine(socketPath, "").get<{
+      ApiVersion: string;
+      MinAPIVersion?: string;
+    }>("/version", { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) });
     const [newest = NEWEST_API] = [ApiVersion, NEWEST_API].sort(compareVersions);
     const spoken = [MinAPIVersion, newest].sort(compareVersions)[1];
-    return new Engine(openModem(socketPath, `v${spoken}`), socketPath);
-  }
-
-  get socketPath(): string {
-    return this.#socketPath;
+    return new Engine(socketPath, `/v${spoken}`);
   }
 
   info(): Promise<EngineInfo> {
@@ -75,65 +71,108 @@ export class Engine {
   }
 
   async get<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
-    return (await this.#dial({ method: "GET", path }, options)) as Answer;
+    return (await this.#ask("GET", path, options)) as Answer;
   }
 
   async post<Answer>(path: string, options: RequestOptions = {}): Promise<Answer> {
-    return (await this.#dial({ method: "POST", path }, options)) as Answer;
+    return (await this.#ask("POST", path, options)) as Answer;
   }
 
   async delete(path: string, options: RequestOptions): Promise<void> {
-    await this.#dial({ method: "DELETE", path }, options);
+    await this.#ask("DELETE", path, options);
   }
 
   /** An answer that comes in pieces: lines of JSON. */
   async stream(path: string, options: RequestOptions): Promise<Readable> {
-    return (await this.#dial({ method: "POST", path, isStream: true }, options)) as Readable;
+    return await described(options.signal, () => accepted(this.#send("POST", path, options)));
   }
 
   /** Turns the request's connection into a raw one, both ways, with half-close. */
   async hijack(path: string, options: RequestOptions): Promise<Socket> {
-    // `isStream` makes the client read the text of a refusal; a success is an upgraded socket in any case.
-    const mode = { method: "POST", path, hijack: true, openStdin: true, isStream: true };
-    return ((await this.#dial(mode, options)) as Socket).unref(); // see IsolationOptions.holdsProcess
+    const sent = this.#send("POST", path, options, { Connection: "Upgrade", Upgrade: "tcp" });
+    const socket = await described(options.signal, async () => await Promise.race([upgraded(sent), refused(sent)]));
+    return socket.unref(); // see IsolationOptions.holdsProcess
   }
 
-  #dial(mode: DialMode, { query = {}, body = {}, signal }: RequestOptions): Promise<unknown> {
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const options: DockerModem.DialOptions = {
-      ...mode,
-      path: `${mode.path}?`,
-      options: { _query: query, _body: body },
-      statusCodes: SUCCESSES,
-      ...(signal === undefined ? {} : { abortSignal: signal }),
-    };
-    this.#modem.dial(options, (error, answer) => {
-      if (error === null || error === undefined) resolve(answer);
-      else reject(describe(error, signal));
+  #ask(method: string, path: string, options: RequestOptions): Promise<unknown> {
+    return described(options.signal, async () => {
+      const answer = await accepted(this.#send(method, path, options));
+      return parsed(await text(options.signal ? addAbortSignal(options.signal, answer) : answer));
     });
-    return promise;
+  }
+
+  #send(
+    method: string,
+    path: string,
+    { query = {}, body, signal }: RequestOptions,
+    headers: Readonly<Record<string, string>> = {},
+  ): ClientRequest {
+    const content = body === undefined ? undefined : JSON.stringify(body);
+    const sent = request({
+      socketPath: this.socketPath,
+      method,
+      path: `${this.#base}${path}?${new URLSearchParams(query)}`,
+      headers: { ...headers, ...(content !== undefined && { "Content-Type": "application/json" }) },
+      ...(signal !== undefined && { signal }),
+    });
+    // Whoever waits for the answer is told; what breaks later, breaks the answer's own stream.
+    sent.on("error", () => {});
+    return sent.end(content);
   }
 }
 
-const SUCCESSES = { 200: true, 201: true, 204: true, 304: true };
+const SUCCESSES = [200, 201, 204, 304];
 
-// `host` and `protocol` are named, or the library would take them from the environment.
-function openModem(socketPath: string, version?: string): DockerModem {
-  return new DockerModem({ socketPath, host: undefined, protocol: "http", version });
+/** The head of a success. */
+async function accepted(sent: ClientRequest): Promise<IncomingMessage> {
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  if (!SUCCESSES.includes(answer.statusCode!)) throw await refusal(answer);
+  return answer;
+}
+
+async function upgraded(sent: ClientRequest): Promise<Socket> {
+  const [, socket, head] = (await once(sent, "upgrade")) as [IncomingMessage, Socket, Buffer];
+  if (head.length > 0) socket.unshift(head);
+  return socket;
+}
+
+/** Rejects with what the engine answers instead of handing its connection over. */
+async function refused(sent: ClientRequest): Promise<never> {
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  throw await refusal(answer);
+}
+
+async function refusal(answer: IncomingMessage): Promise<EngineError> {
+  const said = await text(answer);
+  const { message } = Object(parsed(said)) as { message?: unknown };
+  return new EngineError(answer.statusCode!, String(message ?? said).trim());
+}
+
+function parsed(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return content;
+  }
+}
+
+async function described<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw describe(error as Error, signal);
+  }
 }
 
 function describe(error: Error, signal: AbortSignal | undefined): SandboxError {
   if (signal?.aborted && signal.reason instanceof Error && signal.reason.name !== "TimeoutError") {
     return cancelled(error);
   }
-  const { statusCode } = error as { statusCode?: unknown };
-  if (typeof statusCode !== "number") {
-    return new SandboxError("RUNTIME_UNAVAILABLE", "the Docker engine does not answer", {
-      hint: "see whether it runs: docker info",
-      cause: error,
-    });
-  }
-  return new EngineError(statusCode, error.message.replace(/^\(HTTP code \d+\) [^-]* - /, "").trim());
+  if (error instanceof EngineError) return error;
+  return new SandboxError("RUNTIME_UNAVAILABLE", "the Docker engine does not answer", {
+    hint: "see whether it runs: docker info",
+    cause: error,
+  });
 }
 
 /** For the log, which may know everything. */

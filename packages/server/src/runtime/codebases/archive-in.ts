@@ -1,15 +1,9 @@
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { extract, type Header } from "tar-stream";
-import { invalid, RuntimeError } from "../errors.ts";
-import { watched } from "../feeding.ts";
+import { invalid, type RuntimeError } from "../errors.ts";
 import type { BatchPiece, ManifestEntry } from "./api.ts";
 import { shown } from "./paths.ts";
+import { readTar, type TarEntry } from "./tar.ts";
 
-// Names that are not UTF-8 must be refused, not repaired, so they are asked for as bytes. The types do not know the option.
-const NAMES_AS_BYTES: Parameters<typeof extract>[0] & { readonly filenameEncoding: "latin1" } = {
-  filenameEncoding: "latin1",
-};
+// Names that are not UTF-8 must be refused, not repaired.
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
@@ -17,22 +11,15 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * `..` are refused. Links are data here as everywhere, and what is below one is refused when the batch is planned.
  */
 export async function* unpackArchive(tar: AsyncIterable<Uint8Array>): AsyncGenerator<BatchPiece> {
-  const entries = extract(NAMES_AS_BYTES);
-  const source = watched(refusingGzip(tar));
-  const feeding = pipeline(Readable.from(source.items), entries).catch(() => {});
-  try {
-    for await (const entry of entries) {
-      const wanted = entryOf(entry.header);
-      if (wanted !== undefined) yield { entry: wanted };
-      for await (const data of entry as AsyncIterable<Uint8Array>) if (wanted !== undefined) yield { data };
+  let isWanted = false;
+  for await (const piece of readTar(refusingGzip(tar))) {
+    if ("data" in piece) {
+      if (isWanted) yield piece;
+      continue;
     }
-  } catch (error) {
-    if (source.fault !== undefined) throw source.fault.error;
-    if (error instanceof RuntimeError) throw error;
-    throw new RuntimeError("INVALID_ARGUMENT", "the archive is damaged", { cause: error });
-  } finally {
-    entries.destroy();
-    await feeding;
+    const entry = entryOf(piece.entry);
+    isWanted = entry !== undefined;
+    if (entry !== undefined) yield { entry };
   }
 }
 
@@ -49,35 +36,31 @@ async function* refusingGzip(tar: AsyncIterable<Uint8Array>): AsyncGenerator<Uin
 }
 
 /** Undefined for the root itself. */
-function entryOf(header: Header): ManifestEntry | undefined {
-  const isDirectory = header.type === "directory";
-  // Extended headers have their names in UTF-8.
-  const pax = (header.pax ?? {}) as { readonly path?: string; readonly linkpath?: string };
-  const given = pax.path === undefined ? decode(header.name) : header.name;
+function entryOf({ type, name, target, mode: bits, size }: TarEntry): ManifestEntry | undefined {
+  const given = decode(name);
   if (given.startsWith("/")) throw refusal(given, "its name is absolute");
+  const isDirectory = type === "directory";
   const path = given.replace(/^(\.\/)+/, "").replace(isDirectory ? /\/$/ : /$^/, "");
   if (isDirectory && (path === "" || path === ".")) return undefined;
-  const mode = header.mode & 0o777;
-  switch (header.type) {
+  const mode = bits & 0o777;
+  switch (type) {
     case "file":
-    case "contiguous-file":
-      return { kind: "file", path, mode, size: header.size, sha256: "" };
+    case "contiguous file":
+      return { kind: "file", path, mode, size, sha256: "" };
     case "directory":
       return { kind: "directory", path, mode };
-    case "symlink": {
-      const target = header.linkname ?? "";
-      return { kind: "symlink", path, target: pax.linkpath === undefined ? decode(target) : target };
-    }
+    case "symlink":
+      return { kind: "symlink", path, target: decode(target) };
     default:
-      throw refusal(given, `it is a ${header.type === "link" ? "hard link" : (header.type ?? "special file")}`);
+      throw refusal(given, `it is a ${type ?? "special file"}`);
   }
 }
 
-function decode(bytes: string): string {
+function decode(bytes: Uint8Array): string {
   try {
-    return strictUtf8.decode(Buffer.from(bytes, "latin1"));
+    return strictUtf8.decode(bytes);
   } catch {
-    throw refusal(bytes, "its name is not UTF-8");
+    throw refusal(Buffer.from(bytes).toString("latin1"), "its name is not UTF-8");
   }
 }
 
