@@ -8,6 +8,8 @@ const LEFT_OUT = ["private", "files", "scripts", "devDependencies"];
  * packages are asked for in exactly the version they were built with.
  */
 export function publishedManifest(source: Manifest, versions: ReadonlyMap<string, string>): Record<string, unknown> {
+  const asBuilt = (ranges: Readonly<Record<string, string>>) =>
+    mapEntries(ranges, (name, range) => versions.get(name) ?? range);
   const kept = Object.entries(source).filter(([key]) => !LEFT_OUT.includes(key));
   return {
     ...Object.fromEntries(kept),
@@ -18,9 +20,8 @@ export function publishedManifest(source: Manifest, versions: ReadonlyMap<string
     // npm removes a program whose path starts with "./" when it publishes.
     ...(source.bin && { bin: mapValues(source.bin, (target) => compiledPath(target).slice("./".length)) }),
     files: ["dist"],
-    ...(source.dependencies && {
-      dependencies: mapEntries(source.dependencies, (name, range) => versions.get(name) ?? range),
-    }),
+    ...(source.dependencies && { dependencies: asBuilt(source.dependencies) }),
+    ...(source.peerDependencies && { peerDependencies: asBuilt(source.peerDependencies) }),
     publishConfig: { access: "public" },
   };
 }

@@ -12,6 +12,7 @@ export interface Manifest {
   readonly exports: Readonly<Record<string, string>>;
   readonly bin?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly [other: string]: unknown;
 }
 
@@ -25,13 +26,14 @@ export interface SourcePackage {
 
 /** Every package of the workspace. */
 export function sourcePackages(): SourcePackage[] {
-  const root = readManifest(repository) as { workspaces: string[] };
+  const root = readManifest(repository) as unknown as { workspaces: string[] };
   return root.workspaces.map((path) => {
     const directory = join(repository, path);
-    return { folder: path.replace(/^packages\//, ""), directory, manifest: readManifest(directory) as Manifest };
+    return { folder: path.replace(/^packages\//, ""), directory, manifest: readManifest(directory) };
   });
 }
 
-function readManifest(directory: string): unknown {
-  return JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
+/** The package.json of a directory. */
+export function readManifest(directory: string): Manifest {
+  return JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Manifest;
 }

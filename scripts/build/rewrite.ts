@@ -3,12 +3,32 @@
 
 const JSON_IMPORT = /^import (\w+) from "([^"]+\.json)" with \{ type: "json" \};$/gm;
 const THREAD = /(new URL\(\s*"\.{1,2}\/[^"]+)\.ts(",\s*import\.meta\.url)/g;
+const WASM = /import\.meta\.resolve\("((?:@[^/"]+\/)?[^/"]+)\/([^"]*?)([^/"]+\.wasm)"\)/g;
 const DECLARATION_IMPORT = /(\b(?:from|import)\s*\(?\s*"\.{1,2}\/[^"]+)\.ts"/g;
 
-/** JavaScript that needs no TypeScript and no JSON beside it. */
+/** JavaScript that needs no TypeScript and no JSON, and that has the WASM it uses beside it. */
 export function rewriteJavaScript(text: string, readJson: (specifier: string) => unknown): string {
-  return text.replace(THREAD, "$1.js$2").replace(JSON_IMPORT, (_, name: string, specifier: string) => {
-    return `const ${name} = ${JSON.stringify(readJson(specifier), undefined, 2)};`;
+  return text
+    .replace(THREAD, "$1.js$2")
+    .replace(WASM, 'new URL("./$3", import.meta.url).href')
+    .replace(JSON_IMPORT, (_, name: string, specifier: string) => {
+      return `const ${name} = ${JSON.stringify(readJson(specifier), undefined, 2)};`;
+    });
+}
+
+/** A WASM file of another package. */
+export interface ForeignWasm {
+  readonly package: string;
+  /** Inside the package. */
+  readonly path: string;
+  /** What it is called beside the file that uses it. */
+  readonly name: string;
+}
+
+/** The WASM files that a file finds in other packages: most of what such a package ships is not needed to use it. */
+export function foreignWasm(text: string): ForeignWasm[] {
+  return [...text.matchAll(WASM)].map(([, from, folder, name]) => {
+    return { package: from!, path: `${folder}${name}`, name: name! };
   });
 }
 

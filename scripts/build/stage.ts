@@ -4,6 +4,8 @@ import type { CompiledPackage } from "./compile.ts";
 import { compiledPath, entryFiles, publishedManifest } from "./manifest.ts";
 import { repository } from "./packages.ts";
 import {
+  type ForeignWasm,
+  foreignWasm,
   prematureStatics,
   relativeReferences,
   rewriteDeclarations,
@@ -15,7 +17,7 @@ import {
  * Lays a package out as it is published:
  *
  *   package.json  README.md  LICENSE
- *   dist/         the compiled source, and what lies beside it and is neither TypeScript nor JSON
+ *   dist/         the compiled source, what lies beside it and is neither TypeScript nor JSON, and the WASM of others
  */
 export function stage(one: CompiledPackage, directory: string, versions: ReadonlyMap<string, string>): void {
   const source = join(one.directory, "src");
@@ -40,6 +42,7 @@ export function stage(one: CompiledPackage, directory: string, versions: Readonl
       ? rewriteDeclarations(text)
       : rewriteJavaScript(text, (specifier) => readJson(join(dirname(join(source, path)), specifier)));
     place(join(dist, path), (target) => writeFileSync(target, rewritten));
+    for (const wasm of foreignWasm(text)) placeWasm(wasm, dirname(join(dist, path)));
   }
 
   writeFileSync(join(directory, "package.json"), `${JSON.stringify(manifest, undefined, 2)}\n`);
@@ -53,6 +56,13 @@ export function stage(one: CompiledPackage, directory: string, versions: Readonl
   }
 
   for (const program of Object.values(one.manifest.bin ?? {})) chmodSync(join(directory, compiledPath(program)), 0o755);
+}
+
+/** With its licence, which asks to go wherever the file goes. */
+function placeWasm({ package: from, path, name }: ForeignWasm, directory: string): void {
+  const home = join(repository, "node_modules", from);
+  copyFileSync(join(home, path), join(directory, name));
+  copyFileSync(join(home, "LICENSE"), join(directory, `${name}.LICENSE`));
 }
 
 function danglingReferences(dist: string): string[] {

@@ -71,6 +71,14 @@ export class Project implements Disposable {
     return project;
   }
 
+  /** The names of the installed packages, without those for development alone; one that is there twice is named twice. */
+  installed(): string[] {
+    const lock = readFileSync(join(this.directory, "node_modules/.package-lock.json"), "utf8");
+    return Object.entries((JSON.parse(lock) as { packages: Record<string, { readonly dev?: boolean }> }).packages)
+      .filter(([, { dev }]) => !dev)
+      .map(([path]) => path.split("node_modules/").pop()!);
+  }
+
   /** Runs a program in the project. Its PATH is that of an npm script, with the given runtime's `node` on it. */
   run(program: string, args: readonly string[], { runtime, timeoutMs = RUN_MS }: RunOptions = {}): Promise<Outcome> {
     const folders = [...(runtime ? [dirname(runtime.program)] : []), process.env.PATH ?? ""];

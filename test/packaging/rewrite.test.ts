@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { publishedManifest } from "../../scripts/build/manifest.ts";
 import {
+  foreignWasm,
   prematureStatics,
   relativeReferences,
   rewriteDeclarations,
@@ -19,6 +20,17 @@ test("a JSON module becomes a constant", () => {
   const text = 'import a from "./a.js";\nimport b from "../b.json" with { type: "json" };\nb.c;\n';
   expect(rewriteJavaScript(text, (specifier) => ({ c: specifier, $: "$1" }))).toBe(
     'import a from "./a.js";\nconst b = {\n  "c": "../b.json",\n  "$": "$1"\n};\nb.c;\n',
+  );
+});
+
+test("a WASM file of another package is one beside the file that uses it", () => {
+  const text = 'a(import.meta.resolve("@b/c/d/e.wasm"), import.meta.resolve("f/g.wasm"), import.meta.resolve("h"));';
+  expect(foreignWasm(text)).toEqual([
+    { package: "@b/c", path: "d/e.wasm", name: "e.wasm" },
+    { package: "f", path: "g.wasm", name: "g.wasm" },
+  ]);
+  expect(rewriteJavaScript(text, () => undefined)).toBe(
+    'a(new URL("./e.wasm", import.meta.url).href, new URL("./g.wasm", import.meta.url).href, import.meta.resolve("h"));',
   );
 });
 
@@ -65,9 +77,17 @@ test("the published package.json names compiled files and exact versions, and is
     bin: { one: "./src/cli.ts" },
     files: ["src"],
     dependencies: { two: "^1.0.0", yaml: "^2.0.0" },
-    peerDependencies: { ai: ">=5" },
+    peerDependencies: { ai: ">=5", three: "^1.0.0" },
   };
-  expect(publishedManifest(source, new Map([["two", "1.2.3"]]))).toEqual({
+  expect(
+    publishedManifest(
+      source,
+      new Map([
+        ["two", "1.2.3"],
+        ["three", "1.2.3"],
+      ]),
+    ),
+  ).toEqual({
     name: "one",
     version: "1.2.3",
     engines: { node: ">=24" },
@@ -78,7 +98,7 @@ test("the published package.json names compiled files and exact versions, and is
     bin: { one: "dist/cli.js" },
     files: ["dist"],
     dependencies: { two: "1.2.3", yaml: "^2.0.0" },
-    peerDependencies: { ai: ">=5" },
+    peerDependencies: { ai: ">=5", three: "1.2.3" },
     publishConfig: { access: "public" },
   });
 });

@@ -18,6 +18,8 @@ export interface ServerOptions {
   readonly settings?: Settings;
   /** The most descriptors that the server's process may have. */
   readonly descriptors?: number;
+  /** The program `agentfense`, if not that of the source. */
+  readonly cli?: string;
   /** For the server's process. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -55,7 +57,7 @@ export class TestServer implements AsyncDisposable {
   static async start(options: ServerOptions = {}): Promise<TestServer> {
     const directory = options.directory ?? mkdtempSync(join(tmpdir(), "agentfense-server-"));
     const configFile = writeConfiguration(directory, options.settings ?? {});
-    const command = [process.execPath, CLI, "serve", "--config", configFile];
+    const command = [process.execPath, options.cli ?? CLI, "serve", "--config", configFile];
     const { descriptors } = options;
     const limit = descriptors === undefined ? [] : ["prlimit", `--nofile=${descriptors}:${descriptors}`];
     const [program, ...args] = [...limit, ...command];

@@ -52,3 +52,15 @@ export async function openBrowser(
     throw new BrowserError("UNAVAILABLE", `the browser cannot be used: ${problem}`, { cause });
   }
 }
+
+/** Throws where what drives browsers, which is large and installed by those who want one, is not there. */
+export function requirePlaywright(): void {
+  try {
+    import.meta.resolve("playwright-core");
+  } catch (cause) {
+    throw new BrowserError("UNAVAILABLE", "a browser needs the package playwright-core, which is not installed", {
+      hint: "npm install playwright-core",
+      cause,
+    });
+  }
+}

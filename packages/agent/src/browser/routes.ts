@@ -4,7 +4,7 @@ import { startExternal } from "./chromium/external.ts";
 import { startInside } from "./chromium/inside.ts";
 import { EgressProxy } from "./chromium/proxy.ts";
 import type { BlockedRequest } from "./guard.ts";
-import { type OpenBrowser, openBrowser } from "./open-browser.ts";
+import { type OpenBrowser, openBrowser, requirePlaywright } from "./open-browser.ts";
 import type { BrowserRouterOptions } from "./options.ts";
 import type { BrowserContext, BrowserRoute } from "./result.ts";
 import { unlessAborted } from "./unless-aborted.ts";
@@ -28,6 +28,7 @@ export async function openRoute(
   options: BrowserRouterOptions,
   hooks: OpeningHooks,
 ): Promise<RoutedBrowser> {
+  requirePlaywright();
   await using belongings = new AsyncDisposableStack();
   const open = { sandbox: openInside, external: openExternal }[route];
   const browser = await open(belongings, options, hooks);

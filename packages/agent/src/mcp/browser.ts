@@ -13,6 +13,10 @@ export async function sandboxBrowser(
   } = {},
 ): Promise<BrowserDriver & AsyncDisposable> {
   // What drives browsers is large, and most servers have none.
-  const { BrowserRouter } = await import("../browser/router.ts");
+  const [{ requirePlaywright }, { BrowserRouter }] = await Promise.all([
+    import("../browser/open-browser.ts"),
+    import("../browser/router.ts"),
+  ]);
+  requirePlaywright();
   return new BrowserRouter(sandbox.id, { ...options, sandbox, workspace: new SandboxWorkspace(sandbox) });
 }

@@ -1,5 +1,6 @@
 // The tools of a world as an MCP server.
 
+export { AgentError } from "../errors.ts";
 export { sandboxBrowser } from "./browser.ts";
 export { ClientConfirmationService, MCP_APPROVALS, type McpApproval } from "./client-confirmation.ts";
 export type { HttpAccess } from "./guard.ts";

@@ -74,7 +74,8 @@ async function servePrivately(values: SettingValues): Promise<boolean> {
 /** Gives whether everything ended in time. */
 async function serveUntilStopped(config: ServerConfig, stop: AbortSignal, homes?: "directories"): Promise<boolean> {
   const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
-  const server = await openServer(config, { log, doors: doorsOf(config, log), homes }).catch((error: unknown) => {
+  const doors = await doorsOf(config, log);
+  const server = await openServer(config, { log, doors, homes }).catch((error: unknown) => {
     throw failure("the server cannot start", error);
   });
   await print(addressLine(server)).catch(() => {}); // nobody reads it

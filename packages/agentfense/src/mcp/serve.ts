@@ -1,4 +1,5 @@
 import {
+  AgentError,
   type ChangesReachProject,
   ClientConfirmationService,
   mcpHttpHandler,
@@ -101,8 +102,9 @@ function sandboxOptions({ rules, runtime, spec, limits, network, home }: Sandbox
 }
 
 function explained(error: unknown): unknown {
-  if (!(error instanceof SandboxError)) return error;
-  const { message, hint, code } = error;
+  if (!(error instanceof SandboxError || error instanceof AgentError)) return error;
+  const { message, hint } = error;
+  const code = "code" in error ? error.code : undefined;
   if (code === "INVALID_ARGUMENT") return new UsageError(message, { hint });
   const doctor = code === "RUNTIME_UNAVAILABLE" ? ["see what is missing: agentfense doctor"] : [];
   return new CommandFailure(message, {

@@ -1,17 +1,16 @@
-import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import { Language, Parser } from "web-tree-sitter";
 
-/** The grammars, by the names of the npm packages that ship them as WASM. */
+/** Where the grammars are. The build takes these files, and nothing else of their packages, into ours. */
 const GRAMMARS = {
-  python: "tree-sitter-python/tree-sitter-python.wasm",
-  javascript: "tree-sitter-javascript/tree-sitter-javascript.wasm",
-  typescript: "tree-sitter-typescript/tree-sitter-typescript.wasm",
-  bash: "tree-sitter-bash/tree-sitter-bash.wasm",
+  python: () => import.meta.resolve("tree-sitter-python/tree-sitter-python.wasm"),
+  javascript: () => import.meta.resolve("tree-sitter-javascript/tree-sitter-javascript.wasm"),
+  typescript: () => import.meta.resolve("tree-sitter-typescript/tree-sitter-typescript.wasm"),
+  bash: () => import.meta.resolve("tree-sitter-bash/tree-sitter-bash.wasm"),
 } as const;
 
 type Grammar = keyof typeof GRAMMARS;
 
-const { resolve } = createRequire(import.meta.url);
 const loading = new Map<Grammar, Promise<Parser>>();
 let runtime: Promise<void> | undefined;
 
@@ -29,6 +28,6 @@ export function parserOf(grammar: Grammar): Promise<Parser> {
 async function load(grammar: Grammar): Promise<Parser> {
   runtime ??= Parser.init();
   await runtime;
-  const language = await Language.load(resolve(GRAMMARS[grammar]));
+  const language = await Language.load(fileURLToPath(GRAMMARS[grammar]()));
   return new Parser().setLanguage(language);
 }
