@@ -62,7 +62,7 @@ test("one version has its changes, all fields over REST", async () => {
     filesChanged: 1,
     size: "8",
     fileCount: 2,
-    changes: [{ kind: "CHANGE_KIND_MODIFIED", path: "a.txt", size: "5" }],
+    changes: [{ kind: "CHANGE_KIND_MODIFIED", path: "a.txt", size: "5", sensitive: false }],
     conflicts: [],
   });
 });

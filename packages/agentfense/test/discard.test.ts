@@ -28,7 +28,7 @@ describe("agentfense discard", () => {
     );
     const all = await agentfense(["discard", "--json", "--delta", "kept", "--all"], surroundings);
     expect(JSON.parse(all.stdout)).toEqual({
-      discarded: [{ kind: "deleted", path: "/old.txt", type: "file", size: 4 }],
+      discarded: [{ kind: "deleted", path: "/old.txt", type: "file", size: 4, sensitive: false }],
       failed: [],
     });
     expect((await agentfense(["discard", "--delta", "kept", "--all"], surroundings)).stdout).toBe(

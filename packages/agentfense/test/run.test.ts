@@ -78,7 +78,7 @@ describeForBoth("agentfense run", (as) => {
       "  deleted   /README.md",
       "  added     /link (1 bytes)",
       "  added     /new/",
-      expect.stringMatching(/^ {2}modified {2}\/package\.json \(\d+ bytes\)$/),
+      expect.stringMatching(/^ {2}modified! \/package\.json \(\d+ bytes\)$/),
       "  added     /new/file (6 bytes)",
       "agentfense: they are thrown away; --delta DIR keeps them, --apply writes them back",
       "",
@@ -175,8 +175,8 @@ describeForBoth("agentfense run", (as) => {
       stdout: "out\n",
       stderr: "err\n",
       changes: [
-        { kind: "added", path: "/output", type: "directory", size: 0 },
-        { kind: "added", path: "/output/a", type: "file", size: 6 },
+        { kind: "added", path: "/output", type: "directory", size: 0, sensitive: false },
+        { kind: "added", path: "/output/a", type: "file", size: 6, sensitive: false },
       ],
     });
     const killed = await run(here, ["--json", "--timeout", "500ms", "project", "--", "echo begun; sleep 30"]);

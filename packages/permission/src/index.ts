@@ -14,3 +14,4 @@ export {
   registerPreset,
 } from "./presets.ts";
 export { LIMITS, type Rule, RuleError, type RuleType } from "./rule.ts";
+export { isSensitive } from "./sensitive.ts";

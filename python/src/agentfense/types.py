@@ -541,6 +541,8 @@ class VersionChange:
     kind: ChangeKind
     path: str
     size: int
+    #: A machine may run or trust it without being asked to, or it is a link out of the codebase.
+    sensitive: bool = False
 
 
 @dataclass(frozen=True)
@@ -595,6 +597,9 @@ class Change:
     size: int
     #: Of a folded list: it stands for all ignored changes in this directory, so many of each kind.
     folded: Optional[ChangeCounts] = None
+    #: The host may run or trust it without being asked to, or it is a link out of the workspace; of a folded one,
+    #: something in it.
+    sensitive: bool = False
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,22 @@ def test_changes_are_listed_compared_applied_and_discarded(
     assert [change.path for change in client.list_changes(sandbox.id)] == ["/new", "/new/file"]
 
 
+def test_what_a_machine_runs_unasked_is_marked_and_can_be_held_back(
+    client: SandboxClient, sandbox: SandboxInfo, codebase: Codebase
+) -> None:
+    client.exec(sandbox.id, "touch conftest.py plain.py", check=True)
+    marks = [(change.path, change.sensitive) for change in client.list_changes(sandbox.id)]
+    assert marks == [("/conftest.py", True), ("/plain.py", False)]
+    held = client.apply_changes(sandbox.id, hold_executables=True)
+    assert [(outcome.change.path, outcome.applied) for outcome in held.outcomes] == [
+        ("/conftest.py", False),
+        ("/plain.py", True),
+    ]
+    client.apply_changes(sandbox.id)
+    [change] = client.get_version(codebase.id, held.version + 1).changes
+    assert (change.path, change.sensitive) == ("conftest.py", True)
+
+
 def test_a_list_has_what_does_not_fit_one_page(client: SandboxClient, sandbox: SandboxInfo) -> None:
     client.exec(sandbox.id, "seq -f %04g 1100 | xargs touch", check=True)
     changes = client.list_changes(sandbox.id)

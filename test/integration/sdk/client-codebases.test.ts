@@ -173,7 +173,7 @@ describe("versions", () => {
       version: 2,
       origin: "upload",
       size: 5,
-      changes: [{ kind: "modified", path: "a", size: 5 }],
+      changes: [{ kind: "modified", path: "a", size: 5, sensitive: false }],
     });
     const back = await client.rollback(id, 1);
     expect(back).toMatchObject({ version: 3, origin: "rollback", size: 3 });

@@ -313,9 +313,9 @@ describe("changes", () => {
     const { version } = await client.getCodebase(codebaseId);
     await client.exec(id, "echo new > new.txt; mkdir dir; echo more >> a.txt");
     const changes = [
-      { kind: "modified", path: "/a.txt", oldPath: "", type: "file", size: 10 },
-      { kind: "added", path: "/dir", oldPath: "", type: "directory", size: 0 },
-      { kind: "added", path: "/new.txt", oldPath: "", type: "file", size: 4 },
+      { kind: "modified", path: "/a.txt", oldPath: "", type: "file", size: 10, sensitive: false },
+      { kind: "added", path: "/dir", oldPath: "", type: "directory", size: 0, sensitive: false },
+      { kind: "added", path: "/new.txt", oldPath: "", type: "file", size: 4, sensitive: false },
     ];
     expect(await client.listChanges(id, { pageSize: 2 }).toArray()).toEqual(changes);
     const diffs = await all(client.diffChanges(id, { paths: ["/new.txt"] }));

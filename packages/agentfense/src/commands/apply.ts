@@ -21,13 +21,15 @@ const HELP = `Usage: agentfense apply --delta DELTA [OPTIONS] [DIR [PATH…]]
 Writes what the delta kept by run or mount changes into the directory it was made over (DIR, if given, must be that one);
 with PATHs (/src/main.ts or src/main.ts), only there and below. Each entry is checked against the rules of the last run
 again: only paths of level write change. What was applied leaves the delta, the rest stays. Exits 1 if something was
-refused or failed.
+refused, held back or failed.
 
   --delta DELTA     the directory given to run or mount as --delta; it must not be in use
   --preset NAME     check against this preset instead of the rules that the delta remembers
   --rules FILE      the same with a JSON or YAML list of { pattern, permission, type?, priority? }
   --all             list each change; otherwise applied ones that the .gitignore files of the directory name are counted,
                     directory by directory. They are applied all the same, unless PATHs leave them out
+  --hold-executables  leave in the delta what ! marks: what the host may run or trust unasked, such as git hooks, editor
+                    tasks, CI, lock files, package.json, Makefile
   --dry-run         say what would happen, and change nothing
   --json            { dryRun, changes } instead
   -h, --help        this text
@@ -37,6 +39,7 @@ const OPTIONS = {
   delta: { type: "string" },
   preset: { type: "string" },
   rules: { type: "string" },
+  "hold-executables": { type: "boolean" },
   "dry-run": { type: "boolean" },
   all: { type: "boolean" },
   json: { type: "boolean" },
@@ -58,6 +61,7 @@ async function run(args: readonly string[]): Promise<ExitCode> {
     lower: directory,
     rules,
     dryRun: values["dry-run"] === true,
+    holdsSensitive: values["hold-executables"] === true,
     onProgress: (done) => progress.count(done, undefined, "changes"),
     ...(paths.length > 0 && { paths }),
   }).catch(explainRefusal);
@@ -100,21 +104,17 @@ async function rulesToApplyBy(
 function describe(report: ApplyReport, ignored: ReadonlyMap<string, Change>, paint: Paint): string {
   const { changes, dryRun } = report;
   if (changes.length === 0) return "no changes\n";
-  const count = (outcome: string): number => changes.filter((change) => change.outcome === outcome).length;
-  const [applied, refused, failed] = ["applied", "refused", "failed"].map(count) as [number, number, number];
+  const count = (outcome: ChangeReport["outcome"]): number => changes.filter((one) => one.outcome === outcome).length;
+  const left = (["refused", "held", "failed"] as const).filter((outcome) => count(outcome) > 0);
   const total = [
-    `${counted(applied, "change")} ${dryRun ? "would be applied" : "applied"}`,
-    ...(refused > 0 ? [`${refused} refused`] : []),
-    ...(failed > 0 ? [`${failed} failed`] : []),
+    `${counted(count("applied"), "change")} ${dryRun ? "would be applied" : "applied"}`,
+    ...left.map((outcome) => `${count(outcome)} ${outcome === "held" ? "held back" : outcome}`),
   ];
   const isFolded = ({ outcome, path }: ChangeReport): boolean => outcome === "applied" && ignored.has(path);
   const lines = changes.filter((change) => !isFolded(change)).map((change) => line(change, paint));
   const folded = changes.filter(isFolded);
-  const sensitive = new Set(
-    folded.filter((change) => change.sensitive).map(({ path }) => ignored.get(path)?.ignoredIn),
-  );
   for (const change of foldChanges(folded.map(({ path }) => ignored.get(path)!))) {
-    const mark = sensitive.has(change.ignoredIn) ? "!" : " ";
+    const mark = change.sensitive ? "!" : " ";
     const counts = change.folded ? countsText(change.folded) : change.kind;
     lines.push(
       `${paintMark("I", mark, paint)} ${change.folded ? printable(change.path) : shownPath(change)}  (${counts})`,
@@ -125,10 +125,10 @@ function describe(report: ApplyReport, ignored: ReadonlyMap<string, Change>, pai
 
 function line(change: ChangeReport, paint: Paint): string {
   const remarks = [
-    ...(change.outcome === "applied" ? [] : [change.outcome]),
+    ...(change.outcome === "applied" || change.outcome === "held" ? [] : [change.outcome]),
     ...(change.reason === undefined ? [] : [printable(change.reason)]),
     ...(change.overwroteNewer ? ["the file in DIR was newer than the sandbox's copy"] : []),
-    ...(change.sensitive ? ["the host may run or trust this unasked"] : []),
+    ...(change.sensitive && change.outcome !== "held" ? ["the host may run or trust this unasked"] : []),
   ];
   const mark = change.sensitive ? "!" : " ";
   return `${paintMark(KIND_LETTERS[change.kind], mark, paint)} ${shownPath(change)}${remarks.length > 0 ? `  (${remarks.join("; ")})` : ""}`;

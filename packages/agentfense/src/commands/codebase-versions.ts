@@ -12,7 +12,8 @@ import { paintFor, printable } from "../terminal.ts";
 
 const HELP = `Usage: agentfense codebase versions [OPTIONS] CODEBASE [VERSION]
 
-The versions of a codebase, newest first; or one of them with what it changed, and whose newer work it replaced.
+The versions of a codebase, newest first; or one of them with what it changed, and whose newer work it replaced. ! behind
+a letter marks what a machine may run or trust unasked.
 `;
 
 export const codebaseVersions = remoteCommand({
@@ -69,9 +70,9 @@ async function showVersion(version: Version, json: boolean): Promise<void> {
     ["size", showSize(version.size)],
   ]);
   const paint = paintFor(process.stdout, process.env);
-  for (const { kind, path, size } of version.changes) {
+  for (const { kind, path, size, sensitive } of version.changes) {
     const letter = wordFor(CHANGE_KINDS, kind).charAt(0).toUpperCase();
-    await print(`${paintMark(letter, " ", paint)} ${printable(path)}  ${showSize(size)}\n`);
+    await print(`${paintMark(letter, sensitive ? "!" : " ", paint)} ${printable(path)}  ${showSize(size)}\n`);
   }
   for (const { path, replacedVersion, replacedSandboxId } of version.conflicts) {
     const whose = replacedSandboxId === "" ? "" : ` of sandbox ${printable(replacedSandboxId)}`;

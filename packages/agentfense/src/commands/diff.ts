@@ -110,9 +110,8 @@ const FORMS: Readonly<Record<"text" | "stat" | "json" | "raw", Form>> = {
 
 /** "I! /node_modules  (200 added)": one line for each directory of what is ignored, a single change by its name. */
 function foldedLines(changes: readonly FileDiff[], paint: Paint): string[] {
-  const sensitive = new Set(changes.filter((change) => change.sensitive).map(({ ignoredIn }) => ignoredIn));
   return foldChanges(changes).map((change) => {
-    const mark = sensitive.has(change.ignoredIn) ? "!" : " ";
+    const mark = change.sensitive ? "!" : " ";
     const counts = change.folded ? countsText(change.folded) : change.kind;
     return `${paintMark("I", mark, paint)} ${change.folded ? printable(change.path) : shownPath(change)}  (${counts})`;
   });

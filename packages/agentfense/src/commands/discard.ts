@@ -22,7 +22,7 @@ Removes changes from the delta kept by run or mount, so that the codebase shows 
 
   --delta DELTA     the directory given to run or mount as --delta; it must not be in use
   --all             everything
-  --json            { discarded: [{ kind, path, type, size }], failed: [{ path, reason }] } instead
+  --json            { discarded: [{ kind, path, type, size, sensitive }], failed: [{ path, reason }] } instead
   -h, --help        this text
 `;
 

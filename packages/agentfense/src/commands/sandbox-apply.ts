@@ -11,18 +11,20 @@ const HELP = `Usage: agentfense sandbox apply [OPTIONS] SANDBOX [PATH…]
 Writes what the sandbox changed into its codebase as a new version, as far as its rules allow; with PATHs, only there and
 below. ! marks what a machine may run or trust unasked. Exits 1 if something was left out.
 
+  --hold-executables  leave what ! marks in the sandbox
   --dry-run         say what would happen, and change nothing
 `;
 
 export const sandboxApply = remoteCommand({
   name: "sandbox apply",
   help: HELP,
-  options: { "dry-run": { type: "boolean" } },
+  options: { "hold-executables": { type: "boolean" }, "dry-run": { type: "boolean" } },
   takes: ["SANDBOX"],
   more: { name: "PATH" },
   async run({ server, values, given: [sandboxId], more, json }) {
     const dryRun = values["dry-run"] === true;
-    const answer = await server.sandboxes.applyChanges({ sandboxId, paths: [...more], dryRun });
+    const holdExecutables = values["hold-executables"] === true;
+    const answer = await server.sandboxes.applyChanges({ sandboxId, paths: [...more], dryRun, holdExecutables });
     if (json) await printJson(jsonOf(ApplyChangesResponseSchema, answer));
     else await print(describe(answer, dryRun));
     return answer.outcomes.every(({ applied }) => applied) ? 0 : 1;
@@ -48,5 +50,5 @@ function line({ change, applied, reason, sensitive, conflict }: ApplyChangesResp
     ...(conflict ? ["replaces newer work of somebody else"] : []),
     ...(sensitive ? ["a machine may run or trust this unasked"] : []),
   ];
-  return `${changeLine(change, sensitive ? "!" : " ")}${remarks.length > 0 ? `  (${remarks.join("; ")})` : ""}\n`;
+  return `${changeLine(change)}${remarks.length > 0 ? `  (${remarks.join("; ")})` : ""}\n`;
 }

@@ -9,7 +9,7 @@ import { jsonOf, printJson, showSize } from "../remote/show.ts";
 const HELP = `Usage: agentfense sandbox changes [OPTIONS] SANDBOX
 
 What the sandbox changed and has not written to its codebase: A added, M modified, D deleted, R renamed, directory by
-directory; then, counted for each directory, I what the codebase's .gitignore files name.
+directory, with ! for what a machine may run or trust unasked; then, counted for each directory, I what the codebase's .gitignore files name.
 
   --all             every change, in path order; so does --json
 `;

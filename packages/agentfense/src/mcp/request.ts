@@ -46,6 +46,7 @@ Limits:
 Changes:
   --write-through   write them back to DIR after each call, as far as the rules allow: some clients leave no time at the end
   --apply[=WHEN]    write them back to DIR at the end: when the client ended in peace (default), or always
+  --hold-executables  write back nothing that ! marks in the list: what this machine may run or trust unasked
   --all             list each of them at the end, also many in one directory and those that DIR's .gitignore files name
   --patch FILE      write them here at the end, as a patch for git apply
                     Without any of these they are listed and thrown away.

@@ -53,7 +53,8 @@ async function serve(request: McpRequest, sandbox: Sandbox, signal: AbortSignal)
   });
   await using parts = new AsyncDisposableStack();
   const browser = request.browser && parts.use(await sandboxBrowser(sandbox, { ...request.browser, confirmation }));
-  const afterCall = request.writesThrough ? () => writeThrough(sandbox, reportRemarkable) : undefined;
+  const options = { holdExecutables: request.sandbox.holdsExecutables };
+  const afterCall = request.writesThrough ? () => writeThrough(sandbox, options, reportRemarkable) : undefined;
   const source = { sandbox, confirmation, browser, afterCall, changesReachProject: changesReachProject(request) };
   const { http } = request;
   if (http === undefined) {

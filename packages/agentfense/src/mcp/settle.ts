@@ -40,7 +40,7 @@ export async function settle(
   const { patch, sandbox: asked, writesThrough } = request;
   if (patch !== undefined) await writePatch(sandbox, patch);
   if (writesThrough || asked.apply === "always" || (asked.apply === "success" && inPeace)) {
-    return await writeBack(sandbox, asked.directory, patch);
+    return await writeBack(sandbox, asked, patch);
   }
   if (asked.apply === "success") warn("not written back after a signal; --apply=always does it all the same");
   else if (patch === undefined)
@@ -49,9 +49,13 @@ export async function settle(
 }
 
 /** What cannot be written back is kept as a diff: the sandbox, and its changes with it, goes when this ends. */
-async function writeBack(sandbox: Sandbox, directory: string, patch: string | undefined): Promise<boolean> {
+async function writeBack(
+  sandbox: Sandbox,
+  { directory, holdsExecutables }: McpRequest["sandbox"],
+  patch: string | undefined,
+): Promise<boolean> {
   try {
-    const { outcomes } = await sandbox.apply();
+    const { outcomes } = await sandbox.apply({ holdExecutables: holdsExecutables });
     reportApplied(directory, outcomes);
     if (outcomes.every(({ applied }) => applied)) return true;
   } catch (error) {
@@ -64,9 +68,9 @@ async function writeBack(sandbox: Sandbox, directory: string, patch: string | un
 }
 
 function describe(change: Change): string {
-  const { kind, path, folded } = change;
-  if (folded !== undefined) return `ignored   ${printable(path)} (${countsText(folded)})`;
-  return `${kind.padEnd(9)} ${shownPath(change)}`;
+  const { kind, path, sensitive, folded } = change;
+  const word = `${folded === undefined ? kind : "ignored"}${sensitive ? "!" : ""}`.padEnd(10);
+  return folded === undefined ? `${word}${shownPath(change)}` : `${word}${printable(path)} (${countsText(folded)})`;
 }
 
 function numberIn(folded: Change["folded"]): number {

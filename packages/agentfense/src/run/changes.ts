@@ -11,7 +11,7 @@ import { counted, countsText, summaryLines } from "../changes/table.ts";
 import { CommandFailure } from "../command.ts";
 import { warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
-import { type Paint, paintFor, printable, printableSentence } from "../terminal.ts";
+import { type Paint, paintFor, printable, printableSentence, type Style } from "../terminal.ts";
 import type { DeltaPlace } from "./delta-place.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
@@ -50,7 +50,7 @@ export async function settleChanges(
 }
 
 async function settle(
-  { directory: lower, rules }: SandboxRequest,
+  { directory: lower, rules, holdsExecutables: holdsSensitive }: SandboxRequest,
   delta: string,
   { isEarned, signal }: { readonly isEarned: boolean; readonly signal: AbortSignal },
 ): Promise<Settlement> {
@@ -65,7 +65,7 @@ async function settle(
     if (!isEarned || changes.length === 0) return { changes };
     using applying = new Progress(process.stderr, "applying");
     const onProgress = (done: number): void => applying.count(done, changes.length, "changes");
-    const report = await applyChanges({ delta, lower, rules, signal, onProgress });
+    const report = await applyChanges({ delta, lower, rules, holdsSensitive, signal, onProgress });
     return { changes, applied: report.changes };
   } catch (error) {
     if (!(error instanceof ChangesError)) throw error;
@@ -138,10 +138,13 @@ function whereTheyAre({ apply }: SandboxRequest, { applied, problem, delta }: Se
 
 const KIND_STYLES = { added: "good", modified: "doubtful", deleted: "bad", renamed: "notable" } as const;
 
-function describeChange({ kind, path, type, size, folded }: ListedChange, paint: Paint): string {
-  if (folded !== undefined) return `${paint("faint", "ignored")}   ${printable(path)} (${countsText(folded)})`;
+function describeChange({ kind, path, type, size, sensitive, folded }: ListedChange, paint: Paint): string {
+  const mark = sensitive ? "!" : " ";
+  const word = (text: string, style: Style): string =>
+    `${paint(style, text)}${sensitive ? paint("bad", mark) : mark}${" ".repeat(Math.max(0, 9 - text.length))}`;
+  if (folded !== undefined) return `${word("ignored", "faint")}${printable(path)} (${countsText(folded)})`;
   const what = type === "directory" ? "/" : kind === "deleted" ? "" : ` (${size} bytes)`;
-  return `${paint(KIND_STYLES[kind], kind.padEnd(9))} ${printable(path)}${what}`;
+  return `${word(kind, KIND_STYLES[kind])}${printable(path)}${what}`;
 }
 
 function printAll(lines: readonly string[]): void {

@@ -36,6 +36,7 @@ const SANDBOX_OPTIONS = {
   home: { type: "string" },
   delta: { type: "string" },
   apply: { type: "string" },
+  "hold-executables": { type: "boolean" },
   all: { type: "boolean" },
 } as const;
 
@@ -69,6 +70,7 @@ Changes:
   --delta DIR       keep them here (made if absent, continued if it holds some)
   --apply[=WHEN]    write them back to DIR at the end: when the command succeeded (default), or always
                     What cannot be written back is kept, and it is said where.
+  --hold-executables  of that, write back nothing that ! marks in the list: what this machine may run or trust unasked
   --all             list each of them, also many in one directory and those that DIR's .gitignore files name
                     Without either they are listed and thrown away.`;
 
@@ -91,6 +93,8 @@ export interface SandboxRequest {
   readonly home: string | undefined;
   readonly keptDelta: string | undefined;
   readonly apply: "never" | "success" | "always";
+  /** What this machine may run or trust unasked is not written back. */
+  readonly holdsExecutables: boolean;
   /** Every change is listed. */
   readonly listsAll: boolean;
 }
@@ -142,6 +146,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
     home: common.home === undefined ? undefined : resolve(common.home),
     keptDelta: common.delta === undefined ? undefined : await resolveDelta(common.delta),
     apply: (common.apply ?? "never") as SandboxRequest["apply"],
+    holdsExecutables: common["hold-executables"] === true,
     listsAll: common.all === true,
   };
   if (request.keptDelta !== undefined) requireDeltaApart(request.directory, request.keptDelta);

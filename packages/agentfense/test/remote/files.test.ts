@@ -77,10 +77,10 @@ describe("files", () => {
   test("sandbox apply marks what was left out and exits 1", async () => {
     const server = await scriptedServer({
       sandboxes: {
-        applyChanges: ({ paths, dryRun }) => ({
+        applyChanges: ({ paths, dryRun, holdExecutables }) => ({
           version: dryRun ? 0n : 4n,
           outcomes: [
-            { change: { kind: 2, path: "/a", type: 1 }, applied: true, sensitive: true },
+            { change: { kind: 2, path: "/a", type: 1, sensitive: true }, applied: !holdExecutables, sensitive: true },
             { change: { kind: 4, path: `/${paths[0]}`, oldPath: "/b", type: 1 }, applied: false, reason: "read only" },
           ],
         }),
@@ -92,5 +92,8 @@ describe("files", () => {
       stdout:
         "M! /a  (a machine may run or trust this unasked)\nR  /b -> /c  (left out; read only)\n1 change applied, 1 left out, version 4\n",
     });
+    expect((await server.run(["sandbox", "apply", "--hold-executables", "sb_1", "c"])).stdout).toContain(
+      "M! /a  (left out; ",
+    );
   });
 });

@@ -44,9 +44,10 @@ export class ChangeCalls {
       .gather(({ more }) => more, fileDiffOf);
   }
 
-  async apply(sandboxId: string, { paths, dryRun = false, signal }: ApplyOptions = {}): Promise<ApplyResult> {
+  async apply(sandboxId: string, options: ApplyOptions = {}): Promise<ApplyResult> {
+    const { paths, dryRun = false, holdExecutables = false, signal } = options;
     if (paths?.length === 0) return { version: 0, outcomes: [] };
-    const request = { sandboxId, paths: wirePaths(paths), dryRun };
+    const request = { sandboxId, paths: wirePaths(paths), dryRun, holdExecutables };
     return applyResultOf(await this.#rpc.unary(method.applyChanges, request, { signal }));
   }
 

@@ -178,7 +178,13 @@ export interface Version {
   readonly filesChanged: number;
   readonly size: number;
   readonly fileCount: number;
-  readonly changes: readonly { readonly kind: ChangeKind; readonly path: string; readonly size: number }[];
+  readonly changes: readonly {
+    readonly kind: ChangeKind;
+    readonly path: string;
+    readonly size: number;
+    /** A machine may run or trust it without being asked to, or it is a link out of the codebase. */
+    readonly sensitive: boolean;
+  }[];
   readonly conflicts: readonly {
     readonly path: string;
     readonly replacedVersion: number;
@@ -196,6 +202,8 @@ export interface Change {
   readonly oldPath: string;
   readonly type: EntryKind | "other";
   readonly size: number;
+  /** The host may run or trust it without being asked to, or it is a link out of the workspace; of a folded one, something in it. */
+  readonly sensitive: boolean;
   /** Of a folded list: it stands for all ignored changes in this directory, so many of each kind. */
   readonly folded?: ChangeCounts;
 }
@@ -220,7 +228,7 @@ export interface ApplyOutcome {
   readonly applied: boolean;
   /** Why not, or what else there is to know; else "". */
   readonly reason: string;
-  /** The host may run or trust it without being asked to, or it is a link out of the workspace. */
+  /** As in the change. */
   readonly sensitive: boolean;
   /** It replaced newer work of somebody else. */
   readonly conflict: boolean;

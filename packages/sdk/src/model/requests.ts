@@ -144,6 +144,8 @@ export interface DiffOptions extends PathsOptions {
 export interface ApplyOptions extends PathsOptions {
   /** Tells what would happen, and does nothing. */
   readonly dryRun?: boolean | undefined;
+  /** Leaves what the host may run or trust without being asked to where it is. */
+  readonly holdExecutables?: boolean | undefined;
 }
 
 export interface WriteFileOptions extends CallOptions {

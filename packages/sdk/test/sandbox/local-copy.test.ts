@@ -76,7 +76,7 @@ function codebase(tree: Tree): CopySource {
 function outcome(kind: ChangeKind, path: string, more: Partial<Change> & { applied?: boolean } = {}): ApplyOutcome {
   const { applied = true, ...change } = more;
   return {
-    change: { kind, path, oldPath: "", type: "file", size: 0, ...change },
+    change: { kind, path, oldPath: "", type: "file", size: 0, sensitive: false, ...change },
     applied,
     reason: applied ? "" : "level read",
     sensitive: false,

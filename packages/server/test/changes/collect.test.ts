@@ -68,7 +68,7 @@ test("files are staged with their hash, mode and time", async () => {
   expect(statSync(join(staging, a!.entry!.staged)).mtimeMs).toBe(statSync(join(place.delta, "tree/a")).mtimeMs);
   expect(Math.abs(a!.entry!.madeAtMs - Date.now())).toBeLessThan(60_000);
   expect(d?.entry).toMatchObject({ kind: "directory", mode: 0o750 });
-  expect(l).toMatchObject({ sensitive: true, entry: { target: "../out" } });
+  expect(l).toMatchObject({ change: { sensitive: true }, entry: { target: "../out" } });
   expect(settled.map(({ path }) => path)).toEqual(["/d/b", "/a", "/d", "/l"]);
   expect(shape(place.lower)).toEqual({ "/a": "644 old" });
 });
@@ -254,8 +254,8 @@ test("a file that moved is one change", async () => {
   renameSync(join(mount.mountPoint, "old"), join(mount.mountPoint, "new"));
   rmSync(join(mount.mountPoint, "other"));
   expect(await list(place, { renames: true })).toEqual([
-    { kind: "renamed", path: "/new", oldPath: "/old", modes: [0o644, 0o644], type: "file", size: 21 },
-    { kind: "deleted", path: "/other", type: "file", size: 20 },
+    { kind: "renamed", path: "/new", oldPath: "/old", modes: [0o644, 0o644], type: "file", size: 21, sensitive: false },
+    { kind: "deleted", path: "/other", type: "file", size: 20, sensitive: false },
   ]);
   expect((await list(place)).map(({ kind, path }) => `${kind} ${path}`)).toEqual([
     "added /new",

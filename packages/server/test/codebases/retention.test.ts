@@ -32,7 +32,9 @@ describe("a codebase that keeps three versions", () => {
     for (const [version, text] of [4, 5, 6].map((n) => [n, String(n)] as const)) {
       expect(await textOf(codebases, id, "a", version)).toBe(text);
     }
-    expect((await codebases.getVersion(ALICE, id, 4)).changes).toEqual([{ kind: "modified", path: "a", size: 1 }]);
+    expect((await codebases.getVersion(ALICE, id, 4)).changes).toEqual([
+      { kind: "modified", path: "a", size: 1, sensitive: false },
+    ]);
 
     const gone = "VERSION_NOT_FOUND: version 3 not found: it is no longer kept";
     const query = { path: "", recursive: true, pageSize: 0, pageToken: "", version: 3 };
@@ -165,7 +167,9 @@ describe("a codebase that keeps one version", () => {
     await settle(codebases, id);
     expect(await listed(codebases, id)).toEqual([3]);
     expect(keptIn(root, id)).toEqual([]);
-    expect((await codebases.getVersion(ALICE, id, 3)).changes).toEqual([{ kind: "deleted", path: "b", size: 1 }]);
+    expect((await codebases.getVersion(ALICE, id, 3)).changes).toEqual([
+      { kind: "deleted", path: "b", size: 1, sensitive: false },
+    ]);
     expect(await textOf(codebases, id, "a", 3)).toBe("2");
   });
 });

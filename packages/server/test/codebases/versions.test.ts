@@ -56,9 +56,9 @@ describe("versions", () => {
       "1 upload",
     ]);
     expect((await codebases.getVersion(ALICE, id, 2)).changes).toEqual([
-      { kind: "modified", path: "a", size: 3 },
-      { kind: "added", path: "c", size: 1 },
-      { kind: "deleted", path: "d/b", size: 1 },
+      { kind: "modified", path: "a", size: 3, sensitive: false },
+      { kind: "added", path: "c", size: 1, sensitive: false },
+      { kind: "deleted", path: "d/b", size: 1, sensitive: false },
     ]);
     expect(await refusal(codebases.getVersion(ALICE, id, 9))).toMatch(/^VERSION_NOT_FOUND: version 9 not found/);
     expect(await refusal(codebases.rollback(ALICE, id, 9))).toBe("VERSION_NOT_FOUND: version 9 not found");

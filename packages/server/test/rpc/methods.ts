@@ -186,13 +186,14 @@ const OUTPUTS_JSON = [
   END_JSON,
 ];
 
-const CHANGE: SandboxChange = { kind: "renamed", path: "/b", oldPath: "/a", type: "file", size: 4 };
+const CHANGE: SandboxChange = { kind: "renamed", path: "/b", oldPath: "/a", type: "file", size: 4, sensitive: true };
 const CHANGE_JSON = {
   kind: "CHANGE_KIND_RENAMED",
   path: "/b",
   oldPath: "/a",
   type: "ENTRY_KIND_FILE",
   size: "4",
+  sensitive: true,
 };
 
 const VIEW: ViewEntry = {
@@ -448,8 +449,8 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
   GetVersion: {
     requests: [{ codebaseId, version: 7n }],
     asks: ["codebases.getVersion", codebaseId, 7],
-    answer: { version: VERSION, changes: [{ kind: "deleted", path: "a", size: 0 }] },
-    responses: [{ ...VERSION_JSON, changes: [{ kind: "CHANGE_KIND_DELETED", path: "a" }] }],
+    answer: { version: VERSION, changes: [{ kind: "added", path: "a", size: 0, sensitive: true }] },
+    responses: [{ ...VERSION_JSON, changes: [{ kind: "CHANGE_KIND_ADDED", path: "a", sensitive: true }] }],
   },
   Rollback: {
     requests: [{ codebaseId, version: 3n }],
@@ -722,7 +723,12 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     requests: [{ sandboxId, pageSize: 1, pageToken: "t", fold: true }],
     asks: ["sandboxes.changes", sandboxId, { pageSize: 1, pageToken: "t", fold: true }],
     answer: { items: [CHANGE, { ...CHANGE, kind: "added", type: "other", oldPath: "" }], nextPageToken: "n" },
-    responses: [{ changes: [CHANGE_JSON, { kind: "CHANGE_KIND_ADDED", path: "/b", size: "4" }], nextPageToken: "n" }],
+    responses: [
+      {
+        changes: [CHANGE_JSON, { kind: "CHANGE_KIND_ADDED", path: "/b", size: "4", sensitive: true }],
+        nextPageToken: "n",
+      },
+    ],
   },
   DiffChanges: {
     requests: [{ sandboxId, paths: ["/src"], patch: true }],
@@ -731,11 +737,11 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     responses: [{ change: CHANGE_JSON, unified: "--- a\n" }],
   },
   ApplyChanges: {
-    requests: [{ sandboxId, paths: ["/b"], dryRun: true }],
-    asks: ["sandboxes.apply", sandboxId, { paths: ["/b"], dryRun: true, signal: "signal" }],
+    requests: [{ sandboxId, paths: ["/b"], dryRun: true, holdExecutables: true }],
+    asks: ["sandboxes.apply", sandboxId, { paths: ["/b"], dryRun: true, holdExecutables: true, signal: "signal" }],
     answer: {
       version: 9,
-      outcomes: [{ change: CHANGE, applied: true, reason: "because", sensitive: true, conflict: true }],
+      outcomes: [{ change: CHANGE, applied: true, reason: "because", conflict: true }],
     },
     responses: [
       {

@@ -405,7 +405,7 @@ describe("a command that is talked to", () => {
 });
 
 test("a diff that no message can hold comes in several", async () => {
-  const change = { kind: "modified", path: "/a", oldPath: "", type: "file", size: 1 } as const;
+  const change = { kind: "modified", path: "/a", oldPath: "", type: "file", size: 1, sensitive: false } as const;
   const { transport } = bench(
     {
       sandboxes: {

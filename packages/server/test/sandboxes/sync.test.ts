@@ -247,11 +247,11 @@ describe("a sandbox that does not sync by itself", () => {
     expect(Object.keys(await place.tree())).toEqual(["a.txt", "b.txt", "c.txt"]);
     const list = (await place.sandboxes.changes(ALICE, id, { pageSize: 0, pageToken: "" })).items;
     expect(list).toEqual([
-      { kind: "modified", path: "/a.txt", oldPath: "", type: "file", size: 8 },
-      { kind: "deleted", path: "/b.txt", oldPath: "", type: "file", size: 2 },
-      { kind: "added", path: "/d", oldPath: "", type: "directory", size: 0 },
-      { kind: "added", path: "/d/new", oldPath: "", type: "file", size: 2 },
-      { kind: "renamed", path: "/moved.txt", oldPath: "/c.txt", type: "file", size: 2 },
+      { kind: "modified", path: "/a.txt", oldPath: "", type: "file", size: 8, sensitive: false },
+      { kind: "deleted", path: "/b.txt", oldPath: "", type: "file", size: 2, sensitive: false },
+      { kind: "added", path: "/d", oldPath: "", type: "directory", size: 0, sensitive: false },
+      { kind: "added", path: "/d/new", oldPath: "", type: "file", size: 2, sensitive: false },
+      { kind: "renamed", path: "/moved.txt", oldPath: "/c.txt", type: "file", size: 2, sensitive: false },
     ]);
     const paged: string[] = [];
     for (let pageToken = ""; ; ) {
@@ -330,6 +330,37 @@ describe("a sandbox that does not sync by itself", () => {
     expect(discarded.map(({ path }) => path)).toEqual(["/b.txt", "/d", "/d/z"]);
     expect((await place.run(id, "cat a.txt b.txt; ls")).stdout).toBe("x\nb\na.txt\nb.txt\n");
     expect((await place.sandboxes.changes(ALICE, id, { pageSize: 0, pageToken: "" })).items).toEqual([]);
+  });
+
+  test("marks what a machine may run unasked in lists, diffs and versions, and holds it back when asked to", async () => {
+    await using place = await open();
+    await place.upload({ "a.txt": "a\n" });
+    const id = await place.running({ sync: "manual" });
+    await place.run(id, "echo x >a.txt; echo '{}' >package.json; ln -s /etc/passwd out");
+    const list = async () => (await place.sandboxes.changes(ALICE, id, { pageSize: 0, pageToken: "" })).items;
+    const marks = (await list()).map(({ path, sensitive }) => [path, sensitive]);
+    expect(marks).toEqual([
+      ["/a.txt", false],
+      ["/out", true],
+      ["/package.json", true],
+    ]);
+    const diffs = await Array.fromAsync(place.sandboxes.diff(ALICE, id, { paths: ["/package.json"], patch: false }));
+    expect(diffs.map(({ change }) => change.sensitive)).toEqual([true]);
+    const rehearsal = await place.sandboxes.apply(ALICE, id, { paths: [], dryRun: true, holdExecutables: true });
+    const { version, outcomes } = await place.sandboxes.apply(ALICE, id, {
+      paths: [],
+      dryRun: false,
+      holdExecutables: true,
+    });
+    expect(outcomes).toEqual(rehearsal.outcomes);
+    expect(outcomes.map(({ change, applied, reason }) => [change.path, applied, reason])).toEqual([
+      ["/a.txt", true, ""],
+      ["/out", false, "held back: the host may run or trust it unasked"],
+      ["/package.json", false, "held back: the host may run or trust it unasked"],
+    ]);
+    expect(version).toBe(2);
+    expect(await place.tree()).toEqual({ "a.txt": "x\n" });
+    expect((await list()).map(({ path }) => path)).toEqual(["/out", "/package.json"]);
   });
 
   test("applies and discards when it is stopped, too", async () => {

@@ -284,7 +284,9 @@ class AsyncOpenSandbox:
         """
         return [diff async for diff in self._client.diff_changes(self.id, paths, patch=patch)]
 
-    async def apply(self, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False) -> ApplyResult:
+    async def apply(
+        self, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False, hold_executables: bool = False
+    ) -> ApplyResult:
         """Writes changes into the codebase, and after `from_local` into the directory, as far as the rules allow.
 
         In the directory of somebody who went on working, what is not as it was uploaded is left alone and told as a
@@ -293,8 +295,9 @@ class AsyncOpenSandbox:
         Args:
             paths: Each with all below it; default: everything.
             dry_run: Tells what would happen, and does nothing.
+            hold_executables: Leaves what the host may run or trust without being asked to where it is.
         """
-        result = await self._client.apply_changes(self.id, paths, dry_run=dry_run)
+        result = await self._client.apply_changes(self.id, paths, dry_run=dry_run, hold_executables=hold_executables)
         directory = self._parts.local_directory
         if directory is None:
             return result

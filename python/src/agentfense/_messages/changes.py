@@ -15,6 +15,7 @@ def change_of(message: sandbox_pb2.Change) -> Change:
         old_path=message.old_path,
         type=CHANGE_TYPES.word(message.type),
         size=message.size,
+        sensitive=message.sensitive,
         folded=_counts_of(message.folded) if message.HasField("folded") else None,
     )
 

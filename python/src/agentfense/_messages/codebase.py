@@ -78,7 +78,9 @@ def version_of(message: codebase_pb2.Version) -> Version:
         size=message.size,
         file_count=message.file_count,
         changes=tuple(
-            VersionChange(kind=CHANGE_KINDS.word(change.kind), path=change.path, size=change.size)
+            VersionChange(
+                kind=CHANGE_KINDS.word(change.kind), path=change.path, size=change.size, sensitive=change.sensitive
+            )
             for change in message.changes
         ),
         conflicts=tuple(

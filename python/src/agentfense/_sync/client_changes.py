@@ -50,12 +50,22 @@ class ChangeMethods(ClientPart):
         return CallStream(_WholeDiffs(answers), file_diff_of)
 
     def apply_changes(
-        self, sandbox_id: str, paths: Optional[Sequence[str]] = None, *, dry_run: bool = False
+        self,
+        sandbox_id: str,
+        paths: Optional[Sequence[str]] = None,
+        *,
+        dry_run: bool = False,
+        hold_executables: bool = False,
     ) -> ApplyResult:
-        """Writes changes into the codebase as a new version, as far as the rules allow."""
+        """Writes changes into the codebase as a new version, as far as the rules allow.
+
+        With `hold_executables`, what the host may run or trust without being asked to stays where it is.
+        """
         if _is_empty(paths):
             return ApplyResult(version=0, outcomes=())
-        request = sandbox_pb2.ApplyChangesRequest(sandbox_id=sandbox_id, paths=paths or (), dry_run=dry_run)
+        request = sandbox_pb2.ApplyChangesRequest(
+            sandbox_id=sandbox_id, paths=paths or (), dry_run=dry_run, hold_executables=hold_executables
+        )
         return apply_result_of(self._calls.unary(SandboxService.apply_changes, request))
 
     def discard_changes(self, sandbox_id: str, paths: Optional[Sequence[str]] = None) -> List[Change]:

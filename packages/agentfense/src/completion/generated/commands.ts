@@ -201,6 +201,10 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--hold-executables",
+    "about": "of that, write back nothing that ! marks in the list"
+   },
+   {
     "name": "--all",
     "about": "list each of them, also many in one directory and those that DIR's .gitignore files name"
    },
@@ -420,6 +424,10 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--hold-executables",
+    "about": "of that, write back nothing that ! marks in the list"
+   },
+   {
     "name": "--all",
     "about": "list each of them, also many in one directory and those that DIR's .gitignore files name"
    },
@@ -624,6 +632,10 @@ export const SHAPES: readonly CommandShape[] = [
      "kind": "other",
      "optional": true
     }
+   },
+   {
+    "name": "--hold-executables",
+    "about": "write back nothing that ! marks in the list"
    },
    {
     "name": "--all",
@@ -836,6 +848,10 @@ export const SHAPES: readonly CommandShape[] = [
    {
     "name": "--all",
     "about": "list each change"
+   },
+   {
+    "name": "--hold-executables",
+    "about": "leave in the delta what ! marks"
    },
    {
     "name": "--dry-run",
@@ -3579,6 +3595,10 @@ export const SHAPES: readonly CommandShape[] = [
   "name": "sandbox apply",
   "summary": "write a sandbox's changes into its codebase",
   "options": [
+   {
+    "name": "--hold-executables",
+    "about": "leave what ! marks in the sandbox"
+   },
    {
     "name": "--dry-run",
     "about": "say what would happen, and change nothing"

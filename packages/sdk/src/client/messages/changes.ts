@@ -17,6 +17,7 @@ export function changeOf(message: ChangeMessage | undefined): Change {
     oldPath: message.oldPath,
     type: wordOf(CHANGE_TYPES, message.type, "kind of file"),
     size: numberOf(message.size),
+    sensitive: message.sensitive,
     ...(message.folded && { folded: countsOf(message.folded) }),
   };
 }

@@ -64,10 +64,11 @@ export function versionOf(message: VersionMessage): Version {
     filesChanged: message.filesChanged,
     size: numberOf(message.size),
     fileCount: message.fileCount,
-    changes: message.changes.map(({ kind, path, size }) => ({
+    changes: message.changes.map(({ kind, path, size, sensitive }) => ({
       kind: wordOf(CHANGE_KINDS, kind, "kind of change"),
       path,
       size: numberOf(size),
+      sensitive,
     })),
     conflicts: message.conflicts.map(({ path, replacedVersion, replacedSandboxId }) => ({
       path,

@@ -23,11 +23,16 @@ export function changeHandlers(
       }
     },
 
-    async applyChanges({ sandboxId, paths, dryRun }) {
-      const { version, outcomes } = applyChanges(world.sandbox(sandboxId), selectionOf(paths), { dryRun });
+    async applyChanges({ sandboxId, paths, dryRun, holdExecutables }) {
+      const options = { dryRun, holdExecutables };
+      const { version, outcomes } = applyChanges(world.sandbox(sandboxId), selectionOf(paths), options);
       return {
         version: BigInt(version),
-        outcomes: outcomes.map((outcome) => ({ ...outcome, change: changeMessage(outcome.change) })),
+        outcomes: outcomes.map((outcome) => ({
+          ...outcome,
+          change: changeMessage(outcome.change),
+          sensitive: outcome.change.sensitive,
+        })),
       };
     },
 
@@ -53,5 +58,6 @@ function changeMessage(change: Change): MessageInitShape<typeof ChangeSchema> {
     oldPath: change.oldPath,
     type: CHANGE_TYPES[change.type],
     size: BigInt(change.size),
+    sensitive: change.sensitive,
   };
 }

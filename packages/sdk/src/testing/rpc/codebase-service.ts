@@ -1,3 +1,4 @@
+import { isSensitive } from "@agentfense/permission";
 import type {
   BatchUploadResultSchema,
   CodebaseSchema,
@@ -281,7 +282,8 @@ function versionMessage(
 function changeMessage({ path, before, after }: VersionRecord["changes"][number]) {
   const kind = before === undefined ? "added" : after === undefined ? "deleted" : "modified";
   const size = after === undefined ? (before === undefined ? 0 : sizeOf(before)) : sizeOf(after);
-  return { kind: CHANGE_KINDS[kind], path: path.slice(1), size: BigInt(size) };
+  const sensitive = after !== undefined && isSensitive(path, after.kind === "symlink" ? after.target : undefined);
+  return { kind: CHANGE_KINDS[kind], path: path.slice(1), size: BigInt(size), sensitive };
 }
 
 /** Paths begin as the request's path did. */

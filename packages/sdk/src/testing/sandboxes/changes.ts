@@ -1,4 +1,4 @@
-import { LEVEL } from "@agentfense/permission";
+import { isSensitive, LEVEL } from "@agentfense/permission";
 import { Fault } from "../faults.ts";
 import { type Entry, isSame, modeOf, sha256Of, sizeOf } from "../files/entry.ts";
 import type { OverlayChange } from "../files/overlay.ts";
@@ -13,6 +13,7 @@ export interface Change {
   readonly oldPath: string;
   readonly type: Entry["kind"];
   readonly size: number;
+  readonly sensitive: boolean;
 }
 
 export interface FileDiff {
@@ -64,7 +65,8 @@ export function* diffChanges(
 export function describeChange({ path, old, now }: Pick<OverlayChange, "path" | "old" | "now">): Change {
   const shown = now ?? old!;
   const kind = old === undefined ? "added" : now === undefined ? "deleted" : "modified";
-  return { kind, path, oldPath: "", type: shown.kind, size: sizeOf(shown) };
+  const sensitive = now !== undefined && isSensitive(path, now.kind === "symlink" ? now.target : undefined);
+  return { kind, path, oldPath: "", type: shown.kind, size: sizeOf(shown), sensitive };
 }
 
 export function mayRead({ policy }: MockSandbox, path: string): boolean {

@@ -7,13 +7,11 @@ import type { OverlayChange } from "../files/overlay.ts";
 import { ancestorsOf, insidePath } from "../files/paths.ts";
 import { type Change, describeChange, listChanges, mayRead, selectedChanges } from "./changes.ts";
 import type { MockSandbox } from "./sandbox.ts";
-import { isSensitive } from "./sensitive.ts";
 
 export interface ApplyOutcome {
   readonly change: Change;
   readonly applied: boolean;
   readonly reason: string;
-  readonly sensitive: boolean;
   readonly conflict: boolean;
 }
 
@@ -39,6 +37,7 @@ interface Carried {
 }
 
 const HOLDS_PROTECTED = "the directory holds what the rules protect";
+const HELD = "held back: the host may run or trust it unasked";
 const KEPT = "the codebase keeps what is there";
 const UNSTORABLE = "the codebase cannot take it: its name, or what is at or below it there";
 
@@ -57,22 +56,24 @@ export function syncAfterCommand(sandbox: MockSandbox): SyncReport {
 export function applyChanges(
   sandbox: MockSandbox,
   selection: readonly string[] | undefined,
-  options: { readonly dryRun: boolean },
+  options: { readonly dryRun: boolean; readonly holdExecutables: boolean },
 ): Applied {
   refuseSync(sandbox);
   if (selection !== undefined) listChanges(sandbox, selection);
   const collected = collect(sandbox, selection);
+  for (const one of options.holdExecutables ? collected : []) {
+    if (one.reason === "" && one.change.sensitive) one.reason = HELD;
+  }
   const { version, carried, conflicts } = options.dryRun
     ? { version: 0, carried: collected, conflicts: [] }
     : write(sandbox, collected, "changes_applied");
   const conflicting = new Set(conflicts.map(({ path }) => path));
   const outcomes = carried
     .filter(({ change }) => mayRead(sandbox, change.path))
-    .map(({ change, entry, reason }) => ({
+    .map(({ change, reason }) => ({
       change,
       applied: reason === "",
       reason,
-      sensitive: entry !== undefined && isSensitive(change.path, entry.kind === "symlink" ? entry.target : undefined),
       conflict: conflicting.has(change.path),
     }));
   return { version, outcomes };
@@ -171,8 +172,9 @@ function tell(
 ): void {
   const refused = carried.filter(({ reason }) => reason !== "");
   if (made !== undefined) {
-    const counts = { changes: carried.length - refused.length, refused: refused.length, conflicts: conflicts.length };
-    sandbox.tell(type, { data: { version: made.version, ...counts } });
+    const sensitive = carried.filter(({ change, reason }) => reason === "" && change.sensitive).length;
+    const counts = { changes: carried.length - refused.length, sensitive, refused: refused.length };
+    sandbox.tell(type, { data: { version: made.version, ...counts, conflicts: conflicts.length } });
   }
   for (const { path, replacedVersion, replacedSandboxId } of conflicts) {
     const replaced = { replaced_version: replacedVersion, replaced_sandbox: replacedSandboxId };

@@ -1,5 +1,5 @@
 import { check, Errno, errnoName, syscalls } from "@agentfense/fuse";
-import { compileRules, LEVEL, levelName, type Rule, type Scope } from "@agentfense/permission";
+import { compileRules, isSensitive, LEVEL, levelName, type Rule, type Scope } from "@agentfense/permission";
 import { closing } from "../filesystem/descriptors.ts";
 import { textOf } from "../filesystem/names.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
@@ -15,12 +15,12 @@ import { requireChanges, typeOf } from "./diff.ts";
 import type { Layers } from "./places.ts";
 import { emptyTree, type RemovalResult, removeTree } from "./removal.ts";
 import { Selection } from "./selection.ts";
-import { isSensitive } from "./sensitive.ts";
 import { pathText } from "./walk.ts";
 
 const { FileType, Open } = syscalls;
 
 export const HOLDS_PROTECTED = "the directory holds what the rules protect";
+const HELD = "held back: the host may run or trust it unasked";
 
 export interface ApplicationOptions {
   readonly destination: Destination;
@@ -28,6 +28,8 @@ export interface ApplicationOptions {
   readonly rules: readonly Rule[];
   /** Only these, each with all that is below it. One without a change is an error, and nothing is done. */
   readonly paths?: readonly string[] | undefined;
+  /** What the host may run or trust without being asked to stays in the delta. */
+  readonly holdsSensitive?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Told how many changes were dealt with, after each. */
   readonly onProgress?: ((done: number) => void) | undefined;
@@ -124,6 +126,7 @@ export class Application {
     if (state === "unwritten" && old !== undefined && isOvertaken) {
       return this.#report(candidate, "refused", "only its mode was changed, and the codebase's content is newer");
     }
+    if (this.#isHeld(candidate)) return this.#report(candidate, "held", HELD);
     if (old?.type === FileType.DIRECTORY) {
       // All or nothing: what is protected below keeps the whole directory.
       let removal = await emptyTree(target, scope, candidate.names, () => 0);
@@ -204,6 +207,7 @@ export class Application {
   #makeDirectory(candidate: Candidate): boolean {
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", `${refusal}; so is all below`);
+    if (this.#isHeld(candidate)) return this.#report(candidate, "held", `${HELD}; so is all below`);
     return this.#done(candidate, this.#destination.makeDirectory?.(candidate));
   }
 
@@ -213,6 +217,7 @@ export class Application {
     if (candidate.selection.standing !== "within") return false;
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
+    if (this.#isHeld(candidate)) return this.#report(candidate, "held", HELD);
     return this.#done(candidate, this.#destination.setMode?.(candidate, (old.mode & 0o7000) | mode));
   }
 
@@ -224,6 +229,10 @@ export class Application {
     return isDevice ? "a device is there" : undefined;
   }
 
+  #isHeld(candidate: Candidate): boolean {
+    return this.#options.holdsSensitive === true && isMarked(candidate);
+  }
+
   /** Reports what came of carrying it out. */
   #done(candidate: Candidate, errno = 0): boolean {
     return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
@@ -231,16 +240,15 @@ export class Application {
 
   /** True for an applied change, so that a caller can return what it reports. */
   #report(candidate: Candidate, outcome: Outcome, reason?: string): boolean {
-    const { names, now, old, source, isDeletion } = candidate;
+    const { names, now, old, isDeletion } = candidate;
     const path = pathText(names);
-    const target = now.type === FileType.SYMLINK ? readTarget(source) : undefined;
     const report: ChangeReport = {
       outcome,
       kind: isDeletion ? "deleted" : old === undefined ? "added" : "modified",
       path,
       type: typeOf(isDeletion ? (old ?? now) : now),
       ...(reason !== undefined && { reason }),
-      sensitive: !isDeletion && isSensitive(path, target),
+      sensitive: isMarked(candidate),
       overwroteNewer: outcome === "applied" && isNewer(old, now),
     };
     this.#note(report, candidate);
@@ -294,6 +302,11 @@ export class Application {
 function isNewer(old: syscalls.Stat | undefined, now: syscalls.Stat): boolean {
   if (old === undefined || old.type === FileType.DIRECTORY || now.btime === 0) return false;
   return old.ctime > now.btime || (old.ctime === now.btime && old.ctimeNs > now.btimeNs);
+}
+
+function isMarked({ names, now, source, isDeletion }: Candidate): boolean {
+  const target = now.type === FileType.SYMLINK ? readTarget(source) : undefined;
+  return !isDeletion && isSensitive(pathText(names), target);
 }
 
 function reasonFor(errno: number): string {

@@ -1,5 +1,5 @@
 import { Errno, syscalls } from "@agentfense/fuse";
-import { LEVEL } from "@agentfense/permission";
+import { isSensitive, LEVEL } from "@agentfense/permission";
 import type { DeltaStamp, SettledEntry } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
 import type { DeltaDirectory } from "../filesystem/whiteouts.ts";
@@ -10,7 +10,6 @@ import { CodebaseWriter, type Destination } from "./destination.ts";
 import { typeOf } from "./diff.ts";
 import type { Change } from "./list.ts";
 import { LockedCodebase, OpenLayers } from "./places.ts";
-import { isSensitive } from "./sensitive.ts";
 import { StagingArea } from "./staging.ts";
 import { pathText } from "./walk.ts";
 
@@ -45,7 +44,6 @@ export interface CollectedChange {
   /** The codebase may have it: `entry` says what. Otherwise `reason` says why not. */
   readonly ready: boolean;
   readonly reason: string;
-  readonly sensitive: boolean;
   readonly entry?: CollectedEntry;
   /** To settle it by; absent for deletions. */
   readonly stamp?: DeltaStamp;
@@ -179,10 +177,10 @@ class Collecting implements Destination {
         path,
         type: old === undefined ? "other" : typeOf(old),
         size: type === DIRECTORY ? 0 : (old?.size ?? 0),
+        sensitive: false,
       },
       ready: true,
       reason: "",
-      sensitive: false,
       entry: { ...NOTHING, kind: "absent", madeAtMs: madeAtMs(candidate.now) },
     });
     return 0;
@@ -206,7 +204,7 @@ class Collecting implements Destination {
     const hidden = candidate?.scope.level === LEVEL.none && { hidden: true as const };
     // What is protected below may be hidden.
     const told = reason.startsWith(HOLDS_PROTECTED) ? HOLDS_PROTECTED : reason;
-    this.changes.push({ change: { kind, path, type, size }, ready: false, reason: told, sensitive, ...hidden });
+    this.changes.push({ change: { kind, path, type, size, sensitive }, ready: false, reason: told, ...hidden });
   }
 
   #directory(candidate: Candidate, carryOut: () => number | undefined): number {
@@ -224,10 +222,15 @@ class Collecting implements Destination {
     const { now, old } = candidate;
     const target = entry.kind === "symlink" ? entry.target : undefined;
     this.changes.push({
-      change: { kind: old === undefined ? "added" : "modified", path, type: typeOf(now), size: entry.size ?? 0 },
+      change: {
+        kind: old === undefined ? "added" : "modified",
+        path,
+        type: typeOf(now),
+        size: entry.size ?? 0,
+        sensitive: isSensitive(path, target),
+      },
       ready: true,
       reason: "",
-      sensitive: isSensitive(path, target),
       entry: { ...NOTHING, ...entry, madeAtMs: madeAtMs(now) },
       stamp,
     });

@@ -209,9 +209,10 @@ function leaveDelta(directory: number, departures: readonly Departure[]): number
  *
  *   applied   the codebase has it (in a dry run: would have it), and the delta no longer does
  *   refused   the rules forbid it, or it is nothing that is ever carried over; it stays in the delta
+ *   held      the host may run or trust it unasked, and such was to be held back; it stays in the delta
  *   failed    the host said no: disk full, permissions, a file that changed meanwhile; it stays in the delta
  */
-export type Outcome = "applied" | "refused" | "failed";
+export type Outcome = "applied" | "refused" | "held" | "failed";
 
 export interface ChangeReport {
   readonly outcome: Outcome;

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { syscalls } from "@agentfense/fuse";
-import type { Rule } from "@agentfense/permission";
+import { isSensitive, type Rule } from "@agentfense/permission";
 import { closing } from "../filesystem/descriptors.ts";
 import { textOf } from "../filesystem/names.ts";
 import { literal, measure, NO_OBJECT, objectName, openSide, type PatchContent, readAt } from "./binary-patch.ts";
@@ -8,7 +8,6 @@ import { MODE_BITS, readTarget, sameContent } from "./comparison.ts";
 import { ChangesError } from "./errors.ts";
 import { type Layers, OpenLayers } from "./places.ts";
 import { Selection } from "./selection.ts";
-import { isSensitive } from "./sensitive.ts";
 import { unifiedDiff } from "./unified.ts";
 import {
   type Audience,
@@ -40,7 +39,7 @@ export interface FileDiff {
   readonly shows: "lines" | "binary" | "too-large" | "nothing";
   readonly linesAdded: number;
   readonly linesRemoved: number;
-  /** The host may run or trust it without being asked to; see sensitive.ts. */
+  /** The host may run or trust it without being asked to; see isSensitive. */
   readonly sensitive: boolean;
   readonly text: string;
   /** The codebase ignores it: the directory in which it is folded. Nothing of it is compared. Told if folding was asked for. */

@@ -1,6 +1,6 @@
 import { syscalls } from "@agentfense/fuse";
-import type { Rule } from "@agentfense/permission";
-import { MODE_BITS, openRegular, sha256Of } from "./comparison.ts";
+import { isSensitive, type Rule } from "@agentfense/permission";
+import { MODE_BITS, openRegular, readTarget, sha256Of } from "./comparison.ts";
 import { type EntryType, typeOf } from "./diff.ts";
 import { OpenLayers } from "./places.ts";
 import { Selection } from "./selection.ts";
@@ -19,6 +19,8 @@ export interface Change {
   readonly type: EntryType;
   /** Of the new content; of what was there, for a deletion. */
   readonly size: number;
+  /** The host may run or trust it without being asked to, or it is a link out of the workspace. */
+  readonly sensitive: boolean;
   /** The codebase ignores it: the directory in which it is folded. Told if it was asked for. */
   readonly ignoredIn?: string;
 }
@@ -60,7 +62,9 @@ function describe({ kind, names, old, now, ignoredIn }: FoundChange): Change {
   const { stat } = now ?? old!;
   const type = typeOf(stat);
   const size = type === "file" || type === "symlink" ? stat.size : 0;
-  return { kind, path: pathText(names), type, size, ...(ignoredIn !== undefined && { ignoredIn }) };
+  const path = pathText(names);
+  const sensitive = now !== undefined && isSensitive(path, type === "symlink" ? readTarget(now.place) : undefined);
+  return { kind, path, type, size, sensitive, ...(ignoredIn !== undefined && { ignoredIn }) };
 }
 
 interface Seen {
@@ -172,7 +176,8 @@ function fold(path: string, group: readonly Change[]): ListedChange {
   const [first] = group;
   const kind = group.every((change) => change.kind === first!.kind) ? first!.kind : "modified";
   const size = group.reduce((sum, change) => sum + (change.kind === "deleted" ? 0 : change.size), 0);
-  return { kind, path, type: "directory", size, ignoredIn: path, folded };
+  const sensitive = group.some((change) => change.sensitive);
+  return { kind, path, type: "directory", size, sensitive, ignoredIn: path, folded };
 }
 
 function byDirectory(a: Change, b: Change): number {

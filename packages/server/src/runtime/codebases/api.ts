@@ -52,6 +52,8 @@ export interface VersionChange {
   readonly kind: "added" | "modified" | "deleted";
   readonly path: string;
   readonly size: number;
+  /** A machine may run or trust it without being asked to, or it is a link out of the codebase. */
+  readonly sensitive: boolean;
 }
 
 /** A finished change of a codebase, for those who show it: "src/a.ts", without slashes at the ends. */

@@ -1,3 +1,4 @@
+import { isSensitive } from "@agentfense/permission";
 import { OpenContent } from "../../isolation/codebase/reading.ts";
 import { RuntimeError } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
@@ -97,6 +98,7 @@ export function readingCalls(parts: Parts): Pick<Codebases, Methods> {
           kind: before === undefined ? "added" : after === undefined ? "deleted" : "modified",
           path,
           size: (after ?? before)?.size ?? 0,
+          sensitive: after !== undefined && isSensitive(`/${path}`, after.target === "" ? undefined : after.target),
         })),
       };
     },

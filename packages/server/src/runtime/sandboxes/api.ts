@@ -114,6 +114,8 @@ export interface SandboxChange {
   readonly oldPath: string;
   readonly type: "file" | "directory" | "symlink" | "other";
   readonly size: number;
+  /** The host may run or trust it without being asked to, or it is a link out of the workspace. */
+  readonly sensitive: boolean;
   /** It stands for all ignored changes of the directory: so many of each kind. */
   readonly folded?: ChangeCounts;
 }
@@ -138,11 +140,18 @@ export interface DiffRequest {
   readonly signal?: AbortSignal;
 }
 
+export interface ApplyRequest {
+  readonly paths: readonly string[];
+  readonly dryRun: boolean;
+  /** What the host may run or trust without being asked to stays in the delta. */
+  readonly holdExecutables?: boolean;
+  readonly signal?: AbortSignal;
+}
+
 export interface ApplyOutcome {
   readonly change: SandboxChange;
   readonly applied: boolean;
   readonly reason: string;
-  readonly sensitive: boolean;
   readonly conflict: boolean;
 }
 
@@ -240,7 +249,7 @@ export interface Sandboxes {
   apply(
     caller: Caller,
     id: string,
-    request: { readonly paths: readonly string[]; readonly dryRun: boolean; readonly signal?: AbortSignal },
+    request: ApplyRequest,
   ): Promise<{ readonly version: number; readonly outcomes: readonly ApplyOutcome[] }>;
   discard(caller: Caller, id: string, paths: readonly string[]): Promise<readonly SandboxChange[]>;
 

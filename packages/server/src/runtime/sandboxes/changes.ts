@@ -77,17 +77,19 @@ export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | 
       }
     },
 
-    async apply(caller, id, { paths, dryRun, signal }) {
+    async apply(caller, id, { paths, dryRun, holdExecutables = false, signal }) {
       const resident = registry.find(caller, id);
       const selected = workspacePaths(paths);
       refuseSync(resident);
       const written = (place: DeltaPlace) =>
         dryRun ? sync.rehearse(resident, place, signal) : sync.apply(resident, caller, place, signal);
       return await resident.turns.take(() =>
-        inPlace(resident, selected, async (place) => answerOf(resident, await written(place)), {
-          version: 0,
-          outcomes: [],
-        }),
+        inPlace(
+          resident,
+          selected,
+          async (place) => answerOf(resident, await written({ ...place, holdsSensitive: holdExecutables })),
+          { version: 0, outcomes: [] },
+        ),
       );
     },
 
@@ -127,11 +129,10 @@ function answerOf(
     version,
     outcomes: collection.changes
       .filter(({ change }) => policy.decide(change.path).level >= LEVEL.read)
-      .map(({ change, staged, reason, sensitive }) => ({
+      .map(({ change, staged, reason }) => ({
         change,
         applied: staged !== undefined,
         reason,
-        sensitive,
         conflict: conflicting.has(change.path),
       })),
   };

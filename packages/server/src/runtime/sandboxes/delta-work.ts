@@ -22,6 +22,8 @@ export interface DeltaPlace {
   readonly rules: readonly Rule[];
   /** Only these, each with all below it ("/src/a.ts"). One without a change is FILE_NOT_FOUND. */
   readonly paths?: readonly string[];
+  /** For what is written: see ApplicationOptions. */
+  readonly holdsSensitive?: boolean;
 }
 
 /** One change on its way into the codebase. */
@@ -30,7 +32,6 @@ export interface CollectedChange {
   /** Absent: it may not be written, and `reason` says why. */
   readonly staged?: StagedEntry;
   readonly reason: string;
-  readonly sensitive: boolean;
   /** The sandbox has only what others replaced meanwhile: not written, and no fault of anybody's. */
   readonly superseded?: true;
 }
@@ -167,11 +168,10 @@ export function deltaWork(jobs: Jobs) {
   };
 }
 
-function collectedChange({ change, ready, entry, reason, sensitive }: RawCollectedChange): CollectedChange {
+function collectedChange({ change, ready, entry, reason }: RawCollectedChange): CollectedChange {
   return {
     change: shownChange(change),
     reason,
-    sensitive,
     ...(ready && entry !== undefined ? { staged: { ...entry, path: change.path.slice(1) } } : {}),
   };
 }
@@ -191,8 +191,8 @@ function walkOrder(path: string): Buffer {
   return encodeText(path.replaceAll("/", "\0"));
 }
 
-function shownChange({ kind, path, oldPath = "", type, size, folded }: ListedChange): SandboxChange {
-  return { kind, path, oldPath, type, size, ...(folded && { folded }) };
+function shownChange({ kind, path, oldPath = "", type, size, sensitive, folded }: ListedChange): SandboxChange {
+  return { kind, path, oldPath, type, size, sensitive, ...(folded && { folded }) };
 }
 
 /** A path that the rules hide has no change as far as the caller can tell. */

@@ -78,7 +78,7 @@ export class Sync {
   apply(
     resident: Resident,
     caller: Caller,
-    place: Pick<DeltaPlace, "lower" | "paths">,
+    place: Pick<DeltaPlace, "lower" | "paths" | "holdsSensitive">,
     signal: AbortSignal | undefined,
   ): Promise<Written> {
     return resident.syncs.take(async () => {
@@ -130,7 +130,7 @@ export class Sync {
 
   async #write(
     resident: Resident,
-    place: Pick<DeltaPlace, "lower" | "paths">,
+    place: Pick<DeltaPlace, "lower" | "paths" | "holdsSensitive">,
     signal: AbortSignal | undefined,
   ): Promise<Written> {
     const { codebases, deltas, unsettled } = this.#parts;
@@ -189,7 +189,10 @@ export class Sync {
     const writtenCount = collection.changes.filter(({ staged }) => staged !== undefined).length;
     observe?.sync?.(wrote ? "written" : "nothing", { conflicts: conflicts.length, refused: refused.length });
     if (wrote) {
-      const counts = { changes: writtenCount, refused: refused.length };
+      const sensitive = collection.changes.filter(
+        ({ change, staged }) => staged !== undefined && change.sensitive,
+      ).length;
+      const counts = { changes: writtenCount, sensitive, refused: refused.length };
       witness.tell(type, resident, caller, { data: { version, ...counts, conflicts: conflicts.length } });
     }
     for (const { path, replacedVersion, replacedSandboxId } of conflicts.slice(0, MOST_EVENTS)) {

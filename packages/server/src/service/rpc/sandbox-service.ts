@@ -118,8 +118,9 @@ function changeHandlers(sandboxes: Sandboxes, { maxMessageBytes }: MessageLimits
       for await (const diff of diffs) yield* diffMessages(diff, maxMessageBytes - 16 * 1024);
     },
 
-    async applyChanges({ sandboxId, paths, dryRun }, { caller, signal }) {
-      const { version, outcomes } = await sandboxes.apply(caller, sandboxId, { paths, dryRun, signal });
+    async applyChanges({ sandboxId, paths, dryRun, holdExecutables }, { caller, signal }) {
+      const request = { paths, dryRun, holdExecutables, signal };
+      const { version, outcomes } = await sandboxes.apply(caller, sandboxId, request);
       return { version: BigInt(version), outcomes: outcomes.map(outcomeMessage) };
     },
 

@@ -1000,6 +1000,13 @@ export declare type VersionChange = Message<"sandbox.v1.VersionChange"> & {
    * @generated from field: int64 size = 3;
    */
   size: bigint;
+
+  /**
+   * A machine may run or trust it without being asked to, or it is a link out of the codebase.
+   *
+   * @generated from field: bool sensitive = 4;
+   */
+  sensitive: boolean;
 };
 
 /**

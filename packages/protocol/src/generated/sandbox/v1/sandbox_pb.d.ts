@@ -1180,6 +1180,13 @@ export declare type Change = Message<"sandbox.v1.Change"> & {
    * @generated from field: sandbox.v1.ChangeCounts folded = 6;
    */
   folded?: ChangeCounts | undefined;
+
+  /**
+   * The host may run or trust it without being asked to, or it is a link out of the workspace; of a folded one, something in it.
+   *
+   * @generated from field: bool sensitive = 7;
+   */
+  sensitive: boolean;
 };
 
 /**
@@ -1364,6 +1371,13 @@ export declare type ApplyChangesRequest = Message<"sandbox.v1.ApplyChangesReques
    * @generated from field: bool dry_run = 3;
    */
   dryRun: boolean;
+
+  /**
+   * What the host may run or trust without being asked to is not applied, and stays in the delta.
+   *
+   * @generated from field: bool hold_executables = 4;
+   */
+  holdExecutables: boolean;
 };
 
 /**
@@ -1417,7 +1431,7 @@ export declare type ApplyChangesResponse_Outcome = Message<"sandbox.v1.ApplyChan
   reason: string;
 
   /**
-   * The host may run or trust it without being asked to, or it is a link out of the workspace.
+   * As in the change.
    *
    * @generated from field: bool sensitive = 4;
    */

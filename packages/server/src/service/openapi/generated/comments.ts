@@ -2,10 +2,11 @@
 
 /** What the contract says about its parts, by their full names. */
 export const COMMENTS: Readonly<Record<string, string>> = {
+  "sandbox.v1.ApplyChangesRequest.hold_executables": "What the host may run or trust without being asked to is not applied, and stays in the delta.",
   "sandbox.v1.ApplyChangesRequest.paths": "Each with all below it; without any, everything.",
   "sandbox.v1.ApplyChangesResponse.Outcome.conflict": "It replaced newer work of somebody else.",
   "sandbox.v1.ApplyChangesResponse.Outcome.reason": "Why not, or what else there is to know.",
-  "sandbox.v1.ApplyChangesResponse.Outcome.sensitive": "The host may run or trust it without being asked to, or it is a link out of the workspace.",
+  "sandbox.v1.ApplyChangesResponse.Outcome.sensitive": "As in the change.",
   "sandbox.v1.ApplyChangesResponse.version": "0 when nothing was written.",
   "sandbox.v1.ArchiveChunk.Metadata.announces_end": "As for UploadChunk.",
   "sandbox.v1.ArchiveChunk.end": "True. All content was sent.",
@@ -18,6 +19,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "sandbox.v1.BatchUploadResult.bytes_received": "Content that had to be sent.",
   "sandbox.v1.Change.folded": "It stands for all changes in this directory that the codebase's .gitignore files name. Only in a folded list.",
   "sandbox.v1.Change.old_path": "Where it was, when it was renamed.",
+  "sandbox.v1.Change.sensitive": "The host may run or trust it without being asked to, or it is a link out of the workspace; of a folded one, something in it.",
   "sandbox.v1.Codebase.size": "Bytes in regular files.",
   "sandbox.v1.Codebase.version": "Grows by one with every change; 0 when nothing was ever uploaded.",
   "sandbox.v1.CodebaseService": "Files on the server that sandboxes are made of.",
@@ -192,6 +194,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "sandbox.v1.Version.conflicts": "Newer work of others that this version replaced.",
   "sandbox.v1.Version.sandbox_id": "The sandbox whose changes these are, for a sync.",
   "sandbox.v1.Version.size": "Size and count of the whole codebase at this version.",
+  "sandbox.v1.VersionChange.sensitive": "A machine may run or trust it without being asked to, or it is a link out of the codebase.",
   "sandbox.v1.WaitForPortRequest.timeout": "30 s when absent, ten minutes at most.",
   "sandbox.v1.WatchEventsRequest.after_sequence": "Begin after the event with this sequence; absent: with what happens next.",
   "sandbox.v1.WatchFilesRequest.recursive": "All below a directory too, as it comes and goes.",

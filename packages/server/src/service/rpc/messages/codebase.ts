@@ -18,7 +18,12 @@ export function versionMessage(
     origin: words.VERSION_ORIGINS[record.origin],
     filesChanged: int32(record.filesChanged),
     fileCount: int32(record.fileCount),
-    changes: changes.map(({ kind, path, size }) => ({ kind: words.CHANGE_KINDS[kind], path, size: BigInt(size) })),
+    changes: changes.map(({ kind, path, size, sensitive }) => ({
+      kind: words.CHANGE_KINDS[kind],
+      path,
+      size: BigInt(size),
+      sensitive,
+    })),
     conflicts: record.conflicts.map((conflict) => messageOf(wire.ConflictSchema, conflict, {})),
   });
 }

@@ -146,6 +146,7 @@ export function changeMessage(change: runtime.SandboxChange): MessageInitShape<t
     oldPath: change.oldPath,
     type: words.CHANGE_TYPES[change.type],
     size: BigInt(Math.trunc(change.size)),
+    sensitive: change.sensitive,
     ...(change.folded && { folded: change.folded }),
   };
 }
@@ -172,7 +173,10 @@ export function* diffMessages(
 export function outcomeMessage(
   outcome: runtime.ApplyOutcome,
 ): MessageInitShape<typeof wire.ApplyChangesResponse_OutcomeSchema> {
-  return messageOf(wire.ApplyChangesResponse_OutcomeSchema, outcome, { change: changeMessage(outcome.change) });
+  return messageOf(wire.ApplyChangesResponse_OutcomeSchema, outcome, {
+    change: changeMessage(outcome.change),
+    sensitive: outcome.change.sensitive,
+  });
 }
 
 export function explanationMessage(

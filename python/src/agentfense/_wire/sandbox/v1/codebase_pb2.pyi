@@ -963,19 +963,23 @@ class VersionChange(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
+    SENSITIVE_FIELD_NUMBER: _builtins.int
     kind: Global___ChangeKind.ValueType
     path: _builtins.str
     size: _builtins.int
+    sensitive: _builtins.bool
+    """A machine may run or trust it without being asked to, or it is a link out of the codebase."""
     def __init__(
         self,
         *,
         kind: Global___ChangeKind.ValueType = ...,
         path: _builtins.str = ...,
         size: _builtins.int = ...,
+        sensitive: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "path", b"path", "size", b"size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "path", b"path", "sensitive", b"sensitive", "size", b"size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

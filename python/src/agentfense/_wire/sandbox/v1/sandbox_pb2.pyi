@@ -1314,12 +1314,15 @@ class Change(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     SIZE_FIELD_NUMBER: _builtins.int
     FOLDED_FIELD_NUMBER: _builtins.int
+    SENSITIVE_FIELD_NUMBER: _builtins.int
     kind: _codebase_pb2.ChangeKind.ValueType
     path: _builtins.str
     old_path: _builtins.str
     """Where it was, when it was renamed."""
     type: _codebase_pb2.EntryKind.ValueType
     size: _builtins.int
+    sensitive: _builtins.bool
+    """The host may run or trust it without being asked to, or it is a link out of the workspace; of a folded one, something in it."""
     @_builtins.property
     def folded(self) -> Global___ChangeCounts:
         """It stands for all changes in this directory that the codebase's .gitignore files name. Only in a folded list."""
@@ -1333,10 +1336,11 @@ class Change(_message.Message):
         type: _codebase_pb2.EntryKind.ValueType = ...,
         size: _builtins.int = ...,
         folded: Global___ChangeCounts | None = ...,
+        sensitive: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["folded", b"folded"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["folded", b"folded", "kind", b"kind", "old_path", b"old_path", "path", b"path", "size", b"size", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["folded", b"folded", "kind", b"kind", "old_path", b"old_path", "path", b"path", "sensitive", b"sensitive", "size", b"size", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1495,8 +1499,11 @@ class ApplyChangesRequest(_message.Message):
     SANDBOX_ID_FIELD_NUMBER: _builtins.int
     PATHS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    HOLD_EXECUTABLES_FIELD_NUMBER: _builtins.int
     sandbox_id: _builtins.str
     dry_run: _builtins.bool
+    hold_executables: _builtins.bool
+    """What the host may run or trust without being asked to is not applied, and stays in the delta."""
     @_builtins.property
     def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Each with all below it; without any, everything."""
@@ -1507,10 +1514,11 @@ class ApplyChangesRequest(_message.Message):
         sandbox_id: _builtins.str = ...,
         paths: _abc.Iterable[_builtins.str] | None = ...,
         dry_run: _builtins.bool = ...,
+        hold_executables: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "paths", b"paths", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "hold_executables", b"hold_executables", "paths", b"paths", "sandbox_id", b"sandbox_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1533,7 +1541,7 @@ class ApplyChangesResponse(_message.Message):
         reason: _builtins.str
         """Why not, or what else there is to know."""
         sensitive: _builtins.bool
-        """The host may run or trust it without being asked to, or it is a link out of the workspace."""
+        """As in the change."""
         conflict: _builtins.bool
         """It replaced newer work of somebody else."""
         @_builtins.property
