@@ -10,6 +10,7 @@ import {
 import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { eventually, withoutHanging } from "../../../../test/support/eventually.ts";
@@ -362,6 +363,67 @@ describe("what is carried", () => {
     expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe("one");
     steps.resolve();
     await expect(reader.read()).rejects.toThrow();
+  });
+
+  test("a long answer of a known length is as long as that, however it comes, and its breaking off shows", async () => {
+    const whole = randomBytes(3_000_001);
+    const head = (length: number): string => `HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`;
+    const raw = createTcpServer((socket) => void socket.once("data", (asked) => send(socket, asked.toString()))).listen(
+      0,
+    );
+    onTestFinished(() => void raw.close());
+    const send = async (socket: Socket, asked: string): Promise<void> => {
+      socket.on("error", () => {});
+      if (asked.startsWith("HEAD")) socket.end(head(whole.length));
+      else if (asked.includes("/together")) socket.end(Buffer.concat([Buffer.from(head(whole.length)), whole]));
+      else if (asked.includes("/more")) socket.end(Buffer.concat([Buffer.from(head(whole.length)), whole, whole]));
+      else if (asked.includes("/half")) socket.end(Buffer.concat([Buffer.from(head(whole.length)), whole.subarray(9)]));
+      else {
+        socket.write(head(whole.length));
+        await setImmediate();
+        socket.end(whole);
+      }
+    };
+    ({ port } = raw.address() as AddressInfo);
+    const get = (path: string, method = "GET"): Promise<Response> =>
+      fetch(`http://${open.http}${base()}/${path}`, { headers: asOwner, method });
+    for (const path of ["together", "more", "apart"]) {
+      expect(whole.equals(await (await get(path)).bytes()), path).toBe(true);
+    }
+    await expect((await get("half")).bytes()).rejects.toThrow();
+    const { headers } = await get("", "HEAD");
+    expect(headers.get("content-length")).toBe(String(whole.length));
+  });
+
+  test("a program whose answer nobody reads is held up", async () => {
+    const length = 64 * 2 ** 20;
+    const block = Buffer.alloc(2 ** 20);
+    let sent = 0;
+    const stuck = Promise.withResolvers<void>();
+    answer = async (_request, response) => {
+      response.writeHead(200, { "content-length": length });
+      for (; sent < length; sent += block.length) {
+        if (response.write(block)) continue;
+        const drained = once(response, "drain");
+        // Nothing moves although the loop has turned many times: everything on the way is full.
+        for (let turns = 0, at = -1; turns < 2000; turns++) {
+          const { bytesWritten } = response.socket!;
+          if (bytesWritten !== at) turns = 0;
+          at = bytesWritten;
+          await setImmediate();
+          if (!response.writableNeedDrain) break;
+        }
+        if (response.writableNeedDrain) stuck.resolve();
+        await drained;
+      }
+      response.end();
+    };
+    const [host, number] = open.http.split(":");
+    const request = httpRequest({ host, port: number, path: `${base()}/`, headers: asOwner, agent: false }).end();
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    await stuck.promise;
+    expect(sent).toBeLessThan(length);
+    expect((await buffer(response)).length).toBe(length);
   });
 
   test("who leaves ends what was asked for", async () => {

@@ -8,6 +8,7 @@ import type { Log } from "../../runtime/log.ts";
 import type { PortGrant, PortTokens } from "../../runtime/ports/tokens.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import { failureResponse } from "../rest/failure.ts";
+import { passOn } from "./answer-content.ts";
 import { type Authenticator, type Credential, EVERYBODY, headerSource } from "./authentication.ts";
 import { sendStatus } from "./front.ts";
 import {
@@ -230,8 +231,7 @@ export class Forwarder {
     upstream.once("response", (answer) => {
       clearTimeout(patience);
       sendHead(response, answer.statusCode ?? 502, answerHeaders(answer, target));
-      answer.once("error", () => destroyResponse(response)); // half an answer must not look like a whole one
-      answer.pipe(response as NodeJS.WritableStream);
+      passOn(answer, request.method ?? "", inside, response);
     });
     // A program may answer before it has read everything: its leaving ends neither the request nor our answer.
     upstream.once("close", () => request.unpipe(upstream));
