@@ -159,6 +159,13 @@ describe("what stands in the way", () => {
   });
 });
 
+test("a missing perl is named as each distribution calls it", () => {
+  const finding = judgeHost({ ...WELL, perl: undefined }).find(({ check }) => check === "perl");
+  expect(finding?.fix).toBe(
+    "install the package perl (Alpine, Arch), perl-interpreter (Fedora) or perl-base (Debian, Ubuntu)",
+  );
+});
+
 describe("blocked namespaces get the fix of what blocks them", () => {
   test.each<[string, Partial<HostFacts["namespaces"]>, string]>([
     ["the maximum", { maxUserNamespaces: 0 }, "user.max_user_namespaces=15000"],

@@ -130,4 +130,18 @@ describe("the life of a bwrap backend", () => {
     expect(await open("/no/such/bwrap")).toEqual(["RUNTIME_UNAVAILABLE", expect.stringContaining("bubblewrap")]);
     await rm(directory, { recursive: true });
   });
+
+  test.skipIf(reasonAgainst("root"))("a host without perl is told what the package is called there", async () => {
+    const backend = new URL("../../src/isolation/bwrap/backend.ts", import.meta.url).href;
+    const open = `import { BwrapBackend } from ${JSON.stringify(backend)};
+      await BwrapBackend.open({ instance: "none", limits: {} }).catch((error) => console.log(error.message + "\\n" + error.hint));`;
+    const hide = 'mount --bind /dev/null "$(readlink -f /usr/bin/perl)" && exec "$0" --input-type=module --eval "$1"';
+    const child = spawn("unshare", ["--mount", "sh", "-c", hide, process.execPath, open], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    expect(await textOf(child.stdout)).toBe(
+      "a box needs perl, which this host does not have\n" +
+        "install the package perl (Alpine, Arch), perl-interpreter (Fedora) or perl-base (Debian, Ubuntu)\n",
+    );
+  });
 });

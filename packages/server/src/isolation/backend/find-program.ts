@@ -3,6 +3,9 @@ import { SandboxError } from "./errors.ts";
 
 const PLACES = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
+/** Nothing stands in for it (docs/decisions/40-perl.md), so whoever lacks it is told its name everywhere. */
+export const PERL_PACKAGE = "perl (Alpine, Arch), perl-interpreter (Fedora) or perl-base (Debian, Ubuntu)";
+
 /** A program of the host by absolute path, looked for in the system's own places and not in somebody's PATH. */
 export async function findProgram(name: string): Promise<string | undefined> {
   for (const place of PLACES) {
@@ -21,7 +24,7 @@ export async function requireProgram(name: string, packageName: string, need: st
 
 export function missingProgram(name: string, packageName: string, need: string, cause?: unknown): SandboxError {
   return new SandboxError("RUNTIME_UNAVAILABLE", `${need} ${name}, which this host does not have`, {
-    hint: `install it: apt install ${packageName}`,
+    hint: `install the package ${packageName}`,
     cause,
   });
 }

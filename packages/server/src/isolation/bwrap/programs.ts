@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { promisify } from "node:util";
 import { SandboxError } from "../backend/errors.ts";
-import { isAccessible, missingProgram, requireProgram } from "../backend/find-program.ts";
+import { isAccessible, missingProgram, PERL_PACKAGE, requireProgram } from "../backend/find-program.ts";
 
 const run = promisify(execFile);
 const TRIAL_TIMEOUT_MS = 10_000;
@@ -24,7 +24,7 @@ export async function findPrograms(options: {
   if (options.bwrapPath !== undefined && !(await isAccessible(options.bwrapPath, constants.X_OK)))
     throw missingProgram("bwrap", "bubblewrap", NEED);
   return {
-    perl: await requireProgram("perl", "perl", NEED),
+    perl: await requireProgram("perl", PERL_PACKAGE, NEED),
     bwrap: options.bwrapPath ?? (await requireProgram("bwrap", "bubblewrap", NEED)),
     setpriv: options.isRoot ? await requireProgram("setpriv", "util-linux", NEED) : undefined,
   };

@@ -3,7 +3,7 @@ import { constants } from "node:os";
 import { processes, syscalls } from "@agentfense/fuse";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
-import { requireProgram } from "../backend/find-program.ts";
+import { PERL_PACKAGE, requireProgram } from "../backend/find-program.ts";
 import type { ListeningPlace } from "../network/listeners.ts";
 import { Queue } from "../queue.ts";
 import { DescriptorSet, readFrom } from "./descriptors.ts";
@@ -117,7 +117,7 @@ export class BoxSockets {
     const [nsenter, setpriv, perl] = await Promise.all([
       requireProgram("nsenter", "util-linux", need),
       requireProgram("setpriv", "util-linux", need),
-      requireProgram("perl", "perl", need),
+      requireProgram("perl", PERL_PACKAGE, need),
     ]);
     await using network = await this.#options.openNetwork();
     return new SocketMaker(launcher, { nsenter, setpriv, perl, listens, namespaces: network.namespaces });

@@ -1,3 +1,4 @@
+import { PERL_PACKAGE } from "../backend/find-program.ts";
 import { type HostFacts, type NamespaceFacts, NETWORK_HELPERS } from "./facts.ts";
 
 /** The verdicts on a host, in the order in which they are read best: what everything needs first. */
@@ -174,7 +175,7 @@ function judgePerl({ perl }: HostFacts): Finding {
   return broken(
     "perl",
     "there is no perl, which starts the boxes and their commands",
-    "install the package perl",
+    `install the package ${PERL_PACKAGE}`,
     BWRAP,
   );
 }
