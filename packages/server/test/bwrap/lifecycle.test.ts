@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { type As, identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
+import type { BoxSpec } from "../../src/isolation/backend/backend.ts";
 import { BwrapBackend } from "../../src/isolation/bwrap/backend.ts";
 import { childrenOf } from "../../src/isolation/bwrap/host-processes.ts";
 import { endOrphans, markerOf } from "../../src/isolation/bwrap/orphans.ts";
@@ -93,6 +94,24 @@ describe("the life of a bwrap backend", () => {
     failing.reject(new Error("there is no mount"));
     expect(await neverStarts).toBe("CANCELLED");
     await eventually(() => begun() === 2);
+  });
+
+  test.skipIf(reasonAgainst("root"))("what the box's user cannot reach is called by what it is", async () => {
+    await using place = await openPlace();
+    const closed = join(place.directory, "closed");
+    await mkdir(join(closed, "root/usr"), { recursive: true });
+    await chmod(closed, 0o700);
+    const refusal = (more: Partial<BoxSpec>): Promise<unknown> =>
+      place.anotherBox(more).then(
+        () => "started",
+        (error: Error) => error.message,
+      );
+    const where = "is below a directory that the box's user may not enter";
+    expect(await refusal({ mounts: [{ source: join(closed, "root"), target: "/workspace" }] })).toBe(
+      `the place where workspaces are mounted ${where}`,
+    );
+    expect(await refusal({ rootDirectory: join(closed, "root") })).toBe(`the root directory ${where}`);
+    expect(await refusal({ readOnlyPaths: [join(closed, "root")] })).toBe(`a read-only path ${where}`);
   });
 
   test("boxes of a dead instance are found and ended, those of others are left alone", async () => {

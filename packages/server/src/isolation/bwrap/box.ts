@@ -25,6 +25,7 @@ import type { BootClock } from "./boot-clock.ts";
 import type { Command, CommandRequest } from "./command.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
+import { explainFailure } from "./failure.ts";
 import type { Interpreter } from "./interpreter.ts";
 import { Keeper, type KeeperRequest } from "./keeper.ts";
 import type { Launcher } from "./launcher.ts";
@@ -243,6 +244,7 @@ export class BwrapBox implements Box {
         files: [...systemFiles, ...ownDescriptors],
         attach: this.#attachment(),
         listens: network === "filtered",
+        explain: (said) => explainFailure(said, this.#spec),
         leftoverRoom: this.#around.leftoverRoom,
         ending: (work) => (this.#group.freezer?.frozenCanDie === false ? this.#pause.awake(work) : work()),
         onWaiters: (count) => {

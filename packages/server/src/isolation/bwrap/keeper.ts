@@ -8,7 +8,6 @@ import type { Owner } from "../filesystem/presentation.ts";
 import { Command, type CommandRequest } from "./command.ts";
 import { killTrees, stopTree } from "./command-tree.ts";
 import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
-import { explainFailure } from "./failure.ts";
 import {
   childrenOf,
   findProcess,
@@ -57,6 +56,8 @@ export interface KeeperRequest {
   /** Whether the server listens in the box's network. */
   readonly listens: boolean;
   readonly leftoverRoom: DescriptorRoom;
+  /** Why it was not made, from what was said meanwhile. */
+  readonly explain: (said: string) => SandboxError;
   /** See CommandPlace. */
   readonly ending: <T>(work: () => Promise<T>) => Promise<T>;
   /** Called when processes of ours come or go in the box, with how many there are besides bwrap and the keeper. */
@@ -375,7 +376,7 @@ export class Keeper {
   #failure(): SandboxError {
     if (this.#attachFailure !== undefined) return this.#attachFailure;
     if (this.#isKilled) return new SandboxError("CANCELLED", "the box was ended while it was set up");
-    return explainFailure(this.#voice);
+    return this.#request.explain(this.#voice);
   }
 }
 
