@@ -6,7 +6,8 @@ import { NOT_PUBLIC_RANGES } from "@agentfense/permission";
 import { describe, expect, test, vi } from "vitest";
 import type { Box } from "../../src/isolation/backend/backend.ts";
 import { egressPolicy, packetFilter, resolversIn } from "../../src/isolation/backend/egress.ts";
-import { EgressGuard } from "../../src/isolation/docker/egress.ts";
+import { DockerBox, type DockerBoxOptions } from "../../src/isolation/docker/box.ts";
+import { EgressGuard, reasonAgainstSockets } from "../../src/isolation/docker/egress.ts";
 import { type Arena, bash, describeDocker, finish, output } from "./arena.ts";
 
 describe("the egress policy", () => {
@@ -56,6 +57,24 @@ describe("the egress policy", () => {
     await expect(EgressGuard.open("/usr/bin/runsc", () => {})).rejects.toMatchObject(refused);
     const somebody = vi.spyOn(process, "geteuid").mockReturnValue(1000);
     await expect(EgressGuard.open("runc", () => {})).rejects.toMatchObject(refused);
+    somebody.mockRestore();
+  });
+
+  test("ports are refused in a sentence where the container's network cannot be entered", async () => {
+    const refusal = async (program: string): Promise<unknown> => {
+      const options = { spec: { network: "none" }, noPorts: reasonAgainstSockets(program), owner: { uid: 1, gid: 1 } };
+      return await new DockerBox(options as unknown as DockerBoxOptions).connect(80).catch((error: unknown) => error);
+    };
+    const hint = "use a server of root with runc or crun, or the runtime bwrap, whose ports every server reaches";
+    const refused = (why: string) => ({
+      code: "RUNTIME_UNAVAILABLE",
+      message: `a container's ports cannot be reached: ${why}`,
+      hint,
+    });
+    expect(await refusal("/usr/bin/runc")).toMatchObject({ code: "SANDBOX_NOT_RUNNING" });
+    expect(await refusal("/usr/bin/runsc")).toMatchObject(refused("runsc has a network stack of its own"));
+    const somebody = vi.spyOn(process, "geteuid").mockReturnValue(1000);
+    expect(await refusal("runc")).toMatchObject(refused("only a server of root can enter its network"));
     somebody.mockRestore();
   });
 });

@@ -8,7 +8,7 @@ import type { LogLine } from "../log.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
-import { EgressGuard, usesKernelNetwork } from "./egress.ts";
+import { EgressGuard, reasonAgainstSockets } from "./egress.ts";
 import { Engine, type EngineInfo } from "./engine.ts";
 import { findImage, type ImagePolicy } from "./image.ts";
 import { checkImageName } from "./image-name.ts";
@@ -66,7 +66,7 @@ export class DockerBackend implements Backend {
     if (name === undefined) throw invalid("a sandbox in Docker needs an image", "name one");
     const runtime = await this.#findRuntime(spec.ociRuntime);
     const log = this.#options.log ?? (() => {});
-    const noPorts = reasonAgainstPorts(runtime.program);
+    const noPorts = reasonAgainstSockets(runtime.program);
     if (spec.network === "filtered" && noPorts !== undefined) throw noFilteredNetwork(noPorts);
     const egress = spec.network === "private" ? await EgressGuard.open(runtime.program, log) : undefined;
     const { signal, onProgress = () => {} } = options;
@@ -119,11 +119,6 @@ export class DockerBackend implements Backend {
       hint: `it has: ${Object.keys(Runtimes).sort().join(", ")}`,
     });
   }
-}
-
-function reasonAgainstPorts(runtimeProgram: string): string | undefined {
-  if (process.geteuid?.() !== 0) return "only a server of root can enter its network";
-  return usesKernelNetwork(runtimeProgram) ? undefined : "its OCI runtime has a network stack of its own";
 }
 
 function noFilteredNetwork(reason: string): SandboxError {

@@ -80,8 +80,11 @@ export class DockerBox implements Box {
 
   async connect(port: number, options: Cancellable = {}): Promise<Socket> {
     refuseHostNetwork(this.#options.spec.network);
-    if (this.#options.noPorts !== undefined) {
-      throw new SandboxError("RUNTIME_UNAVAILABLE", `a container's ports cannot be reached: ${this.#options.noPorts}`);
+    const { noPorts } = this.#options;
+    if (noPorts !== undefined) {
+      throw new SandboxError("RUNTIME_UNAVAILABLE", `a container's ports cannot be reached: ${noPorts}`, {
+        hint: "use a server of root with runc or crun, or the runtime bwrap, whose ports every server reaches",
+      });
     }
     return await this.#running().connect(port, options.signal);
   }

@@ -17,8 +17,14 @@ const LOCK_SECONDS = 5;
 /** Runtimes whose containers send through the kernel's own network namespaces; gVisor and virtual machines do not. */
 const KERNEL_RUNTIMES: readonly string[] = ["runc", "crun"];
 
-export function usesKernelNetwork(runtimeProgram: string): boolean {
+function usesKernelNetwork(runtimeProgram: string): boolean {
   return KERNEL_RUNTIMES.includes(basename(runtimeProgram));
+}
+
+/** Why the server can make no sockets in a container's network that lead anywhere; undefined where it can. */
+export function reasonAgainstSockets(runtimeProgram: string): string | undefined {
+  if (process.geteuid?.() !== 0) return "only a server of root can enter its network";
+  return usesKernelNetwork(runtimeProgram) ? undefined : `${basename(runtimeProgram)} has a network stack of its own`;
 }
 
 /** What the engine says of a running container, as far as its network goes. */
