@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -11,6 +11,12 @@ const PROGRAM = new URL("network-process.ts", import.meta.url).pathname;
 
 // The device must be open to all, as udev makes it; where it is not, a mount namespace of the test's own has it so.
 const PREPARE = `mknod -m 666 "$1/tun" c 10 200 && mount --bind "$1/tun" /dev/net/tun && shift && exec "$@"`;
+
+/** A host with an address, a way out and a resolv.conf that are nobody else's. */
+const OWN_HOST = `
+touch "$1/resolv.conf" && mount --bind "$1/resolv.conf" /etc/resolv.conf && shift &&
+ip link set lo up && ip tuntap add eth0 mode tap && ip address add 203.0.113.10/24 dev eth0 &&
+ip link set eth0 up && ip route add default via 203.0.113.1 && exec "$@"`;
 
 describe("a box with a private network", () => {
   for (const as of ["root", "user"] satisfies As[]) {
@@ -37,4 +43,21 @@ describe("a box with a private network", () => {
       },
     );
   }
+
+  const against = reasonAgainst("root");
+  test.skipIf(against)(`asks for names whom the host asks now, and stays filtered${against ?? ""}`, async () => {
+    const directory = await mkdtemp(join(tmpdir(), "agentfense-resolver-"));
+    await chmod(directory, 0o755); // the box's user sets the network up
+    const program = new URL("resolver-process.ts", import.meta.url).pathname;
+    const prepared = ["sh", "-c", PREPARE, "sh", directory, "sh", "-c", OWN_HOST, "sh", directory];
+    const { stdout } = await run("unshare", ["--mount", "--net", ...prepared, process.execPath, program]);
+    await rm(directory, { recursive: true });
+    expect(JSON.parse(stdout)).toEqual({
+      before: "127.0.0.2",
+      after: ["127.0.0.3", "127.0.0.3", "127.0.0.3"],
+      withoutAny: "127.0.0.3",
+      forbidden: "refused",
+      moreHelpers: 0,
+    });
+  });
 });

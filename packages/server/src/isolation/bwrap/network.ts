@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { processes, syscalls } from "@agentfense/fuse";
 import type { NetworkMode } from "../backend/backend.ts";
 import { egressPolicy, hostAddresses, packetFilter } from "../backend/egress.ts";
@@ -7,17 +8,22 @@ import { SandboxError } from "../backend/errors.ts";
 import { requireProgram } from "../backend/find-program.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { NAME_SERVER } from "../network/names.ts";
+import { Queue } from "../queue.ts";
 import { DescriptorSet, exhausted } from "./descriptors.ts";
 
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.
 const ADDRESS = { box: "198.18.0.2", gateway: "198.18.0.1", resolver: NAME_SERVER, maskBits: "24" } as const;
 const DEVICE = "net0";
+const RESOLVER = "/etc/resolv.conf";
 const READY_TIMEOUT_MS = 10_000;
 const NEED = "a private network needs";
 
 /** What was done to a box from outside. */
 export interface Attachment {
-  /** Forbids the host's own addresses as they are now, when they have changed. */
+  /**
+   * Follows the host: forbids its own addresses as they are now, and asks for names whom it asks now. For that the connections
+   * that are open are cut, which the host's change of networks mostly does anyway.
+   */
   renew?(): Promise<void>;
   close(): Promise<void>;
 }
@@ -58,30 +64,51 @@ export class PrivateNetworks {
   /** Connects the box whose process 1 this is, as the box's owner. Its command must not run yet. */
   async attach(initPid: number, owner: Owner): Promise<Attachment> {
     await this.check();
-    let known = hostAddresses().join();
+    let addresses = hostAddresses().join();
+    let nameServer = await hostNameServer();
     await loopbackOf(initPid);
     using lent = new DescriptorSet();
     const namespaces = openNamespaces(initPid, lent);
+    let pasta = await this.#connect(initPid, owner, namespaces);
+    try {
+      await this.#forbid(owner, namespaces);
+    } catch (cause) {
+      throw noNetwork(pasta, cause);
+    }
+    const turns = new Queue();
+    let isClosed = false;
+    const follow = async (addressesNow: string, nameServerNow: string | undefined): Promise<void> => {
+      using again = new DescriptorSet();
+      if (addressesNow !== addresses) await this.#forbid(owner, openNamespaces(initPid, again));
+      addresses = addressesNow;
+      if (nameServerNow === nameServer || isClosed) return;
+      pasta.child.kill("SIGKILL");
+      await pasta.exit; // its device has to be gone before there is another of that name
+      pasta = await this.#connect(initPid, owner, openNamespaces(initPid, again));
+      nameServer = nameServerNow;
+      if (isClosed) pasta.child.kill("SIGKILL");
+    };
+    return {
+      renew: async () => {
+        // None at all may be a file that is being written just now; whoever was asked until then still is.
+        const [addressesNow, nameServerNow] = [hostAddresses().join(), (await hostNameServer()) ?? nameServer];
+        if (addressesNow === addresses && nameServerNow === nameServer) return;
+        await turns.run(() => follow(addressesNow, nameServerNow));
+      },
+      close: async () => {
+        isClosed = true;
+        pasta.child.kill("SIGKILL");
+      },
+    };
+  }
+
+  async #connect(initPid: number, owner: Owner, namespaces: readonly [number, number]): Promise<Helper> {
     const pasta = this.#start(pastaArguments(this.#helpers?.pasta ?? "", this.#options.marker), owner, namespaces);
     try {
       await until(() => hasDefaultRoute(initPid), "pasta did not bring the network up", pasta);
-      await this.#forbid(owner, namespaces);
-      return {
-        renew: async () => {
-          const now = hostAddresses().join();
-          if (now === known) return;
-          using again = new DescriptorSet();
-          await this.#forbid(owner, openNamespaces(initPid, again));
-          known = now;
-        },
-        close: async () => void pasta.child.kill("SIGKILL"),
-      };
+      return pasta;
     } catch (cause) {
-      pasta.child.kill("SIGKILL");
-      throw new SandboxError("RUNTIME_UNAVAILABLE", "the box could not be given a network", {
-        hint: "pasta (package passt) needs /dev/net/tun, readable and writable for all",
-        cause: new Error(`${String(cause)} ${pasta.complaints()}`),
-      });
+      throw noNetwork(pasta, cause);
     }
   }
 
@@ -167,6 +194,14 @@ function hasDefaultRoute(pid: number): boolean {
   return readFileSync(`/proc/${pid}/net/route`, "latin1").includes(`\n${DEVICE}\t00000000\t`);
 }
 
+function noNetwork(pasta: Helper, cause: unknown): SandboxError {
+  pasta.child.kill("SIGKILL");
+  return new SandboxError("RUNTIME_UNAVAILABLE", "the box could not be given a network", {
+    hint: "pasta (package passt) needs /dev/net/tun, readable and writable for all",
+    cause: new Error(`${String(cause)} ${pasta.complaints()}`),
+  });
+}
+
 /** Throws the problem when the time is up, or whoever is to bring it about is gone. */
 async function until(isReady: () => boolean, problem: string, helper?: Helper): Promise<void> {
   const deadline = performance.now() + READY_TIMEOUT_MS;
@@ -180,11 +215,16 @@ async function until(isReady: () => boolean, problem: string, helper?: Helper): 
   }
 }
 
-/** What a network is set up by, and may change while a box waits: what is forbidden, and whom pasta asks for names. */
 function hostResolver(): string {
   try {
-    return readFileSync("/etc/resolv.conf", "utf8");
+    return readFileSync(RESOLVER, "utf8");
   } catch {
     return "";
   }
+}
+
+/** Whom pasta asks for names when it is started now: the first of the host's. */
+async function hostNameServer(): Promise<string | undefined> {
+  const text = await readFile(RESOLVER, "utf8").catch(() => "");
+  return /^nameserver\s+(\d+(?:\.\d+){3})\s*$/m.exec(text)?.[1];
 }
