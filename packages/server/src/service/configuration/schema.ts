@@ -41,14 +41,20 @@ const server = {
   allow_open: flag(false, "serve beyond this machine without API keys"),
   allowed_hosts: texts([], "names that the Host header may have besides the addresses listened on"),
   allowed_origins: texts([], "web pages that may call REST, such as https://console.example.org"),
-  aio: flag(true, "serve sandboxes to clients of the AIO sandbox too, on http_addr below /aio/ and the sandbox's id"),
+  aio: flag(
+    true,
+    "serve sandboxes to clients of the AIO sandbox too, on http_addr below /aio/ and the sandbox's id; needs @agentfense/agent",
+  ),
   aio_approve: choice(
     ["ask", "never"],
     "ask",
     "who agrees to risky calls over their MCP: the client's user (refused where the client cannot ask), or nobody, and they run",
   ),
   aio_browser: text("", "a Chromium that those clients may use, inside their sandboxes; empty is none"),
-  confirmations: flag(true, "serve the WebSocket /v1/confirmations on http_addr, where people answer what agents ask"),
+  confirmations: flag(
+    true,
+    "serve the WebSocket /v1/confirmations on http_addr, where people answer what agents ask; needs @agentfense/agent",
+  ),
   confirmation_reviewers: choice(
     ["owner", "other-key", "admin"],
     "owner",
