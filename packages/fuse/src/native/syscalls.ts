@@ -94,6 +94,7 @@ export const AT_SYMLINK_NOFOLLOW = 0x100;
 export const AT_REMOVEDIR = 0x200;
 const AT_SYMLINK_FOLLOW = 0x400;
 const AT_EMPTY_PATH = 0x1000;
+const AT_STATX_DONT_SYNC = 0x4000;
 
 // O_DIRECTORY and O_NOFOLLOW have other values on arm64; the kernel passes them to us in its own numbering too.
 export const Open = {
@@ -270,6 +271,15 @@ const EMPTY_NAME = Buffer.alloc(1);
 export function fstat(fd: number, stat: Stat): number {
   const flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
   const code = call(() => c.statx(fd, EMPTY_NAME, flags, STATX_BASIC | STATX_BTIME, statxBuffer));
+  if (code < 0) return code;
+  fill(stat);
+  return 0;
+}
+
+/** What the kernel knows of a path, without a question to the file system: of the root of a mount, its device. */
+export function statKnown(path: string, stat: Stat): number {
+  const area = put(firstName, path);
+  const code = call(() => c.statx(AT_FDCWD, area, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, 0, statxBuffer));
   if (code < 0) return code;
   fill(stat);
   return 0;

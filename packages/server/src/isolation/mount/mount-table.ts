@@ -1,6 +1,6 @@
-import { readFile, realpath, stat, statfs, writeFile } from "node:fs/promises";
+import { readFile, realpath, statfs, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { unmountFuse } from "@agentfense/fuse";
+import { syscalls, unmountFuse } from "@agentfense/fuse";
 
 export const MOUNT_NAME = "agentfense";
 const MOUNT_TYPE = `fuse.${MOUNT_NAME}`;
@@ -63,14 +63,17 @@ async function isDeadMount(path: string): Promise<boolean> {
   }
 }
 
-/** Lets the kernel read ahead a megabyte at a time, eight times its default; needs root and is only a matter of speed. */
+/**
+ * Lets the kernel read ahead a megabyte at a time, eight times its default; needs root and is only a matter of speed. The mount is
+ * not asked: a server that waits for an answer of its own when it is killed never ends.
+ */
 export async function raiseReadahead(mountPoint: string): Promise<void> {
+  const [mount, around] = [new syscalls.Stat(), new syscalls.Stat()];
+  if (syscalls.statKnown(mountPoint, mount) < 0 || syscalls.statKnown(dirname(mountPoint), around) < 0) return;
+  const { devMajor, devMinor } = mount;
+  if (devMajor === around.devMajor && devMinor === around.devMinor) return; // unmounted meanwhile: this would be the host's disk
   try {
-    const [{ dev }, around] = await Promise.all([stat(mountPoint), stat(dirname(mountPoint))]);
-    if (dev === around.dev) return; // unmounted meanwhile: this would be the host's disk
-    // The device of a FUSE mount has no major number; the minor one stands in two parts.
-    const minor = (dev % 0x100) + Math.floor(dev / 0x10_0000) * 0x100;
-    await writeFile(`/sys/class/bdi/0:${minor}/read_ahead_kb`, "1024");
+    await writeFile(`/sys/class/bdi/${devMajor}:${devMinor}/read_ahead_kb`, "1024");
   } catch {
     // /sys may be read-only, as in containers: reads are then split smaller.
   }
