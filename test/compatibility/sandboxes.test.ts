@@ -602,6 +602,7 @@ describe("refused", () => {
     ["SandboxService.StopSandbox", "POST /v1/sandboxes/{id}/stop", {}],
     ["SandboxService.DestroySandbox", "DELETE /v1/sandboxes/{id}", {}],
     ["SandboxService.UpdatePermissions", "PUT /v1/sandboxes/{id}/permissions", {}],
+    ["SandboxService.UpdateNetwork", "PUT /v1/sandboxes/{id}/network", {}],
     ["SandboxService.ExplainPath", "GET /v1/sandboxes/{id}/explain?path=a", { path: "a" }],
     ["SandboxService.Exec", "POST /v1/sandboxes/{id}/exec", { command: "true" }],
     ["SandboxService.ExecStream", "POST /v1/sandboxes/{id}/exec/stream", { command: "true" }],

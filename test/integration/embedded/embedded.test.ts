@@ -45,6 +45,27 @@ test("the host's network is there for those who ask, unless the program said oth
   });
 });
 
+test("a filtered network knows the names of its list, which can be replaced, and tells what was refused", async () => {
+  const { engine } = workshop;
+  await using sandbox = await Sandbox.fromLocal(workshop.project(), { engine, network: { allow: ["a.example:443"] } });
+  const known = async (): Promise<string> =>
+    (await sandbox.run("for name in a.example b.example; do getent hosts $name > /dev/null && echo $name; done; true"))
+      .stdout;
+  expect(sandbox.info).toMatchObject({ network: "filtered", networkRules: [{ host: "a.example", ports: [443] }] });
+  expect(await known()).toBe("a.example\n");
+  expect(await sandbox.updateNetwork({ allow: ["b.example:443"] })).toEqual([{ host: "b.example", ports: [443] }]);
+  expect(await known()).toBe("b.example\n");
+  const denied: unknown[] = [];
+  for await (const { data } of sandbox.events({ types: ["connection_denied"] })) {
+    denied.push(data);
+    if (denied.length === 2) break;
+  }
+  expect(denied).toEqual([
+    { host: "b.example", port: 0, count: 1, sentence: expect.stringContaining("ask your user for --allow b.example") },
+    { host: "a.example", port: 0, count: 1, sentence: expect.stringContaining("ask your user for --allow a.example") },
+  ]);
+});
+
 const text = (...path: string[]): string => readFileSync(join(...path), "utf8");
 
 describe("a sandbox on a directory", () => {

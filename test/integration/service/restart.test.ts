@@ -112,11 +112,16 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
 
   test("is found again as it was by the next one", async () => {
     const directory = place();
-    const first = await TestServer.start({ directory });
+    const settings = { runtime: { networks: ["filtered"] } };
+    const first = await TestServer.start({ directory, settings });
     await using _first = first;
     using before = new GrpcClient(first.grpc);
     const codebaseId = await makeCodebase(before);
-    const running = await startedSandbox(before, codebaseId, { sync: "SYNC_MODE_MANUAL", labels: { team: "a" } });
+    const running = await startedSandbox(before, codebaseId, {
+      sync: "SYNC_MODE_MANUAL",
+      labels: { team: "a" },
+      network_rules: [{ host: "listed.example:443" }],
+    });
     const stopped = await startedSandbox(before, codebaseId, { env: { NAME: "value" } });
     const pending = await makeSandbox(before, codebaseId, { codebase_version: "1", expires_in: { seconds: "3600" } });
     const exec = (client: GrpcClient, command: string): Promise<Message> =>
@@ -130,7 +135,7 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
     const known = await everything(before, codebaseId, [running, stopped, pending]);
     expect(await first.stop("SIGTERM")).toBe(0);
 
-    await using second = await TestServer.start({ directory });
+    await using second = await TestServer.start({ directory, settings });
     await ready(second);
     using after = new GrpcClient(second.grpc);
     const found = await everything(after, codebaseId, [running, stopped, pending]);
@@ -141,6 +146,9 @@ describe.skipIf(reason !== "")(`a server that is asked to end${reason}`, () => {
       stdout: "unsynced\nnowhere\n750\ne\n",
       exit_code: 0,
     });
+    const names =
+      "for name in listed.example other.example; do getent hosts $name >/dev/null && echo $name; done; true";
+    expect(await exec(after, names)).toMatchObject({ stdout: "listed.example\n" });
     expect(String(await after.download(codebaseId, "src/a.ts"))).toBe("two");
     expect(String(await after.download(codebaseId, "src/a.ts", { version: "1" }))).toBe("one");
     expect(String(await after.download(codebaseId, "synced.txt"))).toBe("synced\n");

@@ -233,6 +233,9 @@ test("API-43 rules are changed by their owner only, and every change is in the a
   const update = { sandbox_id: alices.sandbox_id, permissions: [{ pattern: "/**", permission: "PERMISSION_READ" }] };
   expect(await mallory.grpc.failure("SandboxService", "UpdatePermissions", update)).toMatchObject({ code: 5 });
   expect(await reader.grpc.failure("SandboxService", "UpdatePermissions", update)).toMatchObject({ code: 7 });
+  const hosts = { sandbox_id: alices.sandbox_id, network_rules: [{ host: "example.com" }] };
+  expect(await mallory.grpc.failure("SandboxService", "UpdateNetwork", hosts)).toMatchObject({ code: 5 });
+  expect(await reader.grpc.failure("SandboxService", "UpdateNetwork", hosts)).toMatchObject({ code: 7 });
   const refused = await exec(alice.grpc, alices.sandbox_id, "echo still writable > w.txt");
   expect(refused.exit_code).toBe(0);
   await alice.grpc.call("SandboxService", "UpdatePermissions", update);
