@@ -3,8 +3,8 @@ import { createServer, type Server } from "node:net";
 import { syscalls } from "@agentfense/fuse";
 import { eventually } from "../../../../test/support/eventually.ts";
 import type { NetworkAnswer } from "../../src/isolation/backend/backend.ts";
+import type { Listen } from "../../src/isolation/backend/listening.ts";
 import type { BwrapBox } from "../../src/isolation/bwrap/box.ts";
-import type { Listen } from "../../src/isolation/network/listeners.ts";
 import { openPlace, shell } from "../bwrap/place.ts";
 
 // Listens in the networks of boxes, as whoever runs this process; prints what was found.

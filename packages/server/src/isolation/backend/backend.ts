@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Owner } from "../filesystem/presentation.ts";
-import type { Listen } from "../network/listeners.ts";
 import { SandboxError } from "./errors.ts";
 import type { ResourceLimits, ResourceUsage } from "./limits.ts";
+import type { Listen } from "./listening.ts";
 
 export type BackendName = "bwrap" | "docker" | "mock";
 

@@ -4,7 +4,7 @@ import { processes, syscalls } from "@agentfense/fuse";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import { PERL_PACKAGE, requireProgram } from "../backend/find-program.ts";
-import type { ListeningPlace } from "../network/listeners.ts";
+import type { ListeningPlace } from "../backend/listening.ts";
 import { Queue } from "../queue.ts";
 import { DescriptorSet, readFrom } from "./descriptors.ts";
 import type { Launcher } from "./launcher.ts";

@@ -1,7 +1,7 @@
 import type { NetworkAnswer } from "../backend/backend.ts";
+import type { Listen } from "../backend/listening.ts";
 import { Queue } from "../queue.ts";
 import type { Gate, GateEvent, GateListeners, NetworkGates, PortListeners, TestInternet } from "./gate.ts";
-import type { Listen } from "./listeners.ts";
 import { NAME_SERVER } from "./names.ts";
 import type { NetworkPolicy } from "./policy.ts";
 
