@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { configDefaults, defineConfig, type Plugin } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import sdk from "./packages/sdk/package.json" with { type: "json" };
+import { filesInMemory } from "./test/support/memory.ts";
 
 const FRAMEWORKS = Object.keys(sdk.peerDependencies);
 
@@ -26,6 +27,14 @@ const TOGETHER = [
   "packages/server/test/{audit,configuration,http,keys,openapi,rest,rpc,seccomp,store}/**/*.test.ts",
   "test/{compatibility,conventions,docs,e2e,python,requirements,types}/**/*.test.ts",
   "test/conformance/security/api/**/*.test.ts",
+];
+
+/** These make and compare the most files, and are not about the file system below ours: `posix` and `model` are, on a disk. */
+const IN_MEMORY = [
+  "packages/fuse/test/**/*.test.ts",
+  "packages/server/test/{bwrap,changes,codebases,sandboxes,session,view}/**/*.test.ts",
+  "test/conformance/security/{design,disc,ro,view}/**/*.test.ts",
+  "test/integration/layers/**/*.test.ts",
 ];
 
 /** The only ones that need Vite: it finds the frameworks for the adapters, and replaces one version by another. */
@@ -94,9 +103,10 @@ export default defineConfig({
           name: "apart",
           globalSetup: "test/support/docker-setup.ts",
           include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, ...TOGETHER, ...ADAPTERS],
+          exclude: [...configDefaults.exclude, ...TOGETHER, ...IN_MEMORY, ...ADAPTERS],
         },
       },
+      { extends: true, test: { name: "in memory", include: IN_MEMORY, env: { ...filesInMemory() } } },
       {
         extends: true,
         plugins: [frameworks],
