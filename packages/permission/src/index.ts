@@ -1,6 +1,7 @@
 export { type IpFamily, NOT_PUBLIC_RANGES } from "./addresses.ts";
 export type { Scope } from "./automaton.ts";
 export type { Candidate, Explanation, LostBy } from "./explain.ts";
+export { holdsNoCredentials } from "./git-settings.ts";
 export { LEVEL, type Level, type LevelValue, levelName } from "./level.ts";
 export { type LintFinding, lint, type TreeEntry } from "./lint.ts";
 export { parseRules } from "./parse-rules.ts";

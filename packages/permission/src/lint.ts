@@ -1,4 +1,5 @@
 import type { Scope } from "./automaton.ts";
+import { holdsNoCredentials } from "./git-settings.ts";
 import { findKeys, type KeysInText } from "./keys-in-text.ts";
 import { LEVEL, type Level, levelName } from "./level.ts";
 import { pathNames } from "./path.ts";
@@ -50,7 +51,8 @@ export type LintFinding = {
 
 /**
  * Checks rules against a workspace. Throws a `RuleError` when they do not even compile. `textOf` reads a file to look for
- * keys in; it is asked only for files that the rules let an agent read and whose names do not tell already.
+ * keys in; it is asked only for files that the rules let an agent read and whose names do not tell already, and for
+ * `.git/config`.
  */
 export function lint<Entry extends TreeEntry>(
   rules: readonly Rule[],
@@ -81,8 +83,9 @@ export function lint<Entry extends TreeEntry>(
     if (type === "directory") continue;
     const scope = policy.decide(path);
     if (scope.level === LEVEL.none) continue;
-    if (secrets.decide(path).level === LEVEL.none) visible.push(visibleSecret(path, scope));
-    else if (type === "file" && scope.level >= LEVEL.read) {
+    if (secrets.decide(path).level === LEVEL.none) {
+      if (!isClean(path, () => textOf(entry))) visible.push(visibleSecret(path, scope));
+    } else if (type === "file" && scope.level >= LEVEL.read) {
       for (const keys of findKeys(textOf(entry) ?? "")) visible.push(secretInside(path, scope, keys));
     }
   }
@@ -99,6 +102,13 @@ function secretLooking(): Policy {
     { pattern: "**/.git/{config,credentials}", permission: "none", priority: 100 },
     ...hidden,
   ]);
+}
+
+/** The settings of a repository, with nothing in them that could be a credential. */
+function isClean(path: string, textOf: () => string | undefined): boolean {
+  if (!path.endsWith("/.git/config")) return false;
+  const text = textOf();
+  return text !== undefined && holdsNoCredentials(text);
 }
 
 function visibleSecret(path: string, scope: Scope): LintFinding {

@@ -3,17 +3,24 @@ import { POLICY_FILE } from "@agentfense/sdk/project";
 import { counted } from "../changes/table.ts";
 import { printable } from "../terminal.ts";
 import type { Outputs } from "./outputs.ts";
+import type { Section } from "./purposes.ts";
 import type { SecretGroup } from "./secrets.ts";
 
 /** What was found in a project. */
 export interface Findings {
   readonly outputs: readonly Outputs[];
   readonly secrets: readonly SecretGroup[];
+  /** What the purpose asks for besides its preset. */
+  readonly sections?: readonly Section[];
 }
 
 /** The text of a policy for it, with comments for who reads and changes it. */
-export function policyText(preset: string, { outputs, secrets }: Findings): string {
-  const sections = [...outputs.map((found) => outputSection(found, preset)), ...secrets.map(secretSection)];
+export function policyText(preset: string, { outputs, secrets, sections: wanted = [] }: Findings): string {
+  const sections = [
+    ...wanted.map(({ comment, rules }) => [`  # ${comment}`, ...rules.map(ruleLine)].join("\n")),
+    ...outputs.map((found) => outputSection(found, preset)),
+    ...secrets.map(secretSection),
+  ];
   const rules = sections.filter((section) => section !== "").join("\n");
   return `# What a sandbox of AgentFense sees of this project and may do with it. Used by agentfense run, shell, mount and policy,
 # and by Sandbox.fromLocal; --no-policy leaves it aside. The sandbox itself can never write this file.
@@ -61,10 +68,10 @@ function insideOf(pattern: string): string {
   return pattern.replace(/^\*\*\//, "/").replace(/\*\*$/, "file");
 }
 
-function secretSection({ examples, count, rules }: SecretGroup): string {
+function secretSection({ reason, examples, count, rules }: SecretGroup): string {
   const named =
     rules.length < count ? `: ${examples.map(printable).join(", ")}${count > examples.length ? " …" : ""}` : "";
-  return [`  # looks like a secret${named}`, ...rules.map(ruleLine)].join("\n");
+  return [`  # ${reason}${named}`, ...rules.map(ruleLine)].join("\n");
 }
 
 function ruleLine({ pattern, permission, type, priority }: Rule): string {
