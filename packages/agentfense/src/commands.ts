@@ -48,9 +48,17 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "which rule decides about a path, and which ones lost",
     load: async () => (await import("./commands/policy-explain.ts")).policyExplain,
   },
+  "policy learn": {
+    summary: "run a command with everything visible, and print the least rules for it",
+    load: async () => (await import("./commands/policy-learn.ts")).policyLearn,
+  },
   "policy lint": {
     summary: "secrets that stay visible, rules that match nothing",
     load: async () => (await import("./commands/policy-lint.ts")).policyLint,
+  },
+  "policy simulate": {
+    summary: "what rules would have refused of what was done",
+    load: async () => (await import("./commands/policy-simulate.ts")).policySimulate,
   },
   "policy tree": {
     summary: "a directory as an agent would see it, with the level of each path",

@@ -1,4 +1,12 @@
-import { homeDirectory, lockHome, openIsolation, type Sandbox, SandboxError } from "@agentfense/server/isolation";
+import {
+  type AccessEvent,
+  homeDirectory,
+  lockHome,
+  openIsolation,
+  type Sandbox,
+  SandboxError,
+  type SandboxEvent,
+} from "@agentfense/server/isolation";
 import { writeDeltaRecord } from "../changes/delta-record.ts";
 import { CommandFailure, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
@@ -19,6 +27,8 @@ export async function inSandbox<Result>(
   delta: string,
   interruption: Interruption,
   use: (sandbox: Sandbox) => Promise<Result>,
+  /** Told of what is looked at, read and written in the workspace, each path once for each level. */
+  onAccess?: (access: AccessEvent) => void,
 ): Promise<Result> {
   const { signal } = interruption;
   try {
@@ -29,7 +39,8 @@ export async function inSandbox<Result>(
       docker: { allowPull: request.allowPull },
     });
     if (asksForLimits(request)) for (const sentence of isolation.degradations) warn(sentence);
-    const workspace = { lowers: [request.directory], delta, rules: request.rules };
+    const recordsAccess = onAccess !== undefined;
+    const workspace = { lowers: [request.directory], delta, rules: request.rules, recordsAccess };
     const { workspaces = [], env = {}, leftOut = [] } = request.toolchains ?? {};
     if (leftOut.length > 0) warn(`of your PATH is not shown: ${describeLeftOut(leftOut)}`);
     const spec = {
@@ -37,6 +48,9 @@ export async function inSandbox<Result>(
       env: { ...env, ...request.spec.env },
       runtime: request.runtime,
       workspaces: [workspace, ...workspaces],
+      onEvent: (event: SandboxEvent): void => {
+        if (event.kind === "accessed") onAccess?.(event);
+      },
       ...(home ? { home } : {}),
     };
     await using sandbox = await pulling((onProgress) => isolation.create(spec, { signal, onProgress }));

@@ -23,6 +23,7 @@ export {
 } from "./changes/list.ts";
 export { type SettleSpec, settleChanges } from "./changes/settle.ts";
 export type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./exec/api.ts";
+export type { AccessEvent } from "./filesystem/accesses.ts";
 export { encodeText } from "./filesystem/names.ts";
 export type { Owner } from "./filesystem/presentation.ts";
 export type { QuotaLimits } from "./filesystem/quota.ts";

@@ -909,8 +909,17 @@ export const SHAPES: readonly CommandShape[] = [
   "summary": "write a policy for a project, .agentfense.yaml, from what is in it",
   "options": [
    {
+    "name": "--for",
+    "about": "what agents are to do here",
+    "value": {
+     "name": "PURPOSE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--preset",
-    "about": "the rules to begin with",
+    "about": "the rules to begin with instead",
     "value": {
      "name": "NAME",
      "kind": "other",
@@ -978,6 +987,88 @@ export const SHAPES: readonly CommandShape[] = [
   "takes": "file"
  },
  {
+  "name": "policy learn",
+  "summary": "run a command with everything visible, and print the least rules for it",
+  "options": [
+   {
+    "name": "--record",
+    "about": "write what was looked at, read and written here, for policy simulate",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--network",
+    "about": "none",
+    "value": {
+     "name": "MODE",
+     "kind": "other",
+     "optional": true
+    }
+   },
+   {
+    "name": "--env",
+    "about": "a variable for the command",
+    "value": {
+     "name": "NAME=VALUE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--home",
+    "about": "keep the home",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
+    "name": "--runtime",
+    "about": "bwrap",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--image",
+    "about": "docker",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--toolchains",
+    "about": "bwrap",
+    "value": {
+     "name": "WHICH",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "{ exitCode, rules, secrets } instead of the YAML"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "directory"
+ },
+ {
   "name": "policy lint",
   "summary": "secrets that stay visible, rules that match nothing",
   "options": [
@@ -1021,6 +1112,34 @@ export const SHAPES: readonly CommandShape[] = [
    }
   ],
   "takes": "directory"
+ },
+ {
+  "name": "policy simulate",
+  "summary": "what rules would have refused of what was done",
+  "options": [
+   {
+    "name": "--against",
+    "about": "the file",
+    "value": {
+     "name": "AUDIT",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--json",
+    "about": "{ operations, refused"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "other"
  },
  {
   "name": "policy tree",

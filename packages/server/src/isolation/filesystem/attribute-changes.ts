@@ -1,6 +1,6 @@
 import { type AttributeChange, Attributes, type Caller, Errno, SetattrField, syscalls } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
-import { type Context, overQuota, refuse } from "./context.ts";
+import { type Context, noteAccess, overQuota, refuse } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Files } from "./files.ts";
 import type { Node } from "./node.ts";
@@ -37,6 +37,7 @@ export class AttributeChanges {
     if (writing === undefined) return Errno.EROFS;
     const denied = this.#mayChange(node, change, caller, byHandle);
     if (denied !== 0) return denied;
+    if (!node.removed) noteAccess(this.#context, node, undefined, LEVEL.write);
     if (node.isDirectory && node.removed) {
       // Somebody still has it open; what never was in the delta cannot change any more.
       if (!node.inDelta) return Errno.ENOENT;

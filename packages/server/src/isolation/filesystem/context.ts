@@ -1,5 +1,6 @@
 import { type Caller, Errno, type RequestControl } from "@agentfense/fuse";
 import type { LevelValue, Scope } from "@agentfense/permission";
+import type { AccessRecord } from "./accesses.ts";
 import type { CopyUp } from "./copy-up.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Delta } from "./delta.ts";
@@ -26,6 +27,8 @@ export interface Context {
   readonly presentation: Presentation;
   readonly credentials: Credentials;
   readonly events: EventGate;
+  /** Present where it is recorded what is done. */
+  readonly accesses: AccessRecord | undefined;
   readonly writing: Writing | undefined;
   /** Present all entries as one user's, and create none for others. */
   readonly mapsOwner: boolean;
@@ -51,6 +54,11 @@ export function refuse(
 ): number {
   context.events.denied(() => context.tree.pathOf(node, name), operation, scope, caller.pid);
   return Errno.EACCES;
+}
+
+/** Records, where that is wanted, that an operation took this level of a node, or of a name in it. */
+export function noteAccess(context: Context, node: Node, name: string | undefined, level: LevelValue): void {
+  context.accesses?.note(context.tree.pathOf(node, name), level);
 }
 
 /** 0 if a node's own level suffices, ENOENT if it is hidden, EACCES otherwise. */

@@ -1,6 +1,6 @@
 import { type Caller, Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
-import { type Context, overQuota, refuse, requireLevel } from "./context.ts";
+import { type Context, noteAccess, overQuota, refuse, requireLevel } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
 import type { EntryChanges, Place } from "./entry-changes.ts";
@@ -139,6 +139,7 @@ export class Creation {
     if (existing === 0) return -Errno.EEXIST;
     if (-existing !== Errno.ENOENT) return existing;
     if (!tree.hasRoomFor(parent, name)) return -Errno.ENAMETOOLONG;
+    noteAccess(this.#context, parent, name, LEVEL.write);
     this.#context.moves.wait(parent);
     const directory = writing.copyUp.directory(parent);
     if (directory < 0) return -this.#entries.failed(directory, parent, name, operation, caller);

@@ -1,7 +1,9 @@
 import { type Level, levelName, type Scope } from "@agentfense/permission";
+import type { AccessEvent } from "./accesses.ts";
 
-/** Something the rules or the quota refused, for the audit log. */
+/** Something the rules or the quota refused, for the audit log; and, where that is recorded, what was done. */
 export type FileSystemEvent =
+  | AccessEvent
   | {
       kind: "permission_denied";
       path: string;

@@ -1,6 +1,6 @@
 import { type Caller, Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
-import { type Context, overQuota, refuse, type Writing } from "./context.ts";
+import { type Context, noteAccess, overQuota, refuse, type Writing } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
 import { textOf } from "./names.ts";
@@ -86,6 +86,7 @@ export class EntryChanges {
     if (scope.level < LEVEL.write) return refuse(this.#context, parent, name, operation, scope, caller);
     if (!this.mayChange(parent, caller)) return Errno.EACCES;
     if (!credentials.mayRemove(caller, parent, node)) return Errno.EPERM;
+    noteAccess(this.#context, parent, name, LEVEL.write);
     return node;
   }
 

@@ -10,7 +10,7 @@ import {
   syscalls,
 } from "@agentfense/fuse";
 import { LEVEL } from "@agentfense/permission";
-import { type Context, overQuota, requireLevel } from "./context.ts";
+import { type Context, noteAccess, overQuota, requireLevel } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Node } from "./node.ts";
 import { BLOCK_SIZE, type Quota, wholeBlocks } from "./quota.ts";
@@ -295,6 +295,7 @@ export class Files {
       const access = (reads ? Access.READ : 0) | (writes ? Access.WRITE : 0) | (runs ? Access.EXECUTE : 0);
       if (!credentials.canReach(caller, node) || !credentials.may(caller, node, access)) return Errno.EACCES;
     }
+    noteAccess(this.#context, node, undefined, needed);
     return 0;
   }
 

@@ -1,6 +1,6 @@
 import { type Caller, Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL, type Scope } from "@agentfense/permission";
-import { type Context, refuse } from "./context.ts";
+import { type Context, noteAccess, refuse } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
 import { Content, type EntryChanges, type Place } from "./entry-changes.ts";
@@ -48,6 +48,8 @@ export class Renaming {
     const errno = this.#mayRename(source, parent, replaced, newParent, flags, caller);
     if (errno !== 0) return errno;
     if (source === replaced) return 0;
+    noteAccess(this.#context, parent, name, LEVEL.write);
+    noteAccess(this.#context, newParent, newName, LEVEL.write);
     const [here, there] = [this.#at(parent, name, sourceScope), this.#at(newParent, newName, targetScope)];
     if (exceedsBounds(there.extent)) return Errno.ENAMETOOLONG;
     const content = exchange ? Content.VISIBLE : this.#conflict(source, replaced);

@@ -17,8 +17,9 @@ import {
   syscalls,
 } from "@agentfense/fuse";
 import { LEVEL, type Policy } from "@agentfense/permission";
+import { AccessRecord } from "./accesses.ts";
 import { AttributeChanges } from "./attribute-changes.ts";
-import type { Context } from "./context.ts";
+import { type Context, noteAccess } from "./context.ts";
 import { CopyUp } from "./copy-up.ts";
 import { Creation } from "./creation.ts";
 import { Access, Credentials } from "./credentials.ts";
@@ -69,6 +70,8 @@ export interface WorkspaceOptions {
   readonly budget: DescriptorBudget;
   readonly background: (job: BackgroundJob) => void;
   readonly onEvent: (event: FileSystemEvent) => void;
+  /** Tell of what is looked at, read and written, too. */
+  readonly recordsAccess: boolean;
   /** A rule refused something, whether or not an event tells of it. */
   readonly onDenied?: () => void;
   /** Have the kernel drop the pages it caches of a file, from another thread. */
@@ -142,6 +145,7 @@ export class Workspace implements FileSystem {
       presentation: this.#presentation,
       credentials: new Credentials({ ownerOfAll: options.owner?.uid, oneUser: !options.privileged }),
       events: new EventGate(options.onEvent, options.onDenied),
+      accesses: options.recordsAccess ? new AccessRecord(options.onEvent) : undefined,
       writing,
       mapsOwner: options.owner !== undefined,
       privileged: options.privileged,
@@ -248,7 +252,10 @@ export class Workspace implements FileSystem {
       reply.absent(credentials.keepsOut(parent) ? 0 : REMEMBER_MS);
       return 0;
     }
-    if (!found.isDirectory) this.#directories.noteLookup(caller.pid, parentId);
+    if (!found.isDirectory) {
+      this.#directories.noteLookup(caller.pid, parentId);
+      noteAccess(this.#context, parent, name, LEVEL.view);
+    }
     this.#grantEntry(found, reply);
     return 0;
   }
@@ -498,7 +505,9 @@ export class Workspace implements FileSystem {
 
   #readDirectory(id: number, offset: number, size: number, plus: boolean, caller: Caller, reply: Reply): number {
     const node = this.#parent(id);
-    return typeof node === "number" ? node : this.#directories.read(node, offset, size, plus, caller, reply);
+    if (typeof node === "number") return node;
+    if (offset === 0) noteAccess(this.#context, node, undefined, LEVEL.view);
+    return this.#directories.read(node, offset, size, plus, caller, reply);
   }
 
   #openExisting(parent: Node, name: string, flags: number, caller: Caller, reply: Reply): number {

@@ -122,7 +122,7 @@ class Engine {
     const trees: EngineTree[] = [];
     let quota: Quota | undefined;
     try {
-      for (const [tree, { lowers, delta, rules, revocable }] of spec.trees.entries()) {
+      for (const [tree, { lowers, delta, rules, revocable, recordsAccess }] of spec.trees.entries()) {
         if (spec.quota?.bytes !== undefined || spec.quota?.files !== undefined) quota = new Quota(spec.quota, quota);
         const policy = compileRules(rules);
         const layers = lowers.map((path) => openLower(path, privileged));
@@ -133,7 +133,7 @@ class Engine {
           place: spec.joined ? tree + 1 : 0,
           lowers: layers.map((layer) => layer.fd),
           deltaPath: delta === undefined ? undefined : pathBytes(delta),
-          ...{ policy, quota, owner, passthrough, xattrs, revocable, privileged },
+          ...{ policy, quota, owner, passthrough, xattrs, revocable, recordsAccess, privileged },
           descriptors: this.#descriptors,
           budget: this.#budget,
           background: (job) => this.#loop.background(job),

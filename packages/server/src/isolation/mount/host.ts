@@ -43,6 +43,8 @@ export interface TreeSpec {
   readonly rules: readonly Rule[];
   /** Check open handles at each read and write, so that a change of rules reaches them; excludes passthrough. */
   readonly revocable?: boolean;
+  /** Events tell of what is looked at, read and written, too: each path once for each level. */
+  readonly recordsAccess?: boolean;
   readonly onEvent?: (event: WorkspaceEvent) => void;
 }
 
@@ -274,7 +276,9 @@ class ServedMount {
       kind: "prepare",
       mount: this.#options.id,
       spec: {
-        trees: trees.map(({ lowers, delta, rules, revocable = false }) => ({ lowers, delta, rules, revocable })),
+        trees: trees.map(({ lowers, delta, rules, revocable = false, recordsAccess = false }) => {
+          return { lowers, delta, rules, revocable, recordsAccess };
+        }),
         joined: this.#options.joined,
         passthrough: passthrough && privileged,
         ...{ quota, owner, xattrs, privileged },

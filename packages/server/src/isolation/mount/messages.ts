@@ -24,6 +24,7 @@ export interface EngineTreeSpec {
   readonly delta: string | undefined;
   readonly rules: readonly Rule[];
   readonly revocable: boolean;
+  readonly recordsAccess: boolean;
 }
 
 export interface EngineMountSpec {

@@ -51,6 +51,8 @@ export interface WorkspaceSpecification {
   readonly delta?: string;
   readonly rules: readonly Rule[];
   readonly revocable?: boolean;
+  /** Events tell of what is looked at, read and written, too: each path once for each level. */
+  readonly recordsAccess?: boolean;
 }
 
 export interface SandboxLimits extends ResourceLimits {

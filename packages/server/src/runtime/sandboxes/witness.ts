@@ -50,6 +50,8 @@ function eventData({ record }: Resident, event: SandboxEvent): Readonly<Record<s
       const { kind: _, ...data } = event;
       return data;
     }
+    case "accessed":
+      return undefined; // no sandbox of a server records it
     case "engine_lost":
       return undefined; // told as sandbox_failed, when it has
   }
