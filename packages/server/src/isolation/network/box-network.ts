@@ -1,58 +1,257 @@
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
+import type { DescriptorRoom } from "../backend/descriptor-room.ts";
+import { type Connection, join } from "./connection.ts";
+import { DialError, Dialer } from "./dial.ts";
 import { EventFold } from "./events.ts";
 import type { GateListeners, PortListeners, TestInternet } from "./gate.ts";
+import { Alert, alertRecord, type ClientHello, type Hello, HelloReader } from "./hello.ts";
 import { NameServer } from "./name-server.ts";
 import { NameTable } from "./names.ts";
-import { type NetworkPolicy, refusal } from "./policy.ts";
+import { PlainHttp } from "./plain-http.ts";
+import { HTTP_PORT, isConditional, type NetworkPolicy, refusal, TLS_PORT } from "./policy.ts";
+
+const MOST_CONNECTIONS = 512;
+/** Of those, such that have not said yet what they want or not reached it. */
+const MOST_HALF_OPEN = 128;
+const HELLO_MS = 5000;
+/** A connection is one descriptor here and one to the host. */
+const DESCRIPTORS_EACH = 2;
+
+/** Hosts whose TLS is opened: the connection ends here, and its requests are looked at. */
+export interface OpenedHosts {
+  opens(host: string): boolean;
+  /** The socket still has everything that came, the hello too. */
+  serve(connection: Connection, hello: ClientHello, dial: () => Promise<Socket>): void;
+}
 
 export interface BoxNetworkOptions {
   readonly policy: NetworkPolicy;
   readonly listeners: GateListeners;
   readonly events: MessagePort;
   readonly internet: TestInternet | undefined;
+  /** What all boxes' connections share. */
+  readonly room: DescriptorRoom;
+  readonly opened?: OpenedHosts;
 }
 
-/** One box's network, in the thread of all. */
+/** A connection that is counted, until its socket is closed. */
+interface Held extends Connection {
+  /** Whether nobody looks at its requests. */
+  isPassedThrough: boolean;
+  isHalfOpen: boolean;
+}
+
+/** One box's network, in the thread of all. The address that a connection came to is the name that it is for. */
 export class BoxNetwork implements AsyncDisposable {
   readonly #events: EventFold;
   readonly #port: MessagePort;
+  readonly #room: DescriptorRoom;
   readonly #names: NameTable;
+  readonly #dialer: Dialer;
+  readonly #http: PlainHttp;
+  readonly #opened: OpenedHosts | undefined;
+  readonly #servers: Server[] = [];
+  readonly #held = new Set<Held>();
+  /** How many connections a name has. */
+  readonly #inUse = new Map<string, number>();
+  #halfOpen = 0;
   #policy: NetworkPolicy;
+  /** There from the end of open() on. */
   #nameServer: NameServer | undefined;
 
-  private constructor({ policy, events, internet }: BoxNetworkOptions) {
+  private constructor({ policy, events, internet, room, opened }: BoxNetworkOptions) {
     this.#policy = policy;
     this.#port = events;
+    this.#room = room;
+    this.#opened = opened;
     this.#events = new EventFold((event) => events.postMessage(event));
-    this.#names = new NameTable((host) => this.#policy.names(host), internet?.network);
+    this.#names = new NameTable((host) => this.#isKept(host), internet?.network);
+    this.#dialer = new Dialer(internet);
+    this.#http = new PlainHttp({
+      policy: () => this.#policy,
+      dial: (connection) => this.#dial(connection),
+      onRefused: ({ port }, sentence, host) => this.#events.add({ kind: "denied", host, port, sentence }),
+    });
   }
 
+  /** Owns the listeners from the start, also when it fails. */
   static async open(options: BoxNetworkOptions): Promise<BoxNetwork> {
+    const { dnsUdp, dnsTcp, tcp } = options.listeners;
     const network = new BoxNetwork(options);
-    await network.#open(options.listeners);
+    try {
+      await network.#answerNames({ dnsUdp, dnsTcp });
+      await network.#listen({ tcp });
+    } catch (error) {
+      await network[Symbol.asyncDispose]();
+      throw error;
+    }
     return network;
   }
 
-  async update(policy: NetworkPolicy, _more: PortListeners | undefined): Promise<void> {
+  async update(policy: NetworkPolicy, more: PortListeners | undefined): Promise<void> {
     this.#policy = policy;
+    for (const connection of this.#held) if (!this.#isStillAllowed(connection)) connection.socket.resetAndDestroy();
+    if (more !== undefined) await this.#listen(more);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#nameServer?.[Symbol.asyncDispose]();
+    const closed = this.#servers.map((server) => once(server, "close"));
+    for (const server of this.#servers) server.close();
+    for (const { socket } of this.#held) socket.resetAndDestroy();
+    this.#dialer[Symbol.dispose]();
+    await Promise.all([...closed, this.#nameServer?.[Symbol.asyncDispose]()]);
     this.#events[Symbol.dispose]();
     this.#port.close();
   }
 
-  async #open(listeners: GateListeners): Promise<void> {
-    const network = this;
-    const source = {
-      get policy() {
-        return network.#policy;
-      },
-      addressOf: (host: string) => this.#names.addressOf(host),
-    };
-    this.#nameServer = await NameServer.open(listeners, source, (host) =>
+  async #answerNames(sockets: Pick<GateListeners, "dnsUdp" | "dnsTcp">): Promise<void> {
+    const source = { policy: () => this.#policy, addressOf: (host: string) => this.#names.addressOf(host) };
+    this.#nameServer = await NameServer.open(sockets, source, (host) =>
       this.#events.add({ kind: "denied", host, port: 0, sentence: refusal(host) }),
     );
+  }
+
+  async #listen({ tcp }: PortListeners): Promise<void> {
+    for (const { port, descriptor } of tcp) {
+      const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket, port));
+      this.#servers.push(server);
+      server.listen({ fd: descriptor });
+      await once(server, "listening");
+      server.on("error", () => {}); // one that could not be accepted, for want of descriptors
+    }
+  }
+
+  #accept(socket: Socket, port: number): void {
+    socket.on("error", () => {}); // whoever uses it sees that it closes
+    const host = this.#names.nameAt(socket.localAddress ?? "");
+    // Something in the box that looked for a server of its own at a listed port.
+    if (host === undefined) return void socket.resetAndDestroy();
+    const rule = this.#policy.ruleFor(host, port);
+    if (rule === undefined) return void this.#refuse(socket, host, port, refusal(host, port));
+    if (this.#held.size >= MOST_CONNECTIONS || this.#halfOpen >= MOST_HALF_OPEN || !this.#takeRoom()) {
+      return void this.#refuse(socket, host, port, "this sandbox has too many connections open");
+    }
+    const connection = this.#hold(socket, host, port);
+    if (port === HTTP_PORT) this.#http.take(connection);
+    else if (port === TLS_PORT || isConditional(rule) || this.#opened?.opens(host)) this.#readHello(connection);
+    else this.#passThrough(connection, Buffer.alloc(0));
+  }
+
+  #takeRoom(): boolean {
+    return this.#room.takeShare(DESCRIPTORS_EACH, this.#held.size * DESCRIPTORS_EACH);
+  }
+
+  #hold(socket: Socket, host: string, port: number): Held {
+    const closing = new AbortController();
+    const connection: Held = {
+      ...{ socket, host, port, signal: closing.signal, isPassedThrough: false, isHalfOpen: true },
+      settle: () => {
+        if (connection.isHalfOpen) this.#halfOpen -= 1;
+        connection.isHalfOpen = false;
+      },
+    };
+    this.#held.add(connection);
+    this.#inUse.set(host, (this.#inUse.get(host) ?? 0) + 1);
+    this.#halfOpen += 1;
+    socket.once("close", () => {
+      connection.settle();
+      this.#held.delete(connection);
+      const others = this.#inUse.get(host)! - 1;
+      if (others > 0) this.#inUse.set(host, others);
+      else this.#inUse.delete(host);
+      this.#room.giveBack(DESCRIPTORS_EACH);
+      closing.abort();
+    });
+    return connection;
+  }
+
+  #readHello(connection: Held): void {
+    const { socket, host, port } = connection;
+    const reader = new HelloReader();
+    const patience = setTimeout(
+      () => this.#refuse(socket, host, port, "the TLS client keeps silent"),
+      HELLO_MS,
+    ).unref();
+    const onData = (piece: Buffer): void => {
+      const hello = reader.read(piece);
+      if (hello.kind === "incomplete") return;
+      socket.off("data", onData).off("end", onEnd).pause();
+      clearTimeout(patience);
+      this.#takeHello(connection, hello, reader.bytes);
+    };
+    const onEnd = (): void => void socket.destroy();
+    socket.on("data", onData).once("end", onEnd);
+    connection.signal.addEventListener("abort", () => clearTimeout(patience));
+  }
+
+  #takeHello(connection: Held, hello: Hello, bytes: Buffer): void {
+    const { socket, host, port } = connection;
+    if (hello.kind === "incomplete") return;
+    if (hello.kind === "refused") return void this.#refuse(socket, host, port, hello.sentence, hello.alert);
+    if (hello.serverName !== host) {
+      const isListed = this.#policy.ruleFor(hello.serverName, port) !== undefined;
+      const sentence = `this connection is one to ${host}, not to ${hello.serverName}`;
+      const reason = isListed ? sentence : refusal(hello.serverName, port);
+      return void this.#refuse(socket, hello.serverName, port, reason, Alert.unrecognizedName);
+    }
+    const rule = this.#policy.ruleFor(host, port);
+    if (rule === undefined) return void this.#refuse(socket, host, port, refusal(host, port), Alert.unrecognizedName);
+    if (this.#opened?.opens(host)) {
+      socket.unshift(bytes);
+      this.#opened.serve(connection, hello, () => this.#dial(connection));
+    } else if (isConditional(rule)) {
+      const sentence = `the methods and paths of ${host} cannot be looked at`;
+      this.#refuse(socket, host, port, sentence, Alert.handshakeFailure);
+    } else this.#passThrough(connection, bytes);
+  }
+
+  #passThrough(connection: Held, begun: Buffer): void {
+    const { socket, host, port } = connection;
+    connection.isPassedThrough = true;
+    socket.pause();
+    this.#dial(connection).then(
+      (upstream) => {
+        connection.settle();
+        upstream.write(begun);
+        join(socket, upstream);
+      },
+      (error: Error) => {
+        if (error instanceof DialError && error.isRefused) this.#refuse(socket, host, port, error.message);
+        else socket.resetAndDestroy();
+      },
+    );
+  }
+
+  /** To the host that the connection is for, and only as long as it is there and allowed. */
+  async #dial({ host, port, socket, signal }: Connection): Promise<Socket> {
+    const upstream = await this.#dialer.dial(host, port, signal);
+    upstream.on("error", () => {});
+    if (socket.destroyed) {
+      upstream.destroy();
+      throw new Error("nobody waits for it any more");
+    }
+    this.#events.add({ kind: "allowed", host, port });
+    return upstream;
+  }
+
+  #refuse(socket: Socket, host: string, port: number, sentence: string, alert?: number): void {
+    this.#events.add({ kind: "denied", host, port, sentence });
+    if (alert === undefined) socket.resetAndDestroy();
+    else {
+      socket.end(alertRecord(alert));
+      socket.destroySoon();
+    }
+  }
+
+  #isStillAllowed({ host, port, isPassedThrough }: Held): boolean {
+    const rule = this.#policy.ruleFor(host, port);
+    return rule !== undefined && !(isPassedThrough && isConditional(rule));
+  }
+
+  /** Names on the list and names in use keep their addresses. */
+  #isKept(host: string): boolean {
+    return this.#policy.names(host) || this.#inUse.has(host);
   }
 }

@@ -23,7 +23,7 @@ export class EventFold implements Disposable {
   }
 
   add(event: Happening): void {
-    const key = `${event.kind} ${event.host} ${event.port}`;
+    const key = `${event.kind} ${event.host} ${event.port} ${event.sentence}`;
     if (event.kind === "allowed") {
       if (this.#allowed.has(key)) return;
       if (this.#allowed.size >= MOST_ALLOWED) this.#allowed.clear();

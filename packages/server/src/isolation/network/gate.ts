@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { syscalls } from "@agentfense/fuse";
+import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { AnsweringThread } from "../threads/answering-thread.ts";
 import type { NetworkPolicy, NetworkRule } from "./policy.ts";
 
@@ -75,7 +76,8 @@ export class NetworkGates {
     }
     if (!this.#thread?.isAlive) {
       const main = new URL("./worker.ts", import.meta.url);
-      this.#thread = new AnsweringThread({ main, name: "agentfense-network", holdsProcess: false });
+      const data = { descriptors: Math.floor(descriptorLimit() / 8) };
+      this.#thread = new AnsweringThread({ main, name: "agentfense-network", data, holdsProcess: false });
     }
     const thread = this.#thread;
     const id = this.#nextId++;

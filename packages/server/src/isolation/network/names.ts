@@ -71,7 +71,7 @@ export interface NameAnswer {
 
 /** What is known to those who answer. */
 export interface NameSource {
-  readonly policy: NetworkPolicy;
+  policy(): NetworkPolicy;
   addressOf(host: string): number;
 }
 
@@ -107,7 +107,7 @@ export function answerName(query: Uint8Array, source: NameSource): NameAnswer | 
   if (edns !== undefined && edns !== 0) return { message: reply(bytes, { end, edns: true, rcode: Rcode.BADVERS }) };
   const common = { end, edns: edns !== undefined };
   if (question.class !== CLASS_IN) return { message: reply(bytes, { ...common, rcode: Rcode.REFUSED }) };
-  if (!source.policy.resolves(name)) {
+  if (!source.policy().resolves(name)) {
     const sentence = refusal(name);
     return {
       message: reply(bytes, { ...common, rcode: Rcode.NXDOMAIN, sentence }),

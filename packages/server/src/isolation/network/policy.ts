@@ -14,8 +14,8 @@ export interface NetworkRule {
   readonly paths?: readonly string[];
 }
 
-const HTTP_PORT = 80;
-const TLS_PORT = 443;
+export const HTTP_PORT = 80;
+export const TLS_PORT = 443;
 
 const USUAL_PORTS: readonly number[] = [TLS_PORT, HTTP_PORT];
 const MOST_RULES = 1000;
@@ -140,7 +140,7 @@ export class NetworkPolicy {
 }
 
 /** Whether the line can only be held to by seeing requests. */
-function isConditional({ methods, paths }: NetworkRule): boolean {
+export function isConditional({ methods, paths }: NetworkRule): boolean {
   return methods !== undefined || paths !== undefined;
 }
 

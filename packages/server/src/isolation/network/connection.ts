@@ -1,0 +1,35 @@
+import type { Socket } from "node:net";
+
+/** Nothing moved for so long: nobody is there any more. */
+const IDLE_MS = 60 * 60_000;
+
+/** A connection out of a box. */
+export interface Connection {
+  readonly socket: Socket;
+  /** The listed name whose address it came to. */
+  readonly host: string;
+  readonly port: number;
+  /** Aborted when the box's end is closed. */
+  readonly signal: AbortSignal;
+  /** It has said what it wants and reached it: it no longer counts as half-open. */
+  settle(): void;
+}
+
+/**
+ * Passes bytes both ways as they are: each end's finish is passed on by itself, a slow reader holds up the writer, and what breaks
+ * on one side breaks on the other.
+ */
+export function join(one: Socket, other: Socket): void {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    from.pipe(to);
+    from.once("error", () => to.resetAndDestroy());
+    from.once("close", () => {
+      // One that came to its end in order may have left the other with something still to be sent.
+      if (!from.readableEnded || !from.writableFinished) to.destroy();
+    });
+  }
+  one.setTimeout(IDLE_MS, () => one.destroy());
+}
