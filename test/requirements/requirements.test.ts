@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { REQUIREMENTS } from "./requirements.ts";
 import { testTitles, titlesIn } from "./titles.ts";
 
-const ID = /^(?:P|L|DISC|VIEW|RO|ESC|RES|API|SYNC)-\d+(?= )/;
+const ID = /^(?:P|L|DISC|VIEW|RO|ESC|RES|API|SYNC|NET)-\d+(?= )/;
 const proven = new Set(testTitles(join(import.meta.dirname, "../..")).flatMap((title) => title.match(ID) ?? []));
 const known = new Map(REQUIREMENTS.map((requirement) => [requirement.id, requirement]));
 

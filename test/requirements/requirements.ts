@@ -2,6 +2,7 @@ import { DISCOVERY } from "./discovery.ts";
 import { ESCAPES } from "./escapes.ts";
 import { INTERFACE } from "./interface.ts";
 import { LAYERS } from "./layers.ts";
+import { NETWORK } from "./network.ts";
 import { PERMISSIONS } from "./permissions.ts";
 import { PROTECTION } from "./protection.ts";
 import type { Requirement } from "./requirement.ts";
@@ -20,4 +21,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...RESOURCES,
   ...INTERFACE,
   ...SYNCHRONISATION,
+  ...NETWORK,
 ];
