@@ -32,7 +32,7 @@ const TOGETHER = [
 /** These make and compare the most files, and are not about the file system below ours: `posix` and `model` are, on a disk. */
 const IN_MEMORY = [
   "packages/fuse/test/**/*.test.ts",
-  "packages/server/test/{bwrap,changes,codebases,sandboxes,session,view}/**/*.test.ts",
+  "packages/server/test/{changes,codebases,sandboxes,session,view}/**/*.test.ts",
   "test/conformance/security/{design,disc,ro,view}/**/*.test.ts",
   "test/integration/layers/**/*.test.ts",
 ];
