@@ -33,6 +33,30 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
     "--network is one of none, filtered, private, host",
   ],
   ["an address among hosts", ["run", "--allow", "10.0.0.1", "project", "--", "true"], '"10.0.0.1" is no full name'],
+  ["a secret without a host", ["run", "--secret", "KEY", "project", "--", "true"], "--secret is NAME@HOST"],
+  ["a secret for an address", ["run", "--secret", "KEY@10.0.0.1", "project", "--", "true"], "is no full name"],
+  ["a secret in no place", ["run", "--secret", "KEY@a.test=cookie", "project", "--", "true"], "cannot be put in"],
+  [
+    "a secret without a value",
+    ["run", "--secret", "KEY@a.test", "project", "--", "true"],
+    "the variable KEY is not set",
+  ],
+  [
+    "a source for no secret",
+    ["run", "--secret-from", "KEY=file:/x", "project", "--", "true"],
+    "--secret-from names KEY, and no --secret does",
+  ],
+  [
+    "a secret whose command fails",
+    ["run", "--secret", "KEY@a.test", "--secret-from", "KEY=command:echo geheim12; false", "project", "--", "true"],
+    "the command that prints the secret KEY failed",
+  ],
+  [
+    "a secret for another network",
+    ["run", "--network=host", "--secret", "PATH@a.test", "project", "--", "true"],
+    "--secret goes with the network filtered, not with host",
+  ],
+  ["a secret for mcp", ["mcp", "--secret", "PATH@a.test", "project"], "mcp has no --secret"],
   ["an unknown list", ["run", "--allow-preset", "npm,pipy", "project", "--", "true"], 'no network preset "pipy"'],
   [
     "hosts for another network",

@@ -130,6 +130,7 @@ function refuseOthers({ spec, workdir, keptDelta }: SandboxRequest): void {
     ...(spec.rootDirectory === undefined ? [] : ["--root"]),
     ...(spec.readOnlyPaths === undefined || spec.readOnlyPaths.length === 0 ? [] : ["--read-only-path"]),
     ...(spec.ociRuntime === undefined ? [] : ["--oci-runtime"]),
+    ...(spec.secrets === undefined ? [] : ["--secret"]),
     ...(workdir === undefined ? [] : ["--workdir"]),
     ...(keptDelta === undefined ? [] : ["--delta"]),
   ];

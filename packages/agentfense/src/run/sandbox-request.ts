@@ -1,12 +1,20 @@
 import { resolve } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import type { SandboxOptions } from "@agentfense/sdk";
-import { networkRules, SandboxError, type SandboxLimits, type SandboxSpec } from "@agentfense/server/isolation";
+import {
+  networkRules,
+  SandboxError,
+  type SandboxLimits,
+  type SandboxSpec,
+  type SecretWithValue,
+  withSecretHosts,
+} from "@agentfense/server/isolation";
 import { parseArguments, UsageError } from "../command.ts";
 import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
 import { ALLOW_HELP, ALLOW_OPTIONS, askedNetwork } from "../network-option.ts";
 import { announcePolicy, findPolicy } from "../project-policy.ts";
 import { RULES_HELP, RULES_OPTIONS, rulesFor } from "../rules-option.ts";
+import { readSecrets, SECRET_HELP, SECRET_OPTIONS } from "../secret-option.ts";
 import { parseByteSize, parseCount } from "../size.ts";
 import { printable } from "../terminal.ts";
 import { type ShownToolchains, toolchainsFor } from "../toolchains/workspaces.ts";
@@ -27,6 +35,7 @@ const SANDBOX_OPTIONS = {
   toolchains: { type: "string" },
   network: { type: "string" },
   ...ALLOW_OPTIONS,
+  ...SECRET_OPTIONS,
   memory: { type: "string" },
   cpus: { type: "string" },
   pids: { type: "string" },
@@ -55,6 +64,7 @@ Sandbox:
   --network[=MODE]  none (default), private (the internet, not this machine; what --network alone means), filtered (what
                     the project's policy lists, or --allow) or host
 ${ALLOW_HELP}
+${SECRET_HELP}
   --env NAME=VALUE  a variable for the command (may be repeated); NAME alone passes on the one here
   --workdir DIR     where to start, absolute or relative to the workspace (default /workspace)
   --home DIR        keep the home (~) in this directory of yours, made if absent, for one sandbox at a time: logins, caches
@@ -122,7 +132,8 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
   const project = await findPolicy(place, common);
   const chosen = await rulesFor(common, project);
   const { settings, taken } = await withProjectPart(asked, project);
-  const { limits, env, network = "none" } = settings;
+  const secrets = await readSecrets(common, process.env);
+  const { limits, env, network = secrets.length > 0 ? { allow: [] } : "none" } = settings;
   const runtime = chooseRuntime(settings.runtime ?? "bwrap", common);
   const request: SandboxRequest = {
     directory: place,
@@ -134,7 +145,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
     toolchains: usesToolchains(runtime, common) ? await toolchainsFor(place) : undefined,
     spec: {
       limits,
-      ...networkSpec(network),
+      ...networkSpec(network, secrets),
       env,
       ...(common.image === undefined ? {} : { image: common.image }),
       ...(common["oci-runtime"] === undefined ? {} : { ociRuntime: common["oci-runtime"] }),
@@ -187,10 +198,17 @@ function usesToolchains(runtime: SandboxRequest["runtime"], { toolchains, root }
   return runtime === "bwrap" && root === undefined && toolchains !== "off";
 }
 
-function networkSpec(network: SandboxRequest["network"]): Pick<SandboxSpec, "network" | "networkRules"> {
-  if (typeof network === "string") return { network };
+function networkSpec(
+  network: SandboxRequest["network"],
+  secrets: readonly SecretWithValue[],
+): Pick<SandboxSpec, "network" | "networkRules" | "secrets"> {
+  if (typeof network === "string") {
+    if (secrets.length > 0) throw new UsageError(`--secret goes with the network filtered, not with ${network}`);
+    return { network };
+  }
   try {
-    return { network: "filtered", networkRules: networkRules(network) };
+    const rules = withSecretHosts(networkRules(network), secrets);
+    return { network: "filtered", networkRules: rules, ...(secrets.length === 0 ? {} : { secrets }) };
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error;
     throw new UsageError([error.message, ...(error.hint === undefined ? [] : [error.hint])].join("; "));

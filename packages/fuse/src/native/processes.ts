@@ -25,6 +25,7 @@ const c = {
   actionsDestroy: libc.func("int posix_spawn_file_actions_destroy(void *)"),
   actionDup: libc.func("int posix_spawn_file_actions_adddup2(void *, int, int)"),
   waitpid: libc.func("int waitpid(int, void *, int)"),
+  prlimit: libc.func("int prlimit(int, int, void *, void *)"),
 };
 
 export interface Pipe {
@@ -179,4 +180,17 @@ export function waitUntilEnded(pid: number): void {
 
 function exitCode(status: number): number | null {
   return (status & 0x7f) === 0 ? (status >> 8) & 0xff : null;
+}
+
+const RLIMIT_CORE = 4;
+/** Too small for a file, and the one value at which the kernel does not start a program that takes a core either. */
+const NO_CORE = 1n;
+
+/** From now on the kernel keeps nothing of this process when it dies. What it starts may raise the limit again. */
+export function leaveNoCore(): number {
+  const limit = new BigUint64Array(2);
+  const code = call(() => c.prlimit(0, RLIMIT_CORE, null, limit));
+  if (code < 0) return code;
+  limit[0] = limit[1]! < NO_CORE ? limit[1]! : NO_CORE;
+  return call(() => c.prlimit(0, RLIMIT_CORE, limit, null));
 }

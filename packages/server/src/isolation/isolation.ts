@@ -13,8 +13,9 @@ import { descriptorLimit } from "./mount/descriptor-plan.ts";
 import { MountHost } from "./mount/host.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import { FilteredNetwork } from "./network/filtered.ts";
-import { NetworkGates, type TestInternet } from "./network/gate.ts";
+import { NetworkGates, type Opening, type TestInternet } from "./network/gate.ts";
 import { NetworkPolicy } from "./network/policy.ts";
+import { openedNames } from "./network/secrets.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
 import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
 import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
@@ -230,33 +231,49 @@ class HostIsolation implements Isolation {
     const { instance, mounts } = this.#host;
     const real = backend.name !== "mock";
     const mountPoint = instance.mountPointOf(id);
-    const network = this.#networkOf(spec);
+    const { secrets: _, ...known } = spec; // what lives on does not have their values
+    const opening = await this.#openingOf(spec);
+    const network = this.#networkOf(spec, opening);
     const answerIn: BoxSpec["answerIn"] = network && ((listen) => network.answerIn(listen));
-    const box = await backend.createBox(boxSpec(id, spec, { mountPoint, answerIn }), options);
+    const { trust, placeholders } = opening ?? {};
+    const box = await backend
+      .createBox(boxSpec(id, known, { mountPoint, answerIn, trust, placeholders }), options)
+      .catch(async (error: unknown) => {
+        await opening?.forget();
+        throw error;
+      });
     try {
       await instance.makeMountPoint(id, box.owner);
       return new GuardedSandbox({
         ...this.#host,
-        ...{ id, spec, backend, box, network, mountPoint },
+        ...{ id, spec: known, backend, box, network, mountPoint },
         mounts: real ? mounts : undefined,
         connectionRoom: this.#connectionRoom,
         descriptors: this.#processDescriptors,
         onDestroyed: () => {
           this.#sandboxes.delete(id);
           this.#ids.delete(id);
+          void opening?.forget();
         },
       });
     } catch (error) {
-      await Promise.allSettled([instance.removeMountPoint(id), box.destroy()]);
+      await Promise.allSettled([instance.removeMountPoint(id), box.destroy(), opening?.forget()]);
       throw error;
     }
   }
 
-  #networkOf({ network, networkRules = [], onEvent }: SandboxSpec): FilteredNetwork | undefined {
+  /** Nothing where no connection is opened. */
+  async #openingOf({ network, networkRules = [], secrets = [] }: SandboxSpec): Promise<Opening | undefined> {
+    const names = network === "filtered" ? openedNames(networkRules, secrets) : [];
+    return names.length === 0 ? undefined : await this.#host.gates.prepare(names, secrets);
+  }
+
+  #networkOf(spec: SandboxSpec, opening: Opening | undefined): FilteredNetwork | undefined {
+    const { network, networkRules = [], onEvent } = spec;
     if (network !== "filtered") return undefined;
     const { gates, internet } = this.#host;
     return new FilteredNetwork({
-      ...{ gates, internet, policy: NetworkPolicy.of(networkRules) },
+      ...{ gates, internet, opening, policy: NetworkPolicy.of(networkRules) },
       onEvent: ({ kind, ...event }) =>
         onEvent?.({ ...event, kind: kind === "secret_misplaced" ? kind : `connection_${kind}` }),
     });

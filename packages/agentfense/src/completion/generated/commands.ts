@@ -120,6 +120,24 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--secret",
+    "about": "NAME@HOST[,HOST][=PLACE]",
+    "value": {
+     "name": "SECRET",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--secret-from",
+    "about": "NAME=env",
+    "value": {
+     "name": "SOURCE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--env",
     "about": "a variable for the command",
     "value": {
@@ -338,6 +356,24 @@ export const SHAPES: readonly CommandShape[] = [
     "about": "the same for the hosts of npm, pypi, github …",
     "value": {
      "name": "LIST",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--secret",
+    "about": "NAME@HOST[,HOST][=PLACE]",
+    "value": {
+     "name": "SECRET",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--secret-from",
+    "about": "NAME=env",
+    "value": {
+     "name": "SOURCE",
      "kind": "other",
      "optional": false
     }

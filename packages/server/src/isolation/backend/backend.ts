@@ -42,6 +42,16 @@ export const HOME = "/home/agent";
 /** Who commits in a box where nobody says who: git takes no name for an author without it. */
 export const EMAIL = "agent@sandbox";
 
+/** What makes programs in a box believe the sandbox's authority, beside all whom this host believes. Nothing of it is secret. */
+export interface TrustFiles {
+  /** The authority's certificate alone, for programs that add to what they have. */
+  readonly authority: Uint8Array;
+  /** The host's certificates and this one. */
+  readonly bundle: Uint8Array;
+  /** The same for Java. */
+  readonly java: Uint8Array;
+}
+
 export interface BoxSpec {
   /** Unique on this host; letters, digits, `_` and `-` only. */
   readonly id: string;
@@ -54,6 +64,8 @@ export interface BoxSpec {
   /** Variables every process of the box gets, over the box's own PATH, HOME, LANG, TERM and USER. */
   readonly env: Readonly<Record<string, string>>;
   readonly hostname: string;
+  /** Certificates that programs of the box believe, in place of those of its system; variables for them yield to `env`. */
+  readonly trust?: TrustFiles | undefined;
   /** Sizes of the private /tmp and /dev/shm. */
   readonly tmpBytes: number;
   /** bwrap: directories or files of the host shown read-only at the same path. */

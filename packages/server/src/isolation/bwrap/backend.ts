@@ -6,6 +6,7 @@ import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import type { LimitHost } from "../limits/limits.ts";
 import type { LogLine } from "../log.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
+import { trustPlan } from "../network/trust.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
 import { BootClock } from "./boot-clock.ts";
@@ -100,6 +101,8 @@ export class BwrapBackend implements Backend {
       });
     }
     const system = spec.rootDirectory === undefined ? this.#hostSystem : await rootDirectorySystem(spec.rootDirectory);
+    const shows = (path: string): boolean => system.binds.some(({ target }) => path.startsWith(`${target}/`));
+    const trust = spec.trust && (await trustPlan(spec.trust, spec.rootDirectory ?? "/", shows));
     throwIfCancelled(options.signal);
     const { perl } = this.#surroundings.programs;
     const interpreter = spec.rootDirectory === undefined ? sharedInterpreter(perl) : await carriedInterpreter(perl);
@@ -107,7 +110,7 @@ export class BwrapBackend implements Backend {
     const ownFiles = system === this.#hostSystem ? [] : contentsOf(system);
     const owner = this.#owners.take();
     const box: BwrapBox = new BwrapBox({
-      ...{ spec, owner, system, interpreter, group },
+      ...{ spec, owner, system, trust, interpreter, group },
       systemFiles: system === this.#hostSystem ? this.#hostFiles : ownFiles,
       surroundings: this.#surroundings,
       onDestroyed: () => this.#forget(box),

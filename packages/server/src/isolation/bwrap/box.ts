@@ -21,6 +21,7 @@ import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
 import { memoryForFiles } from "../limits/rlimits.ts";
+import type { TrustPlan } from "../network/trust.ts";
 import type { BootClock } from "./boot-clock.ts";
 import type { Command, CommandRequest } from "./command.ts";
 import { memoryFile } from "./descriptors.ts";
@@ -73,6 +74,7 @@ export interface BwrapBoxOptions {
   readonly system: System;
   /** Descriptors with the contents of its files, in their order. */
   readonly systemFiles: readonly number[];
+  readonly trust: TrustPlan | undefined;
   readonly interpreter: Interpreter;
   readonly group: LimitGroup;
   readonly surroundings: BoxSurroundings;
@@ -215,7 +217,7 @@ export class BwrapBox implements Box {
 
   #make(mounted: Promise<unknown> = Promise.resolve()): Keeper {
     const { network, hostname, limits } = this.#spec;
-    const { system, systemFiles, interpreter } = this.#options;
+    const { system, systemFiles, interpreter, trust } = this.#options;
     const { marker, programs } = this.#around;
     const own = nameFiles(hostname, network, network === "none" ? "" : this.#around.network.resolver(network));
     const ownFiles = this.#spec.rootDirectory === undefined ? Object.entries(own) : [];
@@ -225,11 +227,14 @@ export class BwrapBox implements Box {
       masks: this.#around.masks,
       binds: interpreter.binds,
       files: [...Object.keys(system.files), ...ownFiles.map(([path]) => path)],
+      trust,
       memoryForFiles: this.#isMemoryCounted ? undefined : memoryForFiles(limits.memoryBytes ?? 0),
     });
     this.#env = plan.env;
     this.#group.makeRoom(0);
-    const ownDescriptors = ownFiles.map(([path, content]) => memoryFile(path, Buffer.from(content)));
+    const ownDescriptors = [...ownFiles, ...Object.entries(trust?.files ?? {})].map(([path, content]) =>
+      memoryFile(path, Buffer.from(content)),
+    );
     try {
       const keeper: Keeper = new Keeper({
         launcher: this.#around.launcher,

@@ -1,6 +1,7 @@
 import { isAbsolute, normalize } from "node:path";
 import { type BoxSpec, EMAIL, type NetworkMode } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import type { TrustPlan } from "../network/trust.ts";
 import { INSIDE } from "./identity.ts";
 import { BoxDescriptor } from "./keeper.ts";
 import type { ProcMasks } from "./proc-masks.ts";
@@ -47,10 +48,13 @@ export function boxPlan(options: {
   readonly binds: readonly { readonly source: string; readonly target: string }[];
   /** Files to write, in the order of their descriptors. */
   readonly files: readonly string[];
+  /** Files to lay over what the system has there, which follow with their descriptors. */
+  readonly trust: TrustPlan | undefined;
   /** What all files in memory may take together, where no control group counts them. */
   readonly memoryForFiles: number | undefined;
 }): BoxPlan {
-  const { spec, system, masks, memoryForFiles } = options;
+  const { spec, system, masks, trust, memoryForFiles } = options;
+  const firstLaid = BoxDescriptor.firstFile + options.files.length;
   const sizes = temporarySizes(spec.tmpBytes, memoryForFiles);
   return {
     options: [
@@ -83,11 +87,17 @@ export function boxPlan(options: {
       ...options.binds.flatMap(({ source, target }) => ["--ro-bind", source, target]),
       ...variableDirectories(system),
 
+      ...Object.keys(trust?.files ?? {}).flatMap((path, i) => ["--ro-bind-data", String(firstLaid + i), path]),
       ...spec.readOnlyPaths.flatMap((path) => ["--ro-bind", path, path]),
       ...spec.mounts.flatMap(({ source, target }) => ["--bind", source, target]),
       ...["--remount-ro", "/"],
     ],
-    env: { ...ENVIRONMENT, ...(system.shells[0] === undefined ? {} : { SHELL: system.shells[0] }), ...spec.env },
+    env: {
+      ...ENVIRONMENT,
+      ...(system.shells[0] === undefined ? {} : { SHELL: system.shells[0] }),
+      ...trust?.env,
+      ...spec.env,
+    },
   };
 }
 

@@ -68,6 +68,7 @@ export class DockerBackend implements Backend {
     const log = this.#options.log ?? (() => {});
     const noPorts = reasonAgainstSockets(runtime.program);
     if (spec.network === "filtered" && noPorts !== undefined) throw noFilteredNetwork(noPorts);
+    if (spec.trust !== undefined) throw noOpenedConnections();
     const egress = spec.network === "private" ? await EgressGuard.open(runtime.program, log) : undefined;
     const { signal, onProgress = () => {} } = options;
     const image = await findImage(this.#engine, name, this.#policy, { signal, onProgress });
@@ -119,6 +120,16 @@ export class DockerBackend implements Backend {
       hint: `it has: ${Object.keys(Runtimes).sort().join(", ")}`,
     });
   }
+}
+
+function noOpenedConnections(): SandboxError {
+  return new SandboxError(
+    "RUNTIME_UNAVAILABLE",
+    "connections out of a container are not opened, so that it can have no secrets",
+    {
+      hint: "use the runtime bwrap, or list hosts without methods and paths",
+    },
+  );
 }
 
 function noFilteredNetwork(reason: string): SandboxError {

@@ -3,10 +3,12 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { type Connection, join } from "./connection.ts";
+import type { Opener } from "./custody.ts";
 import { DialError, Dialer } from "./dial.ts";
 import { EventFold } from "./events.ts";
 import type { GateListeners, PortListeners, TestInternet } from "./gate.ts";
-import { Alert, alertRecord, type ClientHello, type Hello, HelloReader } from "./hello.ts";
+import { Alert, alertRecord, type Hello, HelloReader } from "./hello.ts";
+import { OpenedTls } from "./inspect.ts";
 import { NameServer } from "./name-server.ts";
 import { NameTable } from "./names.ts";
 import { PlainHttp } from "./plain-http.ts";
@@ -19,13 +21,6 @@ const HELLO_MS = 5000;
 /** A connection is one descriptor here and one to the host. */
 const DESCRIPTORS_EACH = 2;
 
-/** Hosts whose TLS is opened: the connection ends here, and its requests are looked at. */
-export interface OpenedHosts {
-  opens(host: string): boolean;
-  /** The socket still has everything that came, the hello too. */
-  serve(connection: Connection, hello: ClientHello, dial: () => Promise<Socket>): void;
-}
-
 export interface BoxNetworkOptions {
   readonly policy: NetworkPolicy;
   readonly listeners: GateListeners;
@@ -33,7 +28,8 @@ export interface BoxNetworkOptions {
   readonly internet: TestInternet | undefined;
   /** What all boxes' connections share. */
   readonly room: DescriptorRoom;
-  readonly opened?: OpenedHosts;
+  /** What opens connections, where there are any to be opened. */
+  readonly opener: Opener | undefined;
 }
 
 /** A connection that is counted, until its socket is closed. */
@@ -51,7 +47,7 @@ export class BoxNetwork implements AsyncDisposable {
   readonly #names: NameTable;
   readonly #dialer: Dialer;
   readonly #http: PlainHttp;
-  readonly #opened: OpenedHosts | undefined;
+  readonly #opened: OpenedTls | undefined;
   readonly #servers: Server[] = [];
   readonly #held = new Set<Held>();
   /** How many connections a name has. */
@@ -61,11 +57,12 @@ export class BoxNetwork implements AsyncDisposable {
   /** There from the end of open() on. */
   #nameServer: NameServer | undefined;
 
-  private constructor({ policy, events, internet, room, opened }: BoxNetworkOptions) {
+  private constructor({ policy, events, internet, room, opener }: BoxNetworkOptions) {
     this.#policy = policy;
     this.#port = events;
     this.#room = room;
-    this.#opened = opened;
+    this.#opened =
+      opener && new OpenedTls(opener, { ...this.#openedParts(), certificates: internet?.certificates ?? [] });
     this.#events = new EventFold((event) => events.postMessage(event));
     this.#names = new NameTable((host) => this.#isKept(host), internet?.network);
     this.#dialer = new Dialer(internet);
@@ -104,6 +101,16 @@ export class BoxNetwork implements AsyncDisposable {
     await Promise.all([...closed, this.#nameServer?.[Symbol.asyncDispose]()]);
     this.#events[Symbol.dispose]();
     this.#port.close();
+  }
+
+  #openedParts() {
+    return {
+      policy: () => this.#policy,
+      onDenied: ({ host, port }: Connection, sentence: string) =>
+        this.#events.add({ kind: "denied", host, port, sentence }),
+      onMisplaced: ({ host, port }: Connection, sentence: string) =>
+        this.#events.add({ kind: "secret_misplaced", host, port, sentence }),
+    };
   }
 
   async #answerNames(sockets: Pick<GateListeners, "dnsUdp" | "dnsTcp">): Promise<void> {
@@ -200,7 +207,7 @@ export class BoxNetwork implements AsyncDisposable {
     if (rule === undefined) return void this.#refuse(socket, host, port, refusal(host, port), Alert.unrecognizedName);
     if (this.#opened?.opens(host)) {
       socket.unshift(bytes);
-      this.#opened.serve(connection, hello, () => this.#dial(connection));
+      this.#opened.serve(connection, () => this.#dial(connection));
     } else if (isConditional(rule)) {
       const sentence = `the methods and paths of ${host} cannot be looked at`;
       this.#refuse(socket, host, port, sentence, Alert.handshakeFailure);

@@ -1,13 +1,17 @@
 import type { NetworkAnswer } from "../backend/backend.ts";
+import { SandboxError } from "../backend/errors.ts";
 import type { Listen } from "../backend/listening.ts";
 import { Queue } from "../queue.ts";
-import type { Gate, GateEvent, GateListeners, NetworkGates, PortListeners, TestInternet } from "./gate.ts";
+import type { Gate, GateEvent, GateListeners, NetworkGates, Opening, PortListeners, TestInternet } from "./gate.ts";
 import { NAME_SERVER } from "./names.ts";
 import type { NetworkPolicy } from "./policy.ts";
+import { openedNames } from "./secrets.ts";
 
 export interface FilteredNetworkOptions {
   readonly gates: NetworkGates;
   readonly policy: NetworkPolicy;
+  /** Where connections are opened. */
+  readonly opening?: Opening | undefined;
   readonly onEvent: (event: GateEvent) => void;
   readonly internet?: TestInternet | undefined;
 }
@@ -37,10 +41,16 @@ export class FilteredNetwork {
   /** See BoxSpec.answerIn. */
   answerIn(listen: Listen): Promise<NetworkAnswer> {
     return this.#turns.run(async () => {
-      const { gates, onEvent, internet } = this.#options;
+      const { gates, opening, onEvent, internet } = this.#options;
       const policy = this.#policy;
       const listeners = await gateListeners(listen, policy.ports);
-      const gate = await gates.open({ policy, listeners, onEvent, ...(internet === undefined ? {} : { internet }) });
+      const gate = await gates.open({
+        policy,
+        listeners,
+        opening,
+        onEvent,
+        ...(internet === undefined ? {} : { internet }),
+      });
       const open = { gate, listen, ports: new Set(policy.ports) };
       this.#open.add(open);
       let closing: Promise<void> | undefined;
@@ -54,8 +64,15 @@ export class FilteredNetwork {
   }
 
   /** Another list, from now on. When a port cannot be had the old one stays. */
-  update(policy: NetworkPolicy): Promise<void> {
-    return this.#turns.run(async () => {
+  async update(policy: NetworkPolicy): Promise<void> {
+    const { opening } = this.#options;
+    const unopened = openedNames(policy.rules).find((name) => !opening?.names.includes(name));
+    if (unopened !== undefined) {
+      throw new SandboxError("INVALID_ARGUMENT", `connections to ${unopened} cannot be opened while the sandbox runs`, {
+        hint: "stop it and start it with methods and paths for this host, or list the host without them",
+      });
+    }
+    await this.#turns.run(async () => {
       for (const { gate, listen, ports } of this.#open) {
         const added = policy.ports.filter((port) => !ports.has(port));
         const tcp = await portListeners(listen, added);

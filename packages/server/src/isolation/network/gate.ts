@@ -1,8 +1,10 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { syscalls } from "@agentfense/fuse";
+import { processes, syscalls } from "@agentfense/fuse";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { AnsweringThread } from "../threads/answering-thread.ts";
+import type { Credentials } from "./custody.ts";
 import type { NetworkPolicy, NetworkRule } from "./policy.ts";
+import type { SecretWithValue } from "./secrets.ts";
 
 /**
  * Descriptors of sockets made in a box's network namespace. The gate owns them from then on and closes them, also when it
@@ -41,6 +43,8 @@ export interface TestInternet {
   /** Where an address that may be dialled really is; others refuse. */
   readonly addresses: Readonly<Record<string, string>>;
   readonly ports: Readonly<Record<number, number>>;
+  /** Whom the world trusts, in PEM, beside those that this host does. */
+  readonly certificates?: readonly string[];
   /** A network in place of 198.18.0.0, where the listeners are. */
   readonly network?: string;
 }
@@ -48,8 +52,18 @@ export interface TestInternet {
 export interface GateOptions {
   readonly policy: NetworkPolicy;
   readonly listeners: GateListeners;
+  /** What opens connections; without it none is opened, and lines with methods or paths let nothing through. */
+  readonly opening?: Opening | undefined;
   onEvent(event: GateEvent): void;
   readonly internet?: TestInternet;
+}
+
+/** What a box needs so that connections of its can be opened, and the thread's part of it. */
+export interface Opening extends Credentials {
+  readonly id: number;
+  readonly names: readonly string[];
+  /** When the box is gone. */
+  forget(): Promise<void>;
 }
 
 /** The server's side of one box's network. */
@@ -69,24 +83,22 @@ export class NetworkGates {
   #nextId = 1;
   #isClosed = false;
 
-  async open({ policy, listeners, onEvent, internet }: GateOptions): Promise<Gate> {
-    if (this.#isClosed) {
+  async open({ policy, listeners, opening, onEvent, internet }: GateOptions): Promise<Gate> {
+    let thread: AnsweringThread;
+    try {
+      thread = this.#living();
+    } catch (error) {
       closeAll(listeners);
-      throw new Error("the network's thread is closed");
+      throw error;
     }
-    if (!this.#thread?.isAlive) {
-      const main = new URL("./worker.ts", import.meta.url);
-      const data = { descriptors: Math.floor(descriptorLimit() / 8) };
-      this.#thread = new AnsweringThread({ main, name: "agentfense-network", data, holdsProcess: false });
-    }
-    const thread = this.#thread;
     const id = this.#nextId++;
     const { port1: ours, port2: theirs } = new MessageChannel();
     ours.on("message", (event: GateEvent) => onEvent(event));
     ours.unref();
     const ask = (request: GateRequest, transfer: MessagePort[] = []) => thread.ask(request, { transfer });
     try {
-      await ask({ kind: "open", id, rules: policy.rules, listeners, events: theirs, internet }, [theirs]);
+      const more = { opening: opening?.id, events: theirs, internet };
+      await ask({ kind: "open", id, rules: policy.rules, listeners, ...more }, [theirs]);
     } catch (error) {
       ours.close();
       throw error;
@@ -103,6 +115,32 @@ export class NetworkGates {
     };
   }
 
+  /**
+   * For a box that is about to be made: an authority for these names, and placeholders for its secrets. Their values are in the thread
+   * alone from then on. A process that holds any leaves no image of its memory when it dies.
+   */
+  async prepare(names: readonly string[], secrets: readonly SecretWithValue[]): Promise<Opening> {
+    if (secrets.length > 0) processes.leaveNoCore();
+    const thread = this.#living();
+    const id = this.#nextId++;
+    const credentials = (await thread.ask({ kind: "keep", id, names, secrets } satisfies GateRequest)) as Credentials;
+    const forget = async (): Promise<void> => {
+      // A thread that is gone, or goes meanwhile, has forgotten everything.
+      if (thread.isAlive) await thread.ask({ kind: "forget", id } satisfies GateRequest).catch(() => {});
+    };
+    return { ...credentials, id, names, forget };
+  }
+
+  #living(): AnsweringThread {
+    if (this.#isClosed) throw new Error("the network's thread is closed");
+    if (!this.#thread?.isAlive) {
+      const main = new URL("./worker.ts", import.meta.url);
+      const data = { descriptors: Math.floor(descriptorLimit() / 8) };
+      this.#thread = new AnsweringThread({ main, name: "agentfense-network", data, holdsProcess: false });
+    }
+    return this.#thread;
+  }
+
   /** Ends the thread, with all gates that are still open. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -117,6 +155,7 @@ export type GateRequest =
       readonly id: number;
       readonly rules: readonly NetworkRule[];
       readonly listeners: GateListeners;
+      readonly opening: number | undefined;
       readonly events: MessagePort;
       readonly internet: TestInternet | undefined;
     }
@@ -126,7 +165,14 @@ export type GateRequest =
       readonly rules: readonly NetworkRule[];
       readonly listeners: PortListeners | undefined;
     }
-  | { readonly kind: "close"; readonly id: number };
+  | { readonly kind: "close"; readonly id: number }
+  | {
+      readonly kind: "keep";
+      readonly id: number;
+      readonly names: readonly string[];
+      readonly secrets: readonly SecretWithValue[];
+    }
+  | { readonly kind: "forget"; readonly id: number };
 
 function closeAll({ dnsUdp, dnsTcp, tcp }: GateListeners): void {
   for (const descriptor of [dnsUdp, dnsTcp, ...tcp.map((one) => one.descriptor)]) syscalls.close(descriptor);

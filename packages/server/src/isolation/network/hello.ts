@@ -6,8 +6,6 @@ export type Hello =
   | { readonly kind: "hello"; readonly serverName: string; readonly protocols: readonly string[] }
   | { readonly kind: "refused"; readonly sentence: string; readonly alert: number };
 
-export type ClientHello = Extract<Hello, { kind: "hello" }>;
-
 /** RFC 8446, 6. */
 export const Alert = { handshakeFailure: 40, decodeError: 50, protocolVersion: 70, unrecognizedName: 112 } as const;
 

@@ -8,6 +8,7 @@ import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult, Limi
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
 import type { NetworkRule } from "../network/policy.ts";
+import type { SecretWithValue } from "../network/secrets.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import type { MountedFiles } from "../view/files.ts";
 import type { Processes } from "./processes.ts";
@@ -29,6 +30,8 @@ export interface SandboxSpec {
   readonly network?: NetworkMode;
   /** What a sandbox with the network `filtered` may reach; default: nothing. */
   readonly networkRules?: readonly NetworkRule[];
+  /** Of `filtered`: what is put into requests on their way out. In the sandbox variables of their names hold placeholders. */
+  readonly secrets?: readonly SecretWithValue[] | undefined;
   readonly env?: Readonly<Record<string, string>>;
   readonly hostname?: string;
   /** Default 1 GiB; tmpfs, charged to the sandbox's memory. */

@@ -6,6 +6,7 @@ import { checkEnvironment, checkHostname } from "../exec/request.ts";
 import { homeIn } from "../filesystem/delta.ts";
 import { validateLimits } from "../limits/validate.ts";
 import { treePath } from "../mount/host.ts";
+import { checkSecretValue } from "../network/secrets.ts";
 import type { SandboxSpec, WorkspaceSpecification } from "./api.ts";
 
 const DEFAULT_TARGET = "/workspace";
@@ -41,19 +42,38 @@ export function mountsOf({ workspaces, home }: SandboxSpec): readonly WorkspaceS
   return [...workspaces, { target: HOME, lowers: [], delta: place, rules: [{ pattern: "**", permission: "write" }] }];
 }
 
+function checkSecrets({ secrets = [], network, env = {} }: SandboxSpec): void {
+  if (secrets.length === 0) return;
+  if (network !== "filtered") throw invalid("secrets need the network filtered, which puts them into requests");
+  if (secrets.length > MOST_SECRETS) throw invalid(`a sandbox has at most ${MOST_SECRETS} secrets`);
+  for (const [index, secret] of secrets.entries()) {
+    checkSecretValue(secret, secret.value);
+    if (secret.name in env) throw invalid(`${secret.name} is both a variable and a secret`);
+    if (secrets.findIndex(({ name }) => name === secret.name) < index)
+      throw invalid(`the secret ${secret.name} is given twice`);
+  }
+}
+
+const MOST_SECRETS = 64;
+
 /** Refuses what cannot be right before anything is made, and fills in the defaults. */
 export function boxSpec(
   id: string,
   spec: SandboxSpec,
-  { mountPoint, answerIn }: { readonly mountPoint: string } & Pick<BoxSpec, "answerIn">,
+  more: { readonly mountPoint: string; readonly placeholders?: Readonly<Record<string, string>> | undefined } & Pick<
+    BoxSpec,
+    "answerIn" | "trust"
+  >,
 ): BoxSpec {
+  const { mountPoint, answerIn, trust, placeholders } = more;
   return {
     id,
     answerIn,
+    trust,
     mounts: mountsOf(spec).map((mount, index) => ({ source: treePath(mountPoint, index), target: targetOf(mount) })),
     limits: { pids: DEFAULT_PIDS, ...spec.limits },
     network: spec.network ?? "none",
-    env: spec.env ?? {},
+    env: { ...spec.env, ...placeholders },
     hostname: checkHostname(spec.hostname ?? DEFAULT_HOSTNAME),
     tmpBytes: spec.tmpBytes ?? DEFAULT_TMP_BYTES,
     readOnlyPaths: spec.readOnlyPaths ?? [],
@@ -80,6 +100,7 @@ export function checkSpecification(spec: SandboxSpec): void {
   if (spec.networkRules !== undefined && spec.network !== "filtered") {
     throw invalid("only a filtered network has a list of hosts");
   }
+  checkSecrets(spec);
   validateLimits(spec.limits ?? {});
   for (const [name, value] of Object.entries({
     tmpBytes: spec.tmpBytes,

@@ -1,0 +1,56 @@
+import type { SecureContext } from "node:tls";
+import type { TrustFiles } from "../backend/backend.ts";
+import { SandboxAuthority } from "./certificates.ts";
+import { placeholderFor, type Secret, SecretSet, type SecretWithValue } from "./secrets.ts";
+import { HostCertificates, hostTrust } from "./trust.ts";
+
+/** What programs in a box get, so that connections of theirs can be opened. */
+export interface Credentials {
+  readonly trust: TrustFiles;
+  /** By the names of variables. */
+  readonly placeholders: Readonly<Record<string, string>>;
+}
+
+/** What opens the connections of one box. */
+export interface Opener {
+  /** As in a network rule: those that are opened, exactly. */
+  readonly names: readonly string[];
+  readonly authority: SandboxAuthority;
+  readonly secrets: SecretSet;
+  /** Whom this host trusts, and more in tests. */
+  trust(more: readonly string[]): SecureContext;
+}
+
+/**
+ * Keeps the values of secrets and the keys of authorities, in the network's thread and nowhere else, as long as their box may be
+ * made again. A placeholder stays the same all this time: a program may have written it into its settings.
+ */
+export class Custody {
+  readonly #openers = new Map<number, Opener>();
+  #host: HostCertificates | undefined;
+  #trust: SecureContext | undefined;
+
+  /** For a box whose connections to these names are opened. */
+  async keep(id: number, names: readonly string[], values: readonly SecretWithValue[]): Promise<Credentials> {
+    const secrets: Secret[] = values.map((secret) => ({ ...secret, placeholder: placeholderFor(secret.value) }));
+    const authority = new SandboxAuthority(names);
+    this.#host ??= new HostCertificates();
+    const trust = await this.#host.with(authority);
+    this.#openers.set(id, { names, authority, secrets: new SecretSet(secrets), trust: (more) => this.#trusted(more) });
+    return { trust, placeholders: Object.fromEntries(secrets.map(({ name, placeholder }) => [name, placeholder])) };
+  }
+
+  #trusted(more: readonly string[]): SecureContext {
+    if (more.length > 0) return hostTrust(more);
+    this.#trust ??= hostTrust(); // reading a store takes a while
+    return this.#trust;
+  }
+
+  opener(id: number | undefined): Opener | undefined {
+    return id === undefined ? undefined : this.#openers.get(id);
+  }
+
+  forget(id: number): void {
+    this.#openers.delete(id);
+  }
+}
