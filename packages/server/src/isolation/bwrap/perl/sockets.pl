@@ -20,7 +20,8 @@ while (my ($letter, @descriptors) = receive()) {
 # What failed, if anything did.
 sub connector {
   my ($socket, $family) = @_;
-  return socket(my $made, $family, $STREAM, $TCP) && transmit($socket, fileno($made)) ? undef : "socket";
+  socket(my $made, $family, $STREAM, $TCP) or return "socket";
+  return transmit($socket, fileno($made)) ? undef : "socket";
 }
 
 sub listeners {
