@@ -1,12 +1,13 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import type { TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { EVIL_ADDRESS, GOOD_ADDRESS, type Internet, openInternet } from "../../../../test/support/internet.ts";
+import { cut } from "../../src/isolation/network/connection.ts";
 import { refusal } from "../../src/isolation/network/policy.ts";
 import { closed, type FilteredBox, networkPolicy, openFilteredBox } from "./filtered-box.ts";
 
@@ -184,6 +185,18 @@ describe("limits", () => {
     socket.write(Buffer.from([22, 3, 1]));
     await closed(socket.resume());
   });
+});
+
+test("a connection that is ending is cut all the same, and its descriptor closed", async () => {
+  const server = createServer({ allowHalfOpen: true }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connect({ port: (server.address() as AddressInfo).port, host: "127.0.0.1", allowHalfOpen: true });
+  const [accepted] = (await once(server, "connection")) as [Socket];
+  accepted.on("error", () => {}).end();
+  cut(accepted);
+  await closed(accepted);
+  client.on("error", () => {}).destroy();
+  server.close();
 });
 
 describe("a changed list", () => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { type Connection, join } from "./connection.ts";
+import { type Connection, cut, join } from "./connection.ts";
 import type { Opener } from "./custody.ts";
 import { DialError, Dialer } from "./dial.ts";
 import { EventFold } from "./events.ts";
@@ -89,14 +89,14 @@ export class BoxNetwork implements AsyncDisposable {
 
   async update(policy: NetworkPolicy, more: PortListeners | undefined): Promise<void> {
     this.#policy = policy;
-    for (const connection of this.#held) if (!this.#isStillAllowed(connection)) connection.socket.resetAndDestroy();
+    for (const connection of this.#held) if (!this.#isStillAllowed(connection)) cut(connection.socket);
     if (more !== undefined) await this.#listen(more);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = this.#servers.map((server) => once(server, "close"));
     for (const server of this.#servers) server.close();
-    for (const { socket } of this.#held) socket.resetAndDestroy();
+    for (const { socket } of this.#held) cut(socket);
     this.#dialer[Symbol.dispose]();
     await Promise.all([...closed, this.#nameServer?.[Symbol.asyncDispose]()]);
     this.#events[Symbol.dispose]();
@@ -226,7 +226,7 @@ export class BoxNetwork implements AsyncDisposable {
       },
       (error: Error) => {
         if (error instanceof DialError && error.isRefused) this.#refuse(socket, host, port, error.message);
-        else socket.resetAndDestroy();
+        else cut(socket);
       },
     );
   }
@@ -245,7 +245,7 @@ export class BoxNetwork implements AsyncDisposable {
 
   #refuse(socket: Socket, host: string, port: number, sentence: string, alert?: number): void {
     this.#events.add({ kind: "denied", host, port, sentence });
-    if (alert === undefined) socket.resetAndDestroy();
+    if (alert === undefined) cut(socket);
     else {
       socket.end(alertRecord(alert));
       socket.destroySoon();

@@ -16,6 +16,15 @@ export interface Connection {
 }
 
 /**
+ * Ends a connection at once, by a reset where that is possible. It is not while the last bytes are still on their way: libuv refuses, and Node would then
+ * neither close the descriptor nor say so.
+ */
+export function cut(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
+/**
  * Passes bytes both ways as they are: each end's finish is passed on by itself, a slow reader holds up the writer, and what breaks
  * on one side breaks on the other.
  */
@@ -25,7 +34,7 @@ export function join(one: Socket, other: Socket): void {
     [other, one],
   ] as const) {
     from.pipe(to);
-    from.once("error", () => to.resetAndDestroy());
+    from.once("error", () => cut(to));
     from.once("close", () => {
       // One that came to its end in order may have left the other with something still to be sent.
       if (!from.readableEnded || !from.writableFinished) to.destroy();

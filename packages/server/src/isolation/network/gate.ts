@@ -108,9 +108,9 @@ export class NetworkGates {
         await ask({ kind: "update", id, rules: next.rules, listeners: more.listeners });
       },
       close: async () => {
-        // A thread that is gone has let go of everything.
+        // A thread that is gone has let go of everything; one that is there closes the channel behind the last event.
         if (thread.isAlive) await ask({ kind: "close", id });
-        ours.close();
+        else ours.close();
       },
     };
   }

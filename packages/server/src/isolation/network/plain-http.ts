@@ -10,7 +10,7 @@ import {
 import type { Socket } from "node:net";
 import { type Connection, join } from "./connection.ts";
 import { DialError } from "./dial.ts";
-import { type NetworkPolicy, refusal } from "./policy.ts";
+import { type NetworkPolicy, normalHost, refusal } from "./policy.ts";
 
 const HEAD_BYTES = 16 * 1024;
 const HEAD_MS = 5000;
@@ -108,7 +108,7 @@ export class PlainHttp {
     response.sendDate = false;
     response.once("close", () => {
       client.ahead -= 1;
-      if (client.ahead === 0) this.#await(client, BETWEEN_REQUESTS_MS);
+      if (client.ahead === 0 && !request.socket.destroyed) this.#await(client, BETWEEN_REQUESTS_MS);
     });
     const problem = this.#problem(request, client);
     if (problem !== undefined) {
@@ -132,7 +132,8 @@ export class PlainHttp {
     if (hosts.length !== 1) return wrong("a request names exactly one host");
     const named = hosts[0]!.toLowerCase();
     if (named !== host && named !== `${host}:${port}`) {
-      const [name = ""] = named.split(":");
+      const name = normalHost(named.replace(/:\d{1,5}$/, ""));
+      if (name === undefined || name === host) return wrong("the request names its host in an odd way");
       const isListed = this.#options.policy().ruleFor(name, port) !== undefined;
       const sentence = isListed ? `this connection is one to ${host}, not to ${name}` : refusal(name, port);
       this.#options.onRefused(connection, sentence, name);
@@ -163,7 +164,8 @@ export class PlainHttp {
     outgoing.on("error", (error) => {
       if (response.headersSent) return void response.destroy();
       // A connection that was kept may end just when it is used again.
-      if (outgoing.reusedSocket && !hasBody && !isRetry) return void this.#forward(request, response, client, true);
+      if (outgoing.reusedSocket && !hasBody && SAFE.has(request.method!) && !isRetry)
+        return void this.#forward(request, response, client, true);
       this.#fail(response, client, error);
     });
     outgoing.on("close", () => {
@@ -189,7 +191,7 @@ export class PlainHttp {
     response.assignSocket(socket);
     response.shouldKeepAlive = false;
     response.sendDate = false;
-    response.once("finish", () => socket.end());
+    response.once("finish", () => socket.destroySoon());
     socket.on("error", () => {});
     const problem = this.#problem(request, client);
     if (problem !== undefined || !isWebSocket(request) || client.ahead > 1) {
@@ -240,6 +242,9 @@ interface Problem {
 
 /** TRACE sends back what it was sent, with what others put in on the way. */
 const NEVER: ReadonlySet<string> = new Set(["TRACE", "CONNECT"]);
+
+/** What may be sent a second time (RFC 9110, 9.2.1). */
+const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** What concerns one connection and not the request (RFC 9110, 7.6.1), and what we say ourselves. */
 const OURS: ReadonlySet<string> = new Set([
