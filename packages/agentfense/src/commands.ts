@@ -12,6 +12,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "run a command on a directory in a sandbox, and list what it changed",
     load: async () => (await import("./commands/run.ts")).run,
   },
+  agent: {
+    summary: "let a coding agent (claude, codex, gemini, opencode, aider) work on a directory",
+    load: async () => (await import("./commands/agent.ts")).agent,
+  },
   shell: {
     summary: "an interactive shell on a directory in a sandbox",
     load: async () => (await import("./commands/shell.ts")).shell,
@@ -280,7 +284,7 @@ export const FAMILIES: Readonly<Record<string, string>> = {
 
 /** The first words of all commands as people look for them. */
 export const GROUPS: readonly { readonly title: string; readonly words: readonly string[] }[] = [
-  { title: "Here", words: ["run", "shell", "mcp", "mount", "diff", "apply", "discard", "doctor"] },
+  { title: "Here", words: ["agent", "run", "shell", "mcp", "mount", "diff", "apply", "discard", "doctor"] },
   { title: "Rules", words: ["init", "policy"] },
   { title: "Server", words: ["serve", "config", "key", "audit", "codebase", "sandbox", "session", "home"] },
   { title: "Shell", words: ["completion"] },

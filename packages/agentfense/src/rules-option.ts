@@ -48,14 +48,18 @@ export async function chooseRules(values: RulesValues, directory: string): Promi
 }
 
 /** The rules asked for, else the project's, else the default preset; never "no rules" by omission. */
-export async function rulesFor(values: RulesValues, project: ProjectPolicy | undefined): Promise<ChosenRules> {
+export async function rulesFor(
+  values: RulesValues,
+  project: ProjectPolicy | undefined,
+  otherwise: string = DEFAULT_PRESET,
+): Promise<ChosenRules> {
   const { preset, rules: file } = values;
   if (preset !== undefined && file !== undefined) throw new UsageError("give --preset or --rules, not both");
   if (file !== undefined) return inForce(await readRulesFile(file), `rules ${file}`);
   if (preset !== undefined) return inForce(rulesOfPreset(preset), `preset ${preset}`);
   const fromProject = project?.preset !== undefined || project?.permissions !== undefined;
-  const label = fromProject ? `rules from ${POLICY_FILE}` : `preset ${DEFAULT_PRESET}`;
-  return inForce(takenRules({}, project), label, fromProject);
+  if (!fromProject) return inForce(rulesOfPreset(otherwise), `preset ${otherwise}`);
+  return inForce(takenRules({}, project), `rules from ${POLICY_FILE}`, true);
 }
 
 function inForce(rules: readonly Rule[], label: string, fromProject = false): ChosenRules {

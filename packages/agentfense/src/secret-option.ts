@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
+import type { AgentProfile } from "@agentfense/sdk/project";
 import { parseSecretRule, SandboxError, type SecretWithValue } from "@agentfense/server/isolation";
 import { UsageError } from "./command.ts";
 
@@ -43,6 +44,19 @@ export async function readSecrets(
   const [unused] = sources.keys();
   if (unused !== undefined) throw new UsageError(`--secret-from names ${unused}, and no --secret does`);
   return secrets;
+}
+
+/** Those of an agent's profile whose variables are set here; one that the user names himself is his. */
+export function secretsOfProfile(
+  { secrets = {} }: Pick<AgentProfile, "secrets">,
+  named: readonly SecretWithValue[],
+  env: NodeJS.ProcessEnv,
+): SecretWithValue[] {
+  return Object.entries(secrets).flatMap(([name, { hosts, in: place }]) => {
+    const value = env[name];
+    if (value === undefined || value === "" || named.some((secret) => secret.name === name)) return [];
+    return [{ ...asUsage(() => parseSecretRule(name, hosts, place)), value }];
+  });
 }
 
 type SourceKind = "env" | "file" | "command";

@@ -88,7 +88,7 @@ describe("help and version", () => {
 describe("a command given wrongly ends with 2, a reason and a hint", () => {
   test.each([
     [["moutn"], "unknown command moutn", "did you mean mount?"],
-    [["frobnicate"], "unknown command frobnicate; there are: run, shell,", "agentfense --help"],
+    [["frobnicate"], "unknown command frobnicate; there are: agent, run, shell,", "agentfense --help"],
     [["--frobnicate"], "unknown option --frobnicate", "agentfense --help"],
     [["--hlep"], "unknown option --hlep", "did you mean --help?"],
     [["policy"], "policy needs a subcommand", "agentfense policy --help"],

@@ -1,14 +1,15 @@
-import type { ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server/isolation";
+import type { ExecRequest } from "@agentfense/server/isolation";
 import { type Command, UsageError } from "../command.ts";
 import { print, warn } from "../output.ts";
-import { exitCodeAfter, reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
+import { exitCodeAfter, reportChanges, settleChanges } from "../run/changes.ts";
+import { exitCodeOf, printJson, runToEnd, warnOfLimits } from "../run/command-output.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { explainRequest } from "../run/explanation.ts";
 import { Interruption } from "../run/interruption.ts";
 import { parseDuration } from "../run/quantities.ts";
 import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";
-import { inputToPassOn, passOn } from "../run/streaming.ts";
+import { inputToPassOn } from "../run/streaming.ts";
 
 const HELP = `Usage: agentfense run [OPTIONS] [DIR] -- COMMAND [ARGUMENT…]
 
@@ -37,9 +38,6 @@ Ctrl-C, 143 after SIGTERM.
 
 export const run: Command = { help: HELP, handlesClosedOutput: true, run: runCommand };
 
-/** As timeout(1). */
-const TIMED_OUT = 124;
-
 async function runCommand(args: readonly string[]): Promise<number> {
   const { request, exec, json, explain } = await readRequest(args);
   if (explain) {
@@ -64,47 +62,20 @@ async function carryOut(
   delta: DeltaPlace,
   interruption: Interruption,
 ): Promise<number> {
+  const { signal } = interruption;
   const outcome = await inSandbox(request, delta.path, interruption, (sandbox) =>
-    json ? collect(sandbox, exec, interruption.signal) : stream(sandbox, exec, interruption.signal),
+    runToEnd(sandbox, exec, { json, signal }),
   );
-  const exitCode = outcome.timedOut ? TIMED_OUT : outcome.exitCode;
-  interruption.signal.throwIfAborted();
-  const settlement = await settleChanges(request, delta, { exitCode, signal: interruption.signal });
-  interruption.signal.throwIfAborted();
+  const exitCode = exitCodeOf(outcome);
+  signal.throwIfAborted();
+  const settlement = await settleChanges(request, delta, { exitCode, signal });
+  signal.throwIfAborted();
   if (json) await printJson(outcome, settlement);
   else {
-    if (outcome.timedOut) warn(`the command was killed after ${(outcome.durationMs / 1000).toFixed(1)} s (--timeout)`);
-    if (outcome.outOfMemory) warn("the command ran out of memory (--memory)");
+    warnOfLimits(outcome);
     reportChanges(request, settlement, exitCode);
   }
   return exitCodeAfter(settlement, exitCode);
-}
-
-/** What the command printed, where it was collected. */
-type Collected = ExecOutcome & { readonly stdout?: Buffer; readonly stderr?: Buffer };
-
-async function collect(sandbox: Sandbox, exec: ExecRequest, signal: AbortSignal): Promise<Collected> {
-  return await sandbox.exec(exec, { signal });
-}
-
-async function stream(sandbox: Sandbox, exec: ExecRequest, signal: AbortSignal): Promise<Collected> {
-  return await passOn(sandbox.execStream(exec, { signal }), process, signal);
-}
-
-async function printJson({ stdout, stderr, ...outcome }: Collected, settlement: Settlement): Promise<void> {
-  const { exitCode, signal, timedOut, truncated, outOfMemory, durationMs } = outcome;
-  const result = {
-    exitCode,
-    ...(signal === undefined ? {} : { signal }),
-    timedOut,
-    truncated,
-    outOfMemory,
-    durationMs: Math.round(durationMs),
-    stdout: stdout?.toString("utf8"),
-    stderr: stderr?.toString("utf8"),
-    ...settlement,
-  };
-  await print(`${JSON.stringify(result)}\n`);
 }
 
 async function readRequest(args: readonly string[]) {

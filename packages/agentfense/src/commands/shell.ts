@@ -1,12 +1,11 @@
-import type { Sandbox } from "@agentfense/server/isolation";
 import { type Command, UsageError } from "../command.ts";
 import { warn } from "../output.ts";
 import { exitCodeAfter, reportChanges, settleChanges } from "../run/changes.ts";
+import { converse } from "../run/conversation.ts";
 import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { Interruption } from "../run/interruption.ts";
-import { RawTerminal, terminalSize } from "../run/raw-terminal.ts";
-import { readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";
+import { readSandboxRequest, SANDBOX_HELP } from "../run/sandbox-request.ts";
 
 const HELP = `Usage: agentfense shell [OPTIONS] [DIR]
 
@@ -29,8 +28,8 @@ async function runShell(args: readonly string[]): Promise<number> {
   await using delta = await DeltaPlace.open(request);
   try {
     const { signal } = interruption;
-    const exitCode = await inSandbox(request, delta.path, interruption, (sandbox) =>
-      converse(sandbox, request, signal),
+    const { exitCode } = await inSandbox(request, delta.path, interruption, (sandbox) =>
+      converse(sandbox, request, { signal }),
     );
     signal.throwIfAborted();
     const settlement = await settleChanges(request, delta, { exitCode, signal });
@@ -41,20 +40,4 @@ async function runShell(args: readonly string[]): Promise<number> {
     if (delta.isKept) warn(`interrupted; what was changed so far is kept in ${delta.path}`);
     return interruption.exitCode;
   }
-}
-
-async function converse(sandbox: Sandbox, { spec, workdir }: SandboxRequest, signal: AbortSignal): Promise<number> {
-  using user = new RawTerminal();
-  // Which terminal this is, the programs inside have to know; nothing else of our environment is their business.
-  const { TERM } = process.env;
-  await using terminal = await sandbox.terminal(
-    {
-      size: terminalSize(),
-      env: { ...(TERM === undefined ? {} : { TERM }), ...spec.env },
-      ...(workdir === undefined ? {} : { workdir }),
-    },
-    { signal },
-  );
-  await user.connect(terminal);
-  return (await terminal.exit).exitCode;
 }

@@ -9,9 +9,8 @@ export function overview(): string {
   return `Usage: agentfense COMMAND [OPTIONS] …
 Runs an untrusted agent against a real codebase with least privilege per file.
 ${rows.join("\n")}
-
-agentfense help COMMAND, or --help behind it, tells more; --version the version. Exit codes: 0 done,
-1 it did not work or the answer is no, 2 given wrongly; run and shell end with their command's.
+agentfense help COMMAND tells more; --version the version. Exit codes: 0 done, 1 it did not work or
+the answer is no, 2 given wrongly; agent, run and shell end with that of what they ran.
 `;
 }
 

@@ -50,26 +50,60 @@ export async function settleChanges(
 }
 
 async function settle(
-  { directory: lower, rules, holdsExecutables: holdsSensitive }: SandboxRequest,
+  request: SandboxRequest,
   delta: string,
   { isEarned, signal }: { readonly isEarned: boolean; readonly signal: AbortSignal },
 ): Promise<Settlement> {
+  const changes = await changesOf(request, delta, signal);
+  return isEarned && changes.length > 0 ? await writeBack(request, delta, { changes, signal }) : { changes };
+}
+
+/** What a delta holds. */
+export async function changesOf(
+  { directory, rules }: Pick<SandboxRequest, "directory" | "rules">,
+  delta: string,
+  signal: AbortSignal,
+): Promise<readonly Change[]> {
   const changes: Change[] = [];
   using listing = new Progress(process.stderr, "looking for changes");
   try {
-    for await (const change of listChanges({ delta, lowers: [lower], rules, tellsAll: true, ignores: true })) {
+    for await (const change of listChanges({ delta, lowers: [directory], rules, tellsAll: true, ignores: true })) {
       signal.throwIfAborted();
       changes.push(change);
       listing.count(changes.length, undefined, "found");
     }
-    if (!isEarned || changes.length === 0) return { changes };
-    using applying = new Progress(process.stderr, "applying");
-    const onProgress = (done: number): void => applying.count(done, changes.length, "changes");
-    const report = await applyChanges({ delta, lower, rules, holdsSensitive, signal, onProgress });
+    return changes;
+  } catch (error) {
+    throw error instanceof ChangesError ? new CommandFailure(error.message) : error;
+  }
+}
+
+/** Writes what a delta holds, or what it holds at some paths, into the directory. */
+export async function writeBack(
+  { directory, rules, holdsExecutables: holdsSensitive }: SandboxRequest,
+  delta: string,
+  {
+    changes,
+    paths,
+    signal,
+  }: { readonly changes: readonly Change[]; readonly paths?: readonly string[]; readonly signal: AbortSignal },
+): Promise<Settlement> {
+  using applying = new Progress(process.stderr, "applying");
+  const onProgress = (done: number): void => applying.count(done, (paths ?? changes).length, "changes");
+  const chosen = paths === undefined ? {} : { paths };
+  try {
+    const report = await applyChanges({
+      delta,
+      lower: directory,
+      rules,
+      holdsSensitive,
+      signal,
+      onProgress,
+      ...chosen,
+    });
     return { changes, applied: report.changes };
   } catch (error) {
     if (!(error instanceof ChangesError)) throw error;
-    if (!isEarned) throw new CommandFailure(error.message);
     return { changes, problem: error.message };
   }
 }
@@ -98,11 +132,7 @@ export function reportChanges(request: SandboxRequest, settlement: Settlement, e
     warn("no changes");
     return;
   }
-  warn(`${counted(changes.length, "change")}:`);
-  const paint = paintFor(process.stderr, process.env);
-  const describe = (change: ListedChange): string => describeChange(change, paint);
-  if (request.listsAll) printAll(changes.map(describe));
-  else printSome(summaryLines(foldChanges(changes), describe));
+  listForPeople(request, changes);
   if (problem !== undefined) warn(`nothing was written back: ${problem}`);
   else if (applied !== undefined) reportApplied(request, applied);
   else if (request.apply === "success") {
@@ -111,7 +141,15 @@ export function reportChanges(request: SandboxRequest, settlement: Settlement, e
   if (isLeft(settlement)) warn(whereTheyAre(request, settlement));
 }
 
-function reportApplied({ directory }: SandboxRequest, applied: ApplyReport["changes"]): void {
+export function listForPeople({ listsAll }: Pick<SandboxRequest, "listsAll">, changes: readonly Change[]): void {
+  warn(`${counted(changes.length, "change")}:`);
+  const paint = paintFor(process.stderr, process.env);
+  const describe = (change: ListedChange): string => describeChange(change, paint);
+  if (listsAll) printAll(changes.map(describe));
+  else printSome(summaryLines(foldChanges(changes), describe));
+}
+
+export function reportApplied({ directory }: SandboxRequest, applied: ApplyReport["changes"]): void {
   const left = applied.filter(({ outcome }) => outcome !== "applied");
   const done = `${counted(applied.length - left.length, "change")} written back to ${printable(directory)}`;
   warn(left.length === 0 ? done : `${done}, ${left.length} not:`);
@@ -158,6 +196,6 @@ function printSome(lines: readonly string[]): void {
 }
 
 /** A path as one word of a command line that can be typed. */
-function quoted(path: string): string {
+export function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${printable(path).replaceAll("'", "'\\''")}'`;
 }

@@ -111,11 +111,12 @@ export interface SandboxRequest {
 
 type OptionsConfig = NonNullable<Parameters<typeof parseArguments>[1]>;
 
-/** Reads the options, the common ones and those in `more`, and at most one directory. */
+/** Reads the options, the common ones and those in `more`, and at most one directory. `preset` is the one without a word from anybody. */
 export async function readSandboxRequest<const More extends OptionsConfig>(
   command: string,
   args: readonly string[],
   more: More,
+  { preset }: { readonly preset?: string } = {},
 ) {
   const { values, positionals } = parseArguments(fillImpliedValues(args), { ...SANDBOX_OPTIONS, ...more });
   const [directory = ".", ...surplus] = positionals;
@@ -130,7 +131,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
   };
   const place = await resolveDirectory(directory);
   const project = await findPolicy(place, common);
-  const chosen = await rulesFor(common, project);
+  const chosen = await rulesFor(common, project, preset);
   const { settings, taken } = await withProjectPart(asked, project);
   const secrets = await readSecrets(common, process.env);
   const { limits, env, network = secrets.length > 0 ? { allow: [] } : "none" } = settings;
@@ -162,7 +163,7 @@ export async function readSandboxRequest<const More extends OptionsConfig>(
   };
   if (request.keptDelta !== undefined) requireDeltaApart(request.directory, request.keptDelta);
   announcePolicy([...(chosen.fromProject ? ["rules"] : []), ...taken]);
-  return { request, values };
+  return { request, values, project };
 }
 
 /** Node's types cannot tell the common options apart once others are mixed in. */
@@ -198,7 +199,7 @@ function usesToolchains(runtime: SandboxRequest["runtime"], { toolchains, root }
   return runtime === "bwrap" && root === undefined && toolchains !== "off";
 }
 
-function networkSpec(
+export function networkSpec(
   network: SandboxRequest["network"],
   secrets: readonly SecretWithValue[],
 ): Pick<SandboxSpec, "network" | "networkRules" | "secrets"> {

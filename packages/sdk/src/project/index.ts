@@ -3,7 +3,14 @@
 export { nearestName } from "@agentfense/protocol/nearest";
 export { ProjectPolicyError, YamlError } from "./errors.ts";
 export { bytesOf, cpuQuotaOf } from "./quantities.ts";
-export { POLICY_FILE, type ProjectPolicy, parseProjectPolicy, readProjectPolicy } from "./read.ts";
+export {
+  POLICY_FILE,
+  type ProjectPolicy,
+  parseProjectPolicy,
+  readAgentProfileFile,
+  readProjectPolicy,
+} from "./read.ts";
+export type { AgentProfile, AgentSecret } from "./schema.ts";
 export {
   DEFAULT_PRESET,
   networkMode,

@@ -1,8 +1,8 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { ProjectPolicyError, YamlError } from "./errors.ts";
-import { ContentError, type PolicyContent, readPolicyContent } from "./schema.ts";
-import { readFoundTextFile, TextFileError } from "./text-file.ts";
+import { type AgentProfile, ContentError, type PolicyContent, readAgentProfile, readPolicyContent } from "./schema.ts";
+import { readFoundTextFile, readTextFile, TextFileError } from "./text-file.ts";
 import { parseYaml, type YamlText } from "./yaml.ts";
 
 /** The policy file of a project, in its top directory. */
@@ -36,10 +36,23 @@ export async function readProjectPolicy(directory: string): Promise<ProjectPolic
 
 /** The same for a text that is, or will be, in the file `path`. */
 export async function parseProjectPolicy(text: string, path: string): Promise<ProjectPolicy> {
+  return { ...(await parseContent(text, path, readPolicyContent)), path };
+}
+
+/** A coding agent's profile in a file of its own, which the user names: he may have linked it. */
+export async function readAgentProfileFile(path: string): Promise<AgentProfile> {
+  const text = await readTextFile(path).catch((error: NodeJS.ErrnoException) => {
+    const problem = error instanceof TextFileError ? error.message : `cannot be read (${error.code ?? error.message})`;
+    throw new ProjectPolicyError(path, problem, { cause: error });
+  });
+  return await parseContent(text, path, (value) => readAgentProfile(value));
+}
+
+async function parseContent<Content>(text: string, path: string, read: (value: unknown) => Content): Promise<Content> {
   let yaml: YamlText | undefined;
   try {
     yaml = await parseYaml(text);
-    return { ...readPolicyContent(yaml.value), path };
+    return read(yaml.value);
   } catch (error) {
     if (error instanceof YamlError) {
       throw new ProjectPolicyError(path, error.message, { line: error.line, column: error.column, cause: error });

@@ -15,6 +15,30 @@ export interface PolicyContent {
   readonly env?: Readonly<Record<string, string>>;
   /** Left out of uploads, as in .gitignore. */
   readonly ignore?: readonly string[];
+  /** Coding agents by name, for `agentfense agent`. */
+  readonly agents?: Readonly<Record<string, AgentProfile>>;
+}
+
+/** What is known of a coding agent: how it is started inside a box that guards it, and what it needs of the world. */
+export interface AgentProfile {
+  /** A name that PATH finds, or an absolute path: the user's own installation, which the box shows read-only. */
+  readonly program: string;
+  /** Before the user's own. They make it work without asking: the box is the guard. */
+  readonly arguments?: readonly string[];
+  /** Hosts that it talks to, as in `--allow`. */
+  readonly allow?: readonly string[];
+  /** By the variable they come from, here and in the box, where a placeholder stands in for each. */
+  readonly secrets?: Readonly<Record<string, AgentSecret>>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** How it is installed, for those who do not have it. */
+  readonly install?: string;
+}
+
+export interface AgentSecret {
+  /** The only ones that get the value. */
+  readonly hosts: readonly string[];
+  /** Where in a request it stands: "header x-api-key", "bearer", "basic", "query key" or "body". */
+  readonly in: string;
 }
 
 type Path = readonly (string | number)[];
@@ -48,6 +72,7 @@ const KEYS = {
   resources: readResources,
   env: readEnvironment,
   ignore: readIgnore,
+  agents: readAgents,
 } satisfies Record<string, Reader<unknown>>;
 
 /** Checks everything; throws a `ContentError` for the first mistake. */
@@ -118,7 +143,7 @@ function readRules(value: unknown, at: Path): readonly Rule[] {
 
 const NETWORK_MODES = ["none", "private", "host"] as const satisfies readonly NetworkMode[];
 const NETWORK_LIST = {
-  allow: textsOf("a host such as example.com, *.example.com or example.com:22,443"),
+  allow: readHosts,
   presets: textsOf("the name of a list such as npm"),
 };
 
@@ -129,6 +154,10 @@ function readNetwork(value: unknown, at: Path): NetworkMode | NetworkList {
   if (mode !== undefined) return mode;
   const words = `${NETWORK_MODES.join(", ")}, or a list (allow, presets)`;
   throw new ContentError(at, `network: expected one of ${words}, not ${shown(value)}`);
+}
+
+function readHosts(value: unknown, at: Path): readonly string[] {
+  return textsOf("a host such as example.com, *.example.com or example.com:22,443")(value, at);
 }
 
 function textsOf(expected: string): Reader<readonly string[]> {
@@ -177,7 +206,7 @@ function readEnvironment(value: unknown, at: Path): Readonly<Record<string, stri
   if (!isMap(value)) throw new ContentError(at, `env: expected NAME: value, not ${shown(value)}`);
   for (const [name, text] of Object.entries(value)) {
     const here = [...at, name];
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+    if (!VARIABLE.test(name)) {
       throw new ContentError(here, `env: ${shown(name)} is no name of a variable (letters, digits and _)`, "key");
     }
     if (typeof text !== "string") {
@@ -195,6 +224,59 @@ function readIgnore(value: unknown, at: Path): readonly string[] {
     throw new ContentError([...at, index], `ignore: expected a pattern as in .gitignore, not ${shown(pattern)}`);
   }
   return value as readonly string[];
+}
+
+const AGENT = {
+  program: readText,
+  arguments: textsOf("a text"),
+  allow: readHosts,
+  secrets: (value: unknown, at: Path) => readNamed(value, at, "NAME", VARIABLE, readAgentSecret),
+  env: readEnvironment,
+  install: readText,
+};
+
+/** One profile by itself, as it stands in a file of its own. */
+export function readAgentProfile(value: unknown, at: Path = []): AgentProfile {
+  const { program, ...rest } = readMap(value, at, AGENT);
+  if (program === undefined) throw new ContentError(at, `${[...at, "program"].join(".")} is missing`);
+  return { program, ...rest };
+}
+
+function readAgents(value: unknown, at: Path): Readonly<Record<string, AgentProfile>> {
+  return readNamed(value, at, "name", /^[a-z0-9][a-z0-9._-]{0,40}$/, readAgentProfile);
+}
+
+function readAgentSecret(value: unknown, at: Path): AgentSecret {
+  const secret = readMap(value, at, { hosts: readHosts, in: readText });
+  for (const key of ["hosts", "in"] as const) {
+    if (secret[key] === undefined) throw new ContentError(at, `${[...at, key].join(".")} is missing`);
+  }
+  return secret as AgentSecret;
+}
+
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+function readNamed<Value>(
+  value: unknown,
+  at: Path,
+  what: string,
+  form: RegExp,
+  read: Reader<Value>,
+): Readonly<Record<string, Value>> {
+  if (!isMap(value)) throw new ContentError(at, `${at.join(".")}: expected ${what}: …, not ${shown(value)}`);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      const here = [...at, name];
+      if (!form.test(name))
+        throw new ContentError(here, `${at.join(".")}: ${shown(name)} cannot be a name here`, "key");
+      return [name, read(member, here)];
+    }),
+  );
+}
+
+function readText(value: unknown, at: Path): string {
+  if (typeof value === "string" && value !== "" && !value.includes("\0")) return value;
+  throw new ContentError(at, `${at.join(".")}: expected a text, not ${shown(value)}`);
 }
 
 function isMap(value: unknown): value is Readonly<Record<string, unknown>> {

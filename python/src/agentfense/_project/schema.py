@@ -39,6 +39,7 @@ def read_policy_content(value: object, path: str) -> ProjectPolicy:
     content = _read_map(value, (), _KEYS)
     if content.pop("version", None) is None:
         raise ContentError((), "version is missing; the file begins with: version: 1")
+    content.pop("agents", None)  # for the command `agentfense agent` alone
     return ProjectPolicy(path, **content)
 
 
@@ -171,6 +172,49 @@ def _texts_of(expected: str) -> _Reader:
     return read
 
 
+def _read_hosts(value: object, at: Path) -> Tuple[str, ...]:
+    hosts: Tuple[str, ...] = _texts_of("a host such as example.com, *.example.com or example.com:22,443")(value, at)
+    return hosts
+
+
+def _read_agents(value: object, at: Path) -> Mapping[str, Any]:
+    return _read_named(value, at, "name", r"[a-z0-9][a-z0-9._-]{0,40}", _read_agent)
+
+
+def _read_agent(value: object, at: Path) -> Dict[str, Any]:
+    return _require(_read_map(value, at, _AGENT), at, "program")
+
+
+def _read_agent_secrets(value: object, at: Path) -> Mapping[str, Any]:
+    return _read_named(value, at, "NAME", r"[A-Za-z_][A-Za-z0-9_]*", _read_agent_secret)
+
+
+def _read_agent_secret(value: object, at: Path) -> Dict[str, Any]:
+    return _require(_read_map(value, at, {"hosts": _read_hosts, "in": _read_text}), at, "hosts", "in")
+
+
+def _read_named(value: object, at: Path, what: str, form: str, read: _Reader) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ContentError(at, f"{_name(at)}: expected {what}: …, not {_shown(value)}")
+    for name in value:
+        if re.fullmatch(form, name) is None:
+            raise ContentError((*at, name), f"{_name(at)}: {_shown(name)} cannot be a name here", "key")
+    return {name: read(member, (*at, name)) for name, member in value.items()}
+
+
+def _require(content: Dict[str, Any], at: Path, *keys: str) -> Dict[str, Any]:
+    for key in keys:
+        if key not in content:
+            raise ContentError(at, f"{_name((*at, key))} is missing")
+    return content
+
+
+def _read_text(value: object, at: Path) -> str:
+    if isinstance(value, str) and value != "" and "\0" not in value:
+        return value
+    raise ContentError(at, f"{_name(at)}: expected a text, not {_shown(value)}")
+
+
 def _name(at: Path) -> str:
     return ".".join(map(str, at))
 
@@ -193,8 +237,18 @@ _RESOURCES: Dict[str, Tuple[str, _Reader]] = {
 
 #: The list of a filtered network.
 _NETWORK_LIST: Dict[str, _Reader] = {
-    "allow": _texts_of("a host such as example.com, *.example.com or example.com:22,443"),
+    "allow": _read_hosts,
     "presets": _texts_of("the name of a list such as npm"),
+}
+
+#: What a profile of an agent can say.
+_AGENT: Dict[str, _Reader] = {
+    "program": _read_text,
+    "arguments": _texts_of("a text"),
+    "allow": _read_hosts,
+    "secrets": _read_agent_secrets,
+    "env": _read_environment,
+    "install": _read_text,
 }
 
 #: Every key of the file and how its value is read.
@@ -207,4 +261,5 @@ _KEYS: Dict[str, _Reader] = {
     "resources": _read_resources,
     "env": _read_environment,
     "ignore": _read_ignore,
+    "agents": _read_agents,
 }

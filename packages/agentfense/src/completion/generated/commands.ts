@@ -255,6 +255,220 @@ export const SHAPES: readonly CommandShape[] = [
   "takes": "directory"
  },
  {
+  "name": "agent",
+  "summary": "let a coding agent (claude, codex, gemini, opencode, aider) work on a directory",
+  "options": [
+   {
+    "name": "--continue",
+    "about": "go on with the changes that were kept"
+   },
+   {
+    "name": "--profile",
+    "about": "another agent, or the same one otherwise",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--trust-profile",
+    "about": "take the one of .agentfense.yaml, which says what runs and where keys go"
+   },
+   {
+    "name": "--preset",
+    "about": "one of these",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--rules",
+    "about": "a JSON or YAML list of { pattern, permission, type?, priority? }",
+    "value": {
+     "name": "FILE",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--no-policy",
+    "about": "take no notice of .agentfense.yaml"
+   },
+   {
+    "name": "--runtime",
+    "about": "bwrap",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--image",
+    "about": "docker",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--oci-runtime",
+    "about": "docker",
+    "value": {
+     "name": "NAME",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--pull",
+    "about": "docker"
+   },
+   {
+    "name": "--root",
+    "about": "bwrap",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
+    "name": "--read-only-path",
+    "about": "bwrap",
+    "value": {
+     "name": "PATH",
+     "kind": "file",
+     "optional": false
+    }
+   },
+   {
+    "name": "--toolchains",
+    "about": "bwrap",
+    "value": {
+     "name": "WHICH",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--network",
+    "about": "none",
+    "value": {
+     "name": "MODE",
+     "kind": "other",
+     "optional": true
+    }
+   },
+   {
+    "name": "--env",
+    "about": "a variable for the command",
+    "value": {
+     "name": "NAME=VALUE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--workdir",
+    "about": "where to start, absolute or relative to the workspace",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
+    "name": "--home",
+    "about": "keep the home",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
+    "name": "--memory",
+    "about": "512m, 1g …",
+    "value": {
+     "name": "SIZE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--cpus",
+    "about": "0.5, 2 …",
+    "value": {
+     "name": "NUMBER",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--pids",
+    "about": "processes and threads together",
+    "value": {
+     "name": "NUMBER",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--disk",
+    "about": "the most the changes and the home may take together",
+    "value": {
+     "name": "SIZE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--delta",
+    "about": "keep them here",
+    "value": {
+     "name": "DIR",
+     "kind": "directory",
+     "optional": false
+    }
+   },
+   {
+    "name": "--apply",
+    "about": "write them back to DIR at the end",
+    "value": {
+     "name": "WHEN",
+     "kind": "other",
+     "optional": true
+    }
+   },
+   {
+    "name": "--all",
+    "about": "list each of them, also many in one directory and those that DIR's .gitignore files name"
+   },
+   {
+    "name": "--explain",
+    "about": "run nothing"
+   },
+   {
+    "name": "--json",
+    "about": "one JSON object at the end instead of asking, as that of agentfense run"
+   },
+   {
+    "name": "-h",
+    "about": "this text"
+   },
+   {
+    "name": "--help",
+    "about": "this text"
+   }
+  ],
+  "takes": "directory"
+ },
+ {
   "name": "shell",
   "summary": "an interactive shell on a directory in a sandbox",
   "options": [

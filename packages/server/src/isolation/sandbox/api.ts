@@ -136,7 +136,7 @@ export interface Sandbox extends AsyncDisposable {
 }
 
 export interface TerminalRequest {
-  /** Default: the sandbox's first shell, interactive. */
+  /** Looked up on the PATH. Default: the sandbox's first shell, interactive. */
   readonly argv?: readonly [string, ...string[]];
   readonly env?: Readonly<Record<string, string>>;
   readonly workdir?: string;

@@ -187,7 +187,8 @@ export class GuardedSandbox implements Sandbox {
     this.#requireRunning();
     checkWish({ ...request, command: request.argv });
     const startedAtMs = performance.now();
-    const argv = request.argv ?? [await this.#shell()];
+    const shell = await this.#shell();
+    const argv = request.argv === undefined ? ([shell] as const) : commandArguments(request.argv, shell);
     const { env = {} } = request;
     const workdir = workingDirectory(request.workdir, this.#workspace);
     const opened = this.#box.openTerminal({ argv, env, workdir, size: request.size }, { signal: options.signal });
@@ -198,7 +199,7 @@ export class GuardedSandbox implements Sandbox {
       .then((end) => outcomeOf(end, { durationMs: performance.now() - startedAtMs }))
       .finally(() => options.signal?.removeEventListener("abort", kill));
     exit.catch(() => {}); // awaited by whoever cares
-    this.processes.list({ kind: "terminal", command: argv }, exit, signaller(terminal));
+    this.processes.list({ kind: "terminal", command: request.argv ?? argv }, exit, signaller(terminal));
     return {
       input: terminal.input,
       output: terminal.output,

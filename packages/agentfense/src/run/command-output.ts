@@ -1,0 +1,48 @@
+import type { ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server/isolation";
+import { print, warn } from "../output.ts";
+import type { Settlement } from "./changes.ts";
+import { passOn } from "./streaming.ts";
+
+/** What the command printed, where it was collected. */
+export type Collected = ExecOutcome & { readonly stdout?: Buffer; readonly stderr?: Buffer };
+
+/** As timeout(1). */
+const TIMED_OUT = 124;
+
+/** Runs it to its end: its output is passed on as it comes, or collected for `printJson`. */
+export async function runToEnd(
+  sandbox: Sandbox,
+  exec: ExecRequest,
+  { json, signal }: { readonly json: boolean; readonly signal: AbortSignal },
+): Promise<Collected> {
+  return json
+    ? await sandbox.exec(exec, { signal })
+    : await passOn(sandbox.execStream(exec, { signal }), process, signal);
+}
+
+export function exitCodeOf({ timedOut, exitCode }: ExecOutcome): number {
+  return timedOut ? TIMED_OUT : exitCode;
+}
+
+/** What ended it, when that was not its own doing. */
+export function warnOfLimits({ timedOut, durationMs, outOfMemory }: ExecOutcome): void {
+  if (timedOut) warn(`the command was killed after ${(durationMs / 1000).toFixed(1)} s (--timeout)`);
+  if (outOfMemory) warn("the command ran out of memory (--memory)");
+}
+
+/** One object for all of it, for programs. */
+export async function printJson({ stdout, stderr, ...outcome }: Collected, settlement: Settlement): Promise<void> {
+  const { exitCode, signal, timedOut, truncated, outOfMemory, durationMs } = outcome;
+  const result = {
+    exitCode,
+    ...(signal === undefined ? {} : { signal }),
+    timedOut,
+    truncated,
+    outOfMemory,
+    durationMs: Math.round(durationMs),
+    stdout: stdout?.toString("utf8"),
+    stderr: stderr?.toString("utf8"),
+    ...settlement,
+  };
+  await print(`${JSON.stringify(result)}\n`);
+}
