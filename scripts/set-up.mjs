@@ -79,6 +79,7 @@ try {
           installPythonPackages("python/requirements-dev.lock", ".cache/python-sdk"),
           installPythonPackages("test/python/requirements.txt", ".cache/python"),
           installRuntimes(),
+          installAgents(),
         ]
       : []),
     // The compiler wants the types of the frameworks that the adapters are for.
@@ -171,15 +172,31 @@ async function installRuntimes() {
 
 /** The agent frameworks that have adapters. They are large, so they are beside those tests and not among the other packages. */
 async function installFrameworks() {
-  const project = join(repository, "test/adapters");
-  const stamp = join(project, "node_modules/.installed-from");
+  await installBeside("test/adapters", "agent frameworks");
+}
+
+/** The coding agents that `agentfense agent` is tested with: as large, and beside their tests. */
+async function installAgents() {
+  await installBeside("test/agents", "coding agents", async (packages) => {
+    // No package's script runs by itself here. This one unpacks the program.
+    const unpack = join(packages, "@anthropic-ai/claude-code/install.cjs");
+    must(await runBeside(process.execPath, [unpack]), "unpacking claude");
+  });
+}
+
+/** A directory of tests with packages of its own, which carry the hash of the lock file they were installed from. */
+async function installBeside(directory, what, finish = async () => {}) {
+  const project = join(repository, directory);
+  const packages = join(project, "node_modules");
+  const stamp = join(packages, ".installed-from");
   const wanted = createHash("sha256")
     .update(readFileSync(join(project, "package-lock.json")))
     .digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8").trim() === wanted) return;
-  say("installing agent frameworks (test/adapters/node_modules)");
+  say(`installing ${what} (${directory}/node_modules)`);
   const install = ["ci", "--prefix", project, "--include=dev", "--ignore-scripts", "--loglevel=error"];
-  must(await runBeside("npm", install), "npm ci (test/adapters)");
+  must(await runBeside("npm", install), `npm ci (${directory})`);
+  await finish(packages);
   writeFileSync(stamp, `${wanted}\n`);
 }
 

@@ -176,7 +176,11 @@ function upgrade(server: SeenRequest["server"], seen: SeenRequest[]) {
   };
 }
 
-async function nameServer(names: Readonly<Record<string, Answer>>) {
+/** Tells these names, at the address and port, or at any port of the loopback device. */
+export async function nameServer(
+  names: Readonly<Record<string, Answer>>,
+  { address, port }: { readonly address: string; readonly port: number } = { address: "127.0.0.1", port: 0 },
+) {
   const questions: string[] = [];
   const socket = createSocket("udp4");
   socket.on("message", (query, { port, address }) => {
@@ -201,7 +205,7 @@ async function nameServer(names: Readonly<Record<string, Answer>>) {
     head.writeUInt32BE(0, 8);
     socket.send(Buffer.concat([head, query.subarray(12, at + 5), ...records]), port, address);
   });
-  socket.bind(0, "127.0.0.1");
+  socket.bind(port, address);
   await once(socket, "listening");
   return { port: socket.address().port, questions, close: () => void socket.close() };
 }
@@ -226,7 +230,7 @@ function ipv6Bytes(address: string): Buffer {
 }
 
 /** One certificate for all names, from an authority of its own. */
-function makeCertificates(names: readonly string[]) {
+export function makeCertificates(names: readonly string[]) {
   const directory = mkdtempSync(join(tmpdir(), "agentfense-internet-"));
   const file = (name: string) => join(directory, name);
   const openssl = (...args: string[]) => execFileSync("openssl", args, { stdio: "pipe", cwd: directory });
