@@ -4,6 +4,7 @@
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { join } from "node:path";
+import { eventually } from "../support/eventually.ts";
 import { makeCertificates, nameServer } from "../support/internet.ts";
 import { fakeModel } from "./model-server.ts";
 
@@ -11,7 +12,7 @@ const HOSTS = ["api.anthropic.com", "api.openai.com", "generativelanguage.google
 const [directory = ""] = process.argv.slice(2);
 const inside = (name: string): string => join(directory, name);
 
-while (!existsSync(inside("wired"))) await new Promise((resolve) => setTimeout(resolve, 10));
+await eventually(() => existsSync(inside("wired")));
 const { ca, ...certificate } = makeCertificates(HOSTS);
 writeFileSync(inside("ca.pem"), ca);
 const model = fakeModel({ path: "/workspace/src/b.ts", content: "export const b = 2;\n" }, (request) =>

@@ -33,10 +33,10 @@ describe("bash completes", () => {
   test.each([
     ["agentfense ", expect.arrayContaining(["run", "init", "policy", "sandbox", "completion", "help", "--help"])],
     ["agentfense se", ["serve", "session"]],
-    ["agentfense policy ", ["explain", "lint", "tree"]],
+    ["agentfense policy ", ["explain", "learn", "lint", "simulate", "tree"]],
     ["agentfense codebase ver", ["versions"]],
     ["agentfense help po", ["policy"]],
-    ["agentfense help policy l", ["lint"]],
+    ["agentfense help policy l", ["learn", "lint"]],
     ["agentfense run --pre", ["--preset"]],
     ["agentfense run --preset ", ["agent-safe", "read-only", "full-access", "development", "view-only"]],
     ["agentfense run --preset dev", ["development"]],

@@ -67,7 +67,7 @@ describe("fish", () => {
         .stdout.split("\n")
         .filter((row) => row !== "")
         .map((row) => row.split("\t")[0]!);
-    expect(offered("agentfense policy ")).toEqual(["explain", "lint", "tree"]);
+    expect(offered("agentfense policy ")).toEqual(["explain", "learn", "lint", "simulate", "tree"]);
     expect(offered("agentfense run --preset ").sort()).toEqual([
       "agent-safe",
       "development",

@@ -365,6 +365,37 @@ export const SHAPES: readonly CommandShape[] = [
     }
    },
    {
+    "name": "--allow",
+    "about": "HOST["
+   },
+   {
+    "name": "--allow-preset",
+    "about": "the same for the hosts of npm, pypi, github …",
+    "value": {
+     "name": "LIST",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--secret",
+    "about": "NAME@HOST[,HOST][=PLACE]",
+    "value": {
+     "name": "SECRET",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
+    "name": "--secret-from",
+    "about": "NAME=env",
+    "value": {
+     "name": "SOURCE",
+     "kind": "other",
+     "optional": false
+    }
+   },
+   {
     "name": "--env",
     "about": "a variable for the command",
     "value": {
@@ -444,6 +475,10 @@ export const SHAPES: readonly CommandShape[] = [
      "kind": "other",
      "optional": true
     }
+   },
+   {
+    "name": "--hold-executables",
+    "about": "of that, write back nothing that ! marks in the list"
    },
    {
     "name": "--all",
