@@ -296,8 +296,9 @@ function slowUpload(client: GrpcClient, codebaseId: string): Promise<number> {
   >;
   const call = service.UploadFiles!((error: { code: number } | null) => resolve(error?.code ?? status.OK));
   call.on("error", () => {});
-  call.write({ metadata: { codebase_id: codebaseId, file_path: "slow", total_size: "1000000" } });
-  call.write({ data: Buffer.alloc(100_000) });
+  call.write({ metadata: { codebase_id: codebaseId, file_path: "slow", total_size: "10000000" } });
+  // So much that some of it is staged: less is kept in memory until its end.
+  call.write({ data: Buffer.alloc(2_000_000) });
   return promise;
 }
 
