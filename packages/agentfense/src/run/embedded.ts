@@ -13,6 +13,7 @@ import { warn } from "../output.ts";
 import { PullProgress } from "../progress/pull.ts";
 import { describeLeftOut } from "../toolchains/report.ts";
 import type { Interruption } from "./interruption.ts";
+import { RefusedConnections } from "./refused-connections.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** Our own failures: as with `docker run` and `env`, a code that commands hardly ever end with. */
@@ -31,6 +32,7 @@ export async function inSandbox<Result>(
   onAccess?: (access: AccessEvent) => void,
 ): Promise<Result> {
   const { signal } = interruption;
+  const refused = new RefusedConnections();
   try {
     const home = request.home && (await homeDirectory(request.home, [request.directory, delta]));
     using _locked = home ? lockHome(home) : undefined;
@@ -50,6 +52,7 @@ export async function inSandbox<Result>(
       workspaces: [workspace, ...workspaces],
       onEvent: (event: SandboxEvent): void => {
         if (event.kind === "accessed") onAccess?.(event);
+        else refused.add(event);
       },
       ...(home ? { home } : {}),
     };
@@ -61,6 +64,8 @@ export async function inSandbox<Result>(
     return await use(sandbox);
   } catch (error) {
     throw explained(error);
+  } finally {
+    refused.report();
   }
 }
 

@@ -50,6 +50,19 @@ test("an agent works by its profile, under rules that let it write sources and h
   expect((await run("cat ~/login")).stdout).toContain("logged-in");
 });
 
+test("what the network's list keeps it from is said at the end", async () => {
+  const { run } = place("allow: [api.example.com]\n");
+  const { code, stdout, stderr } = await run(
+    "getent ahostsv4 evil.example; getent ahostsv4 evil.example; true",
+    "--allow",
+    "more.example",
+  );
+  expect([code, stdout]).toEqual([0, "mode free, args --no-questions\n"]);
+  expect(stderr).toMatch(
+    /the network's list kept it from evil\.example \(\d+ times\); --allow HOST adds to the list\n/,
+  );
+});
+
 test("for programs there is one object, and input is passed in", async () => {
   const { run } = place();
   const { code, stdout } = await run("echo new > a.txt; exit 4", "--json");
