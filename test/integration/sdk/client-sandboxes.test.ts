@@ -78,6 +78,7 @@ describe("sandboxes", () => {
         outputBytes: expect.any(Number),
       },
       network: "none",
+      networkRules: [],
       sync: "never",
       codebaseVersion: 2,
       revocable: false,
