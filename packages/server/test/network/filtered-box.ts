@@ -6,6 +6,7 @@ import { gateListeners } from "../../../../test/support/gate-listeners.ts";
 import type { Internet } from "../../../../test/support/internet.ts";
 import { type Gate, type GateEvent, NetworkGates } from "../../src/isolation/network/gate.ts";
 import { NetworkPolicy, parseNetworkRule } from "../../src/isolation/network/policy.ts";
+import { openedNames, type SecretWithValue } from "../../src/isolation/network/secrets.ts";
 
 /** A list from its lines. */
 export function networkPolicy(...lines: unknown[]): NetworkPolicy {
@@ -21,13 +22,20 @@ export function closed(socket: Socket): Promise<void> {
 }
 
 /** A gate in front of a test internet, and the ways of a program in the box, which asks the gate for names as any other. */
-export async function openFilteredBox(internet: Internet, lines: readonly unknown[], gates = new NetworkGates()) {
+export async function openFilteredBox(
+  internet: Internet,
+  lines: readonly unknown[],
+  secrets: readonly SecretWithValue[] = [],
+) {
+  const gates = new NetworkGates();
+  const opening = secrets.length === 0 ? undefined : await gates.prepare(openedNames([], secrets), secrets);
   const policy = networkPolicy(...lines);
   const { listeners, dnsUdpPort, actualPort } = await gateListeners([80, 443, 22]);
   const events: GateEvent[] = [];
   const gate: Gate = await gates.open({
     policy,
     listeners,
+    opening,
     onEvent: (event) => events.push(event),
     internet: internet.seam,
   });
@@ -44,6 +52,8 @@ export async function openFilteredBox(internet: Internet, lines: readonly unknow
   return {
     gate,
     events,
+    /** What programs have for secrets, by name. */
+    placeholders: opening?.placeholders ?? {},
     addressOf,
     actualPort,
     dial,

@@ -12,7 +12,9 @@ import {
   openInternet,
 } from "../../../../test/support/internet.ts";
 import { refusal } from "../../src/isolation/network/policy.ts";
+import { parseSecretRule } from "../../src/isolation/network/secrets.ts";
 import { closed, type FilteredBox, networkPolicy, openFilteredBox } from "./filtered-box.ts";
+import { refusedRequests } from "./refused-requests.ts";
 
 const LIST = [
   ...["good.test", "second.test", "inner.test", "dead.test"],
@@ -27,7 +29,8 @@ beforeAll(async () => {
     ...{ "good.test": [GOOD_ADDRESS], "second.test": [GOOD_ADDRESS], "seen.test": [GOOD_ADDRESS] },
     ...{ "evil.test": [EVIL_ADDRESS], "inner.test": ["169.254.169.254"], "dead.test": [DEAD_ADDRESS] },
   });
-  box = await openFilteredBox(internet, LIST);
+  const secret = { ...parseSecretRule("API_KEY", ["second.test"], "header x-api-key"), value: "sk-Zq7Rw91kLmXyT" };
+  box = await openFilteredBox(internet, LIST, [secret]);
 });
 
 beforeEach(() => {
@@ -172,94 +175,26 @@ describe("a request to a listed host", () => {
 });
 
 describe("a request that is not exactly one for the host", () => {
-  const REFUSED: [string, string, RegExp][] = [
-    [
-      "for another host",
-      "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n",
-      /403 [\s\S]*evil\.test is not on this sandbox's list; ask your user for --allow evil\.test/,
-    ],
-    ["for another listed host", "GET / HTTP/1.1\r\nHost: second.test\r\n\r\n", /421 [\s\S]*is one to good\.test/],
-    ["with another port", "GET / HTTP/1.1\r\nHost: good.test:8080\r\n\r\n", /400/],
-    ["with a dot", "GET / HTTP/1.1\r\nHost: good.test.\r\n\r\n", /400/],
-    ["with somebody's name before", "GET / HTTP/1.1\r\nHost: good.test@evil.test\r\n\r\n", /400/],
-    ["with no host", "GET / HTTP/1.1\r\n\r\n", /400/],
-    ["with an empty host", "GET / HTTP/1.1\r\nHost:\r\n\r\n", /400/],
-    ["with two hosts", "GET / HTTP/1.1\r\nHost: good.test\r\nHost: evil.test\r\n\r\n", /400/],
-    ["with the host twice", "GET / HTTP/1.1\r\nHost: good.test\r\nhost: good.test\r\n\r\n", /400/],
-    ["with a list of hosts", "GET / HTTP/1.1\r\nHost: good.test, evil.test\r\n\r\n", /400/],
-    ["with a space before the colon", "GET / HTTP/1.1\r\nHost : good.test\r\n\r\n", /400/],
-    ["with a folded host", "GET / HTTP/1.1\r\nHost: good.test\r\n evil.test\r\n\r\n", /40[03]/],
-    ["with a whole address as its target", "GET http://evil.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", /400/],
-    ["with its own address as its target", "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", /400/],
-    ["with a star", "OPTIONS * HTTP/1.1\r\nHost: good.test\r\n\r\n", /400/],
-    ["to a proxy", "CONNECT evil.test:443 HTTP/1.1\r\nHost: good.test\r\n\r\n", /403 [\s\S]*no proxy/],
-    ["to itself by a proxy", "CONNECT good.test:80 HTTP/1.1\r\nHost: good.test\r\n\r\n", /403/],
-    ["that traces", "TRACE / HTTP/1.1\r\nHost: good.test\r\n\r\n", /403/],
-    [
-      "with two lengths",
-      "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
-      /400/,
-    ],
-    ["with a list of lengths", "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 1, 1\r\n\r\nx", /400/],
-    [
-      "with a length and pieces",
-      "POST / HTTP/1.1\r\nHost: good.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-      /400/,
-    ],
-    [
-      "with pieces and a length",
-      "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
-      /400/,
-    ],
-    [
-      "with pieces of something",
-      "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-      /400/,
-    ],
-    [
-      "with pieces twice",
-      "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-      /400/,
-    ],
-    [
-      "with no real pieces",
-      "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-      /400/,
-    ],
-    [
-      "with a hidden coding",
-      "POST / HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
-      /400/,
-    ],
-    ["with bare line feeds", "GET / HTTP/1.1\nHost: good.test\n\n", /400/],
-    ["with a bare carriage return", "GET / HTTP/1.1\r\nHost: good.test\rX: y\r\n\r\n", /400/],
-    ["with a NUL", "GET / HTTP/1.1\r\nHost: good.test\r\nX: a\0b\r\n\r\n", /400/],
-    ["in HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", /400/],
-    ["in HTTP/0.9", "GET /\r\n\r\n", /400/],
-    ["that is TLS", "\x16\x03\x01\x00\x05hello", /400/],
-    ["with an endless head", `GET / HTTP/1.1\r\nHost: good.test\r\nX: ${"x".repeat(20_000)}`, /431/],
-    [
-      "to be upgraded with another host",
-      "GET / HTTP/1.1\r\nHost: evil.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-      /403/,
-    ],
-    [
-      "to be upgraded by POST",
-      "POST / HTTP/1.1\r\nHost: evil.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-      /403/,
-    ],
-  ];
-
-  test.each(REFUSED)("%s is answered by the gate, and nobody else sees it", async (_, bytes, answer) => {
-    expect(await raw(bytes)).toMatch(answer);
-    expect(internet.seen).toEqual([]);
-  });
+  test.each(refusedRequests("good.test", "good.test"))(
+    "%s is answered by the gate, and nobody else sees it",
+    async (_, bytes, answer) => {
+      expect(await raw(bytes)).toMatch(answer);
+      expect(internet.seen).toEqual([]);
+    },
+  );
 
   test("ends the connection: what is behind it is no request", async () => {
     const answer = await raw(
       "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\nGET /behind HTTP/1.1\r\nHost: good.test\r\n\r\n",
     );
     expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    expect(internet.seen).toEqual([]);
+  });
+
+  test("is no WebSocket behind others that wait for their answers", async () => {
+    const upgrade = "GET /socket HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    expect(await raw(`GET /never HTTP/1.1\r\nHost: good.test\r\n\r\n${upgrade}`)).toBe("");
+    expect(internet.seen.map(({ url }) => url)).not.toContain("/socket");
   });
 
   test("hides nothing in a body: the framing that arrives is ours", async () => {
@@ -280,12 +215,32 @@ describe("a request that is not exactly one for the host", () => {
     const head = (line: string) => `${line} HTTP/1.1\r\nHost: seen.test\r\nConnection: close\r\n\r\n`;
     expect(await raw(head("GET /v1/x"), "seen.test")).toContain("good GET /v1/x");
     expect(await raw(head("GET /v2/x?key=1"), "seen.test")).toMatch(
-      /403 [\s\S]*GET \/v2\/x of seen\.test is not on this sandbox's list/,
+      /403 [\s\S]*GET \/v2\/x at seen\.test is not on this sandbox's list/,
     );
     expect(await raw(head("GET /v1/../v2"), "seen.test")).toMatch(/403/);
     expect(await raw(head("DELETE /v1/x"), "seen.test")).toMatch(/403/);
     expect(internet.seen.map(({ url }) => url)).toEqual(["/v1/x"]);
   });
+});
+
+test("the placeholder of a secret travels as it is, even to the secret's own host, and each place is told", async () => {
+  const key = box.placeholders.API_KEY!;
+  const head = `POST /body?q=${key} HTTP/1.1\r\nHost: second.test\r\nConnection: close\r\nx-api-key: ${key}`;
+  const answer = await raw(`${head}\r\nContent-Length: ${key.length}\r\n\r\n${key}`, "second.test");
+  expect(answer).toContain(createHash("sha256").update(key).digest("hex"));
+  expect(internet.seen).toEqual([
+    expect.objectContaining({ url: `/body?q=${key}`, headers: expect.arrayContaining(["x-api-key", key]) }),
+  ]);
+  const told = () => box.events.filter(({ kind }) => kind === "secret_misplaced");
+  await eventually(() => expect(told()).toHaveLength(3));
+  const where = ["the address", "the header x-api-key", "the body"];
+  const rule = "the value goes into header x-api-key of requests to second.test alone";
+  expect(told()).toEqual(
+    where.map((place) => ({
+      ...{ kind: "secret_misplaced", host: "second.test", port: 80, count: 1 },
+      sentence: `the placeholder of API_KEY went to second.test without TLS in ${place}; ${rule}`,
+    })),
+  );
 });
 
 test("a host at a forbidden address is refused with the reason, one that is down is a bad gateway", async () => {

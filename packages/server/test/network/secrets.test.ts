@@ -313,6 +313,16 @@ test("what goes on at once depends on the form of the data and not on the value"
   expect(held(other)).toBe(held(one));
 });
 
+test("a body in which nothing is replaced goes on at once, and the placeholder in it is told all the same", () => {
+  const one = secret("body");
+  const misplaced: string[] = [];
+  const watcher = new SecretSet([one]).intoBody(undefined, (_secret, where) => misplaced.push(where))!;
+  for (const chunk of ["begun ", one.placeholder.slice(0, 5), one.placeholder.slice(5)]) {
+    expect(watcher.push(Buffer.from(chunk)).toString()).toBe(chunk);
+  }
+  expect([watcher.flush().length, misplaced]).toEqual([0, ["the body"]]);
+});
+
 test("binary data without the value passes unchanged, however it is cut", () => {
   const one = secret("bearer");
   const data = randomBytes(100_000);

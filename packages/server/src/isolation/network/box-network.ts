@@ -8,11 +8,12 @@ import { DialError, Dialer } from "./dial.ts";
 import { EventFold } from "./events.ts";
 import type { GateListeners, PortListeners, TestInternet } from "./gate.ts";
 import { Alert, alertRecord, type Hello, HelloReader } from "./hello.ts";
-import { OpenedTls } from "./inspect.ts";
+import { type OpenedConnection, openTls } from "./inspect.ts";
 import { NameServer } from "./name-server.ts";
 import { NameTable } from "./names.ts";
-import { PlainHttp } from "./plain-http.ts";
-import { HTTP_PORT, isConditional, type NetworkPolicy, refusal, TLS_PORT } from "./policy.ts";
+import { covers, HTTP_PORT, isConditional, type NetworkPolicy, refusal, TLS_PORT } from "./policy.ts";
+import { RequestReader } from "./requests.ts";
+import { SecretSet } from "./secrets.ts";
 
 const MOST_CONNECTIONS = 512;
 /** Of those, such that have not said yet what they want or not reached it. */
@@ -32,6 +33,8 @@ export interface BoxNetworkOptions {
   readonly opener: Opener | undefined;
 }
 
+const NO_SECRETS = new SecretSet([]);
+
 /** A connection that is counted, until its socket is closed. */
 interface Held extends Connection {
   /** Whether nobody looks at its requests. */
@@ -46,8 +49,10 @@ export class BoxNetwork implements AsyncDisposable {
   readonly #room: DescriptorRoom;
   readonly #names: NameTable;
   readonly #dialer: Dialer;
-  readonly #http: PlainHttp;
-  readonly #opened: OpenedTls | undefined;
+  readonly #reader = new RequestReader();
+  readonly #opener: Opener | undefined;
+  /** Trusted beside those of this host. */
+  readonly #certificates: readonly string[];
   readonly #servers: Server[] = [];
   readonly #held = new Set<Held>();
   /** How many connections a name has. */
@@ -61,16 +66,11 @@ export class BoxNetwork implements AsyncDisposable {
     this.#policy = policy;
     this.#port = events;
     this.#room = room;
-    this.#opened =
-      opener && new OpenedTls(opener, { ...this.#openedParts(), certificates: internet?.certificates ?? [] });
+    this.#opener = opener;
+    this.#certificates = internet?.certificates ?? [];
     this.#events = new EventFold((event) => events.postMessage(event));
     this.#names = new NameTable((host) => this.#isKept(host), internet?.network);
     this.#dialer = new Dialer(internet);
-    this.#http = new PlainHttp({
-      policy: () => this.#policy,
-      dial: (connection) => this.#dial(connection),
-      onRefused: ({ port }, sentence, host) => this.#events.add({ kind: "denied", host, port, sentence }),
-    });
   }
 
   /** Owns the listeners from the start, also when it fails. */
@@ -103,16 +103,6 @@ export class BoxNetwork implements AsyncDisposable {
     this.#port.close();
   }
 
-  #openedParts() {
-    return {
-      policy: () => this.#policy,
-      onDenied: ({ host, port }: Connection, sentence: string) =>
-        this.#events.add({ kind: "denied", host, port, sentence }),
-      onMisplaced: ({ host, port }: Connection, sentence: string) =>
-        this.#events.add({ kind: "secret_misplaced", host, port, sentence }),
-    };
-  }
-
   async #answerNames(sockets: Pick<GateListeners, "dnsUdp" | "dnsTcp">): Promise<void> {
     const source = { policy: () => this.#policy, addressOf: (host: string) => this.#names.addressOf(host) };
     this.#nameServer = await NameServer.open(sockets, source, (host) =>
@@ -141,8 +131,8 @@ export class BoxNetwork implements AsyncDisposable {
       return void this.#refuse(socket, host, port, "this sandbox has too many connections open");
     }
     const connection = this.#hold(socket, host, port);
-    if (port === HTTP_PORT) this.#http.take(connection);
-    else if (port === TLS_PORT || isConditional(rule) || this.#opened?.opens(host)) this.#readHello(connection);
+    if (port === HTTP_PORT) this.#readRequests(connection);
+    else if (port === TLS_PORT || isConditional(rule) || this.#opens(host)) this.#readHello(connection);
     else this.#passThrough(connection, Buffer.alloc(0));
   }
 
@@ -205,13 +195,31 @@ export class BoxNetwork implements AsyncDisposable {
     }
     const rule = this.#policy.ruleFor(host, port);
     if (rule === undefined) return void this.#refuse(socket, host, port, refusal(host, port), Alert.unrecognizedName);
-    if (this.#opened?.opens(host)) {
+    if (this.#opens(host)) {
+      const { authority, trust } = this.#opener!;
       socket.unshift(bytes);
-      this.#opened.serve(connection, () => this.#dial(connection));
+      const opening = { authority, reader: this.#reader, trust: trust(this.#certificates) };
+      openTls(socket, this.#requestsOf(connection), opening);
     } else if (isConditional(rule)) {
       const sentence = `the methods and paths of ${host} cannot be looked at`;
       this.#refuse(socket, host, port, sentence, Alert.handshakeFailure);
     } else this.#passThrough(connection, bytes);
+  }
+
+  #readRequests(connection: Held): void {
+    const requests = this.#requestsOf(connection);
+    this.#reader.accept(connection.socket, { ...requests, isSecure: false, connect: requests.dial });
+  }
+
+  #requestsOf(connection: Connection): OpenedConnection {
+    const { host, port } = connection;
+    return {
+      ...{ host, port, secrets: this.#opener?.secrets ?? NO_SECRETS, policy: () => this.#policy },
+      dial: () => this.#dial(connection),
+      onRequest: () => connection.settle(),
+      onDenied: (sentence, denied) => this.#events.add({ kind: "denied", host: denied, port, sentence }),
+      onMisplaced: (sentence) => this.#events.add({ kind: "secret_misplaced", host, port, sentence }),
+    };
   }
 
   #passThrough(connection: Held, begun: Buffer): void {
@@ -255,6 +263,10 @@ export class BoxNetwork implements AsyncDisposable {
   #isStillAllowed({ host, port, isPassedThrough }: Held): boolean {
     const rule = this.#policy.ruleFor(host, port);
     return rule !== undefined && !(isPassedThrough && isConditional(rule));
+  }
+
+  #opens(host: string): boolean {
+    return this.#opener !== undefined && covers(this.#opener.names, host);
   }
 
   /** Names on the list and names in use keep their addresses. */

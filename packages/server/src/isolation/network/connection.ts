@@ -1,4 +1,6 @@
 import type { Socket } from "node:net";
+import type { Transform } from "node:stream";
+import { TLSSocket } from "node:tls";
 
 /** Nothing moved for so long: nobody is there any more. */
 const IDLE_MS = 60 * 60_000;
@@ -16,24 +18,26 @@ export interface Connection {
 }
 
 /**
- * Ends a connection at once, by a reset where that is possible. It is not while the last bytes are still on their way: libuv refuses, and Node would then
+ * Ends a connection at once, by a reset where that is possible. It is not inside of TLS, nor while the last bytes are still on their way: libuv refuses, and Node would then
  * neither close the descriptor nor say so.
  */
 export function cut(socket: Socket): void {
-  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  if (socket instanceof TLSSocket || (socket.writableEnded && !socket.writableFinished)) socket.destroy();
   else socket.resetAndDestroy();
 }
 
 /**
  * Passes bytes both ways as they are: each end's finish is passed on by itself, a slow reader holds up the writer, and what breaks
- * on one side breaks on the other.
+ * on one side breaks on the other. What the other sends may be changed on its way back.
  */
-export function join(one: Socket, other: Socket): void {
+export function join(one: Socket, other: Socket, back?: Transform): void {
+  one.pipe(other);
+  (back === undefined ? other : other.pipe(back)).pipe(one);
+  back?.once("error", () => cut(other));
   for (const [from, to] of [
     [one, other],
     [other, one],
   ] as const) {
-    from.pipe(to);
     from.once("error", () => cut(to));
     from.once("close", () => {
       // One that came to its end in order may have left the other with something still to be sent.

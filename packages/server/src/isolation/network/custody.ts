@@ -11,7 +11,7 @@ export interface Credentials {
   readonly placeholders: Readonly<Record<string, string>>;
 }
 
-/** What opens the connections of one box. */
+/** What opens the connections of one box: exactly those to its names, its authority's certificate reaches further down. */
 export interface Opener {
   /** As in a network rule: those that are opened, exactly. */
   readonly names: readonly string[];

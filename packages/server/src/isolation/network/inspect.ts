@@ -1,55 +1,10 @@
 import type { Socket } from "node:net";
 import { connect, type SecureContext, TLSSocket } from "node:tls";
 import type { SandboxAuthority } from "./certificates.ts";
-import type { Connection } from "./connection.ts";
-import type { Opener } from "./custody.ts";
-import type { NetworkPolicy } from "./policy.ts";
-import { type RequestConnection, RequestReader } from "./requests.ts";
+import { DialError } from "./dial.ts";
+import type { RequestConnection, RequestReader } from "./requests.ts";
 
 const HANDSHAKE_WITHIN_MS = 10_000;
-
-/** Hosts whose TLS is opened: a connection to one ends here, and its requests are looked at. */
-export class OpenedTls {
-  readonly #opener: Opener;
-  readonly #options: OpenedTlsOptions;
-  readonly #reader = new RequestReader();
-
-  constructor(opener: Opener, options: OpenedTlsOptions) {
-    this.#opener = opener;
-    this.#options = options;
-  }
-
-  /** Exactly those that the authority was made for: its certificate reaches further down. */
-  opens(host: string): boolean {
-    return this.#opener.names.some((name) => (name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name));
-  }
-
-  /** The socket still has everything that came, the hello too. */
-  serve(connection: Connection, dial: () => Promise<Socket>): void {
-    const { authority, secrets } = this.#opener;
-    const { policy, onDenied, onMisplaced, certificates } = this.#options;
-    const { socket, host, port } = connection;
-    openTls(
-      socket,
-      {
-        ...{ host, port, secrets, dial },
-        allows: (method, target) => policy().allows(host, port, method, target),
-        onRequest: () => connection.settle(),
-        onDenied: (sentence) => onDenied(connection, sentence),
-        onMisplaced: (sentence) => onMisplaced(connection, sentence),
-      },
-      { authority, reader: this.#reader, trust: this.#opener.trust(certificates) },
-    );
-  }
-}
-
-export interface OpenedTlsOptions {
-  policy(): NetworkPolicy;
-  onDenied(connection: Connection, sentence: string): void;
-  onMisplaced(connection: Connection, sentence: string): void;
-  /** Trusted beside those of this host. */
-  readonly certificates: readonly string[];
-}
 
 /** The connection that is opened, without what opening it adds. */
 export interface OpenedConnection extends Omit<RequestConnection, "isSecure" | "connect"> {
@@ -97,9 +52,9 @@ async function verified(socket: Socket, host: string, trust: SecureContext): Pro
       upstream.once("error", reject);
       upstream.once("close", () => reject(new Error("it closed the connection")));
     });
-  } catch (error) {
+  } catch (cause) {
     upstream.destroy();
-    throw error;
+    throw new DialError(`${host} cannot be reached: ${(cause as Error).message}`, { isRefused: false, cause });
   } finally {
     clearTimeout(timer);
   }

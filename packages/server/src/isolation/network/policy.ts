@@ -204,6 +204,11 @@ function isAscii(text: string): boolean {
   return /^[\x00-\x7f]*$/.test(text);
 }
 
+/** Whether one of the names is the host's, or a wildcard above it. */
+export function covers(names: readonly string[], host: string): boolean {
+  return names.some((name) => (name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name));
+}
+
 function zoneOf(host: string): string | undefined {
   return host.startsWith("*.") ? host.slice(2) : undefined;
 }

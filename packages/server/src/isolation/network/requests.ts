@@ -9,9 +9,12 @@ import {
   STATUS_CODES,
 } from "node:http";
 import type { Socket } from "node:net";
-import { type Duplex, Transform } from "node:stream";
+import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
+import { join } from "./connection.ts";
+import { DialError } from "./dial.ts";
+import { HTTP_PORT, type NetworkPolicy, normalHost, refusal, TLS_PORT } from "./policy.ts";
 import type { RequestHead, ResponseMask, SecretRule, SecretSet } from "./secrets.ts";
 import { placeText } from "./secrets.ts";
 import type { StreamReplacer } from "./stream-replacer.ts";
@@ -25,23 +28,29 @@ export interface RequestConnection {
   /** Secrets are put in only on the way through TLS, and masked on the way back. */
   readonly isSecure: boolean;
   readonly secrets: SecretSet;
-  /** Whether the list, as it is now, lets a request through. The target is as in the request line. */
-  allows(method: string, target: string): boolean;
-  /** A connection to the host, with TLS where the box's has it; rejects with what may be told. */
-  connect(): Promise<Duplex>;
+  /** As it is now. */
+  policy(): NetworkPolicy;
+  /** A connection to the host, with TLS where the box's has it; rejects with a DialError. */
+  connect(): Promise<Socket>;
   /** A request has come. */
   onRequest?(): void;
-  onDenied(sentence: string): void;
+  /** The host is the one that the request was for. */
+  onDenied(sentence: string, host: string): void;
   onMisplaced(sentence: string): void;
 }
 
 const MOST_HEADER_BYTES = 16 * 1024;
-/** For a whole head, counted from the connection or from the end of the response before it. */
-const HEAD_WITHIN_MS = 60_000;
+/** For the first head. */
+const HEAD_WITHIN_MS = 5000;
+/** From the end of a response to that of the next head. */
+const BETWEEN_REQUESTS_MS = 60_000;
+/** Requests of one connection that wait for their answers; who sends more ahead is cut off. */
+const MOST_AHEAD = 16;
 
 /**
  * Reads the requests of boxes, one strict reading for all of them, and passes on those that are allowed. Each one is checked by
- * itself, whatever the connection was used for before. It listens nowhere: connections are handed to it.
+ * itself, whatever the connection was used for before, and written anew from what was read: framing, line ends and order of bytes are
+ * ours, not the box's. It listens nowhere: connections are handed to it.
  */
 export class RequestReader {
   readonly #server: Server;
@@ -53,18 +62,25 @@ export class RequestReader {
       insecureHTTPParser: false,
       requireHostHeader: false, // that is looked at with the rest
       // Whoever asks for another protocol than this one gets the answer of the one it asked in.
-      shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === "websocket",
+      shouldUpgradeCallback: isWebSocket,
     });
     this.#server.keepAliveTimeout = 0; // each connection has its own time for the next head
     this.#server.on("request", (request, response) => this.#of(request.socket).serve(request, response));
-    this.#server.on("checkContinue", (request, response) => this.#of(request.socket).serve(request, response));
-    this.#server.on("upgrade", (request, socket, head) => this.#of(socket).upgrade(request, socket, head));
+    this.#server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
+      this.#of(request.socket).serve(request, response, () => response.writeContinue()),
+    );
+    this.#server.on("upgrade", (request, socket, head) => this.#of(socket).upgrade(request, head));
     this.#server.on("connect", (_request, socket) =>
-      this.#of(socket).refuseRaw(405, "CONNECT is not for this network"),
+      this.#of(socket).refuseRaw({
+        status: 403,
+        sentence: "this sandbox's network is no proxy; connect to the host itself",
+      }),
     );
-    this.#server.on("clientError", (_error, socket) =>
-      this.#of(socket).refuseRaw(400, "the request cannot be read in one way only"),
-    );
+    this.#server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+      const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
+      if (error.code === "ECONNRESET") socket.destroy();
+      else this.#of(socket).refuseRaw({ status, sentence: "the request cannot be read in one way only" });
+    });
   }
 
   /** From now on the connection is this one's; it ends when either side does. */
@@ -86,14 +102,21 @@ class Exchanges {
   readonly #agent: Agent;
   /** Where values were put in, they may come back. */
   readonly #mask: ResponseMask | undefined;
+  /** As programs write it. */
+  readonly #name: string;
   #timer: NodeJS.Timeout | undefined;
   #active = 0;
   #turn: Promise<void> = Promise.resolve();
+  #hasAnswered = false;
+  /** The latest that had its turn. */
+  #response: ServerResponse | undefined;
 
   constructor(socket: Socket, connection: RequestConnection) {
+    const { host, port, isSecure, secrets } = connection;
     this.#socket = socket;
     this.#connection = connection;
-    this.#mask = connection.isSecure ? connection.secrets.outOf(connection.host) : undefined;
+    this.#mask = isSecure ? secrets.outOf(host) : undefined;
+    this.#name = port === (isSecure ? TLS_PORT : HTTP_PORT) ? host : `${host}:${port}`;
     this.#agent = new Agent({ keepAlive: true, maxSockets: 1 });
     this.#agent.createConnection = (_options, callback) => {
       connection.connect().then(
@@ -108,7 +131,7 @@ class Exchanges {
       );
       return undefined;
     };
-    this.#await();
+    this.#await(HEAD_WITHIN_MS);
     socket.on("error", () => socket.destroy());
     socket.once("close", () => {
       clearTimeout(this.#timer);
@@ -117,7 +140,7 @@ class Exchanges {
   }
 
   /** Requests that come before the response to an earlier one take turns: the host gets them one by one. */
-  serve(request: IncomingMessage, response: ServerResponse): void {
+  serve(request: IncomingMessage, response: ServerResponse, goOn = () => {}): void {
     this.#begin();
     const before = this.#turn;
     this.#turn = new Promise((resolve) => {
@@ -126,156 +149,168 @@ class Exchanges {
         resolve();
       });
     });
-    void before.then(() => {
-      if (!response.destroyed) this.#serve(request, response);
-    });
+    void before.then(() => this.#serve(request, response, goOn));
   }
 
-  #serve(request: IncomingMessage, response: ServerResponse): void {
-    response.sendDate = false;
-    const refusal = this.#refusal(request);
-    if (refusal !== undefined) {
-      this.#connection.onDenied(refusal.sentence);
-      refuse(response, refusal);
-      return;
-    }
-    if (request.headers.expect !== undefined) response.writeContinue();
-    const upstream = this.#open(request, response, false);
+  #serve(request: IncomingMessage, response: ServerResponse, goOn: () => void): void {
+    if (!this.#admit(request, response)) return;
+    goOn();
+    this.#forward(request, response, this.#hasAnswered && SAFE.has(request.method!) && framing(request).length === 0);
+  }
+
+  #forward(request: IncomingMessage, response: ServerResponse, isRepeatable: boolean): void {
+    const upstream = this.#open(request, response, framing(request));
     if (upstream === undefined) return;
-    upstream.once("response", (answer) => void this.#answer(request, answer, response));
-    this.#send(request, upstream, response);
+    upstream.on("error", (error) => {
+      // A connection that was kept may end just when it is used again.
+      const isRepeated = isRepeatable && !response.headersSent && !(error instanceof DialError);
+      if (isRepeated) this.#forward(request, response, false);
+      else this.#fail(response, error);
+    });
+    const { secrets, isSecure, host } = this.#connection;
+    const [replacer] = replacing(secrets.intoBody(isSecure ? host : undefined, this.#misplaced));
+    const body = replacer === undefined ? request : request.pipe(replacer);
+    // A host may answer and close before it has read everything; what it said is passed on all the same.
+    upstream.once("close", () => void body.unpipe(upstream).resume());
+    if (framing(request).length > 0) upstream.flushHeaders(); // the body may be long in coming
+    body.pipe(upstream);
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  upgrade(request: IncomingMessage, head: Buffer): void {
+    const socket = this.#socket;
     this.#begin();
+    if (this.#active > 1) return void socket.destroy(); // others wait for their answers here
     socket.once("close", () => this.#end());
     const response = new ServerResponse(request);
-    response.assignSocket(socket as Socket);
-    response.sendDate = false;
+    response.assignSocket(socket);
     response.shouldKeepAlive = false;
-    response.once("finish", () => socket.end());
-    const refusal = this.#refusal(request);
-    if (refusal !== undefined) {
-      this.#connection.onDenied(refusal.sentence);
-      refuse(response, refusal);
-      return;
-    }
-    const upstream = this.#open(request, response, true);
-    if (upstream === undefined) return;
-    upstream.once("response", (answer) => void this.#answer(request, answer, response));
-    upstream.once("upgrade", (answer, other, first) => {
-      response.detachSocket(socket as Socket);
-      const lines = pairs(answer.rawHeaders).map(([name, value]) => `${name}: ${this.#mask?.text(value) ?? value}`);
+    response.once("finish", () => socket.destroySoon());
+    if (!this.#admit(request, response)) return;
+    const upstream = this.#open(request, response, UPGRADE);
+    upstream?.on("error", (error) => this.#fail(response, error));
+    upstream?.once("upgrade", (answer, other, first) => {
+      response.detachSocket(socket);
+      if (!isWebSocket(answer)) {
+        other.destroy();
+        return void socket.destroy();
+      }
+      const lines = [...UPGRADE, ...this.#masked(passedOn(answer))].map(([name, value]) => `${name}: ${value}`);
       socket.write(["HTTP/1.1 101 Switching Protocols", ...lines, "", ""].join("\r\n"), "latin1");
       if (head.length > 0) other.write(head);
       if (first.length > 0) other.unshift(first);
-      const back = this.#mask === undefined ? other : other.pipe(maskedFrames(this.#mask));
-      socket.pipe(other);
-      back.pipe(socket);
-      socket.once("close", () => other.destroy());
-      for (const stream of [other, back]) stream.once("error", () => socket.destroy());
-      other.once("close", () => {
-        if (!other.readableEnded) socket.destroy();
-      });
+      join(socket, other as Socket, this.#mask && maskedFrames(this.#mask));
     });
-    upstream.end();
+    upstream?.end();
   }
 
-  refuseRaw(status: number, sentence: string): void {
-    this.#connection.onDenied(sentence);
-    if (!this.#socket.writable) return void this.#socket.destroy();
-    const text = `${sentence}\n`;
-    const headers = `content-type: text/plain\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close`;
-    this.#socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n\r\n${text}`);
+  /** For what is no request, or one without an object to answer it with. */
+  refuseRaw({ status, sentence }: Refusal): void {
+    this.#connection.onDenied(sentence, this.#connection.host);
+    // In the middle of an answer it would look like a part of it.
+    if (!this.#socket.writable || (this.#response?.headersSent && !this.#response.writableFinished)) {
+      return void this.#socket.destroy();
+    }
+    const lines = Object.entries(refusalHeaders(sentence)).map(([name, value]) => `${name}: ${value}`);
+    const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, "", ""].join("\r\n");
+    this.#socket.end(`${head}${sentence}\n`);
+  }
+
+  /** Whether a request may go on; otherwise it is answered. */
+  #admit(request: IncomingMessage, response: ServerResponse): boolean {
+    // What comes behind the last answer is no request.
+    if (!this.#socket.writable) return false;
+    this.#response = response;
+    response.sendDate = false;
+    const refused = this.#refusal(request);
+    if (refused === undefined) return true;
+    this.#connection.onDenied(refused.sentence, refused.host ?? this.#connection.host);
+    refuse(response, refused);
+    return false;
   }
 
   /** Why a request does not go on. */
   #refusal(request: IncomingMessage): Refusal | undefined {
     const { host, port } = this.#connection;
+    const policy = this.#connection.policy();
     const method = request.method!;
     const target = request.url!;
-    const hosts = pairs(request.rawHeaders).filter(([name]) => name.toLowerCase() === "host");
-    if (method === "TRACE") return { status: 405, sentence: "TRACE is not for this network" };
+    const hosts = valuesOf(request, "host");
+    if (hosts.length !== 1) return { status: 400, sentence: "a request names exactly one host" };
+    const named = hosts[0]!.toLowerCase();
+    if (named !== this.#name && named !== `${host}:${port}`) return this.#otherHost(named);
     if (!/^\/[\x21-\x7e]*$/.test(target)) {
-      return { status: 400, sentence: "the request's target must be a path; no proxy is here" };
+      return { status: 400, sentence: "the target of a request is a path; no proxy is here" };
     }
-    if (hosts.length !== 1) return { status: 400, sentence: "the request needs one Host, and has none or several" };
-    const [, named] = hosts[0]!;
-    const isUsualPort = port === (this.#connection.isSecure ? 443 : 80);
-    const known = [`${host}:${port}`, ...(isUsualPort ? [host] : [])];
-    if (!known.includes(named.toLowerCase())) {
-      return { status: 421, sentence: `this connection is for ${host}; the request names another host` };
+    // It sends back what it was sent, with what others put in on the way.
+    if (method === "TRACE") return { status: 403, sentence: "TRACE is refused by this sandbox's network" };
+    const codings = valuesOf(request, "transfer-encoding");
+    const lengths = valuesOf(request, "content-length");
+    if (codings.length + lengths.length > 1 || codings.some((coding) => coding.toLowerCase() !== "chunked")) {
+      return { status: 400, sentence: "the length of the request's body is not told in one way" };
     }
-    if (request.headers["transfer-encoding"] !== undefined && request.headers["transfer-encoding"] !== "chunked") {
-      return { status: 400, sentence: "of transfer encodings this network knows chunked alone" };
-    }
-    if (this.#connection.allows(method, target)) return undefined;
+    if (policy.allows(host, port, method, target)) return undefined;
     const path = target.split("?", 1)[0]!.slice(0, 200);
-    return {
-      status: 403,
-      sentence: `${method} ${path} at ${host} is not on this sandbox's list; ask your user for it`,
-    };
+    const sentence = `${method} ${path} at ${host} is not on this sandbox's list; ask your user for it`;
+    return { status: 403, sentence: policy.ruleFor(host, port) === undefined ? refusal(host, port) : sentence };
+  }
+
+  #otherHost(named: string): Refusal {
+    const { host, port } = this.#connection;
+    const name = normalHost(named.replace(/:\d{1,5}$/, ""));
+    if (name === undefined || name === host) {
+      return { status: 400, sentence: "the request names its host in an odd way" };
+    }
+    if (this.#connection.policy().ruleFor(name, port) === undefined) {
+      return { status: 403, sentence: refusal(name, port), host: name };
+    }
+    return { status: 421, sentence: `this connection is one to ${host}, not to ${name}`, host: name };
   }
 
   /** The request to the host, its head as it will be sent. */
-  #open(request: IncomingMessage, response: ServerResponse, isUpgrade: boolean): ClientRequest | undefined {
+  #open(request: IncomingMessage, response: ServerResponse, more: Headers): ClientRequest | undefined {
     const { secrets, isSecure, host } = this.#connection;
+    const isMasked = this.#mask !== undefined;
+    const kept = passedOn(request).filter(([name]) => !isMasked || !UNMASKABLE.has(name.toLowerCase()));
+    const own: Headers = isMasked ? [...more, ["Accept-Encoding", "identity"]] : more;
     const head = secrets.intoHead(
-      { target: request.url!, headers: this.#headers(request, isUpgrade) },
+      { target: request.url!, headers: [["Host", this.#name], ...kept, ...own] },
       isSecure ? host : undefined,
       this.#misplaced,
     );
     let upstream: ClientRequest;
     try {
       upstream = openRequest({
-        agent: this.#agent,
-        method: request.method!,
-        path: head.target,
-        headers: head.headers.flat(),
-        maxHeaderSize: 4 * MOST_HEADER_BYTES,
+        ...{ agent: this.#agent, setHost: false, setDefaultHeaders: false, maxHeaderSize: 4 * MOST_HEADER_BYTES },
+        ...{ method: request.method!, path: head.target, headers: head.headers.flat() },
       });
     } catch {
       refuse(response, { status: 400, sentence: "the request has characters that no header can have" });
       return undefined;
     }
-    upstream.once("error", (error) => {
-      if (response.headersSent) response.destroy();
-      else refuse(response, { status: 502, sentence: `${host} cannot be reached: ${error.message}` });
-    });
+    upstream.once("response", (answer) => void this.#answer(request, answer, response));
     response.once("close", () => {
       if (!response.writableFinished) upstream.destroy();
     });
     return upstream;
   }
 
-  #headers(request: IncomingMessage, isUpgrade: boolean): RequestHead["headers"] {
-    const dropped = new Set([...HOP_BY_HOP, "expect", ...namedBy(request)]);
-    if (this.#mask !== undefined) for (const name of UNMASKABLE) dropped.add(name);
-    const kept = pairs(request.rawHeaders).filter(([name]) => !dropped.has(name.toLowerCase()));
-    if (isUpgrade) kept.push(["Connection", "Upgrade"], ["Upgrade", "websocket"]);
-    else if (request.headers["transfer-encoding"] !== undefined) kept.push(["Transfer-Encoding", "chunked"]);
-    else if (request.headers["content-length"] === undefined && BODY_EXPECTED.has(request.method!)) {
-      kept.push(["Content-Length", "0"]);
-    }
-    if (this.#mask !== undefined) kept.push(["Accept-Encoding", "identity"]);
-    return kept;
-  }
-
-  #send(request: IncomingMessage, upstream: ClientRequest, response: ServerResponse): void {
-    const { secrets, isSecure, host } = this.#connection;
-    const replacer = secrets.intoBody(isSecure ? host : undefined, this.#misplaced);
-    // A host may answer and close before it has read everything; what it said is passed on all the same.
-    pipeline([request, ...replacing(replacer), upstream]).catch(() => {
-      if (request.destroyed && !request.complete) response.destroy();
-    });
+  #fail(response: ServerResponse, error: Error): void {
+    const { host, onDenied } = this.#connection;
+    const dialling = error instanceof DialError ? error : undefined;
+    if (response.headersSent) return void response.destroy();
+    const sentence = dialling?.message ?? `${host} broke the connection off`;
+    if (dialling?.isRefused) onDenied(sentence, host);
+    refuse(response, { status: dialling?.isRefused ? 403 : 502, sentence });
   }
 
   async #answer(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse): Promise<void> {
     const mask = this.#mask;
+    this.#hasAnswered = true;
     const encoding = answer.headers["content-encoding"]?.toLowerCase() ?? "identity";
     const hasBody = request.method !== "HEAD" && answer.statusCode !== 204 && answer.statusCode !== 304;
-    const decode = mask === undefined || encoding === "identity" || !hasBody ? undefined : DECODERS[encoding];
-    if (mask !== undefined && hasBody && encoding !== "identity" && decode === undefined) {
+    const isDecoded = mask !== undefined && hasBody && encoding !== "identity";
+    const decode = isDecoded ? DECODERS[encoding] : undefined;
+    if (isDecoded && decode === undefined) {
       answer.destroy();
       refuse(response, {
         status: 502,
@@ -283,18 +318,25 @@ class Exchanges {
       });
       return;
     }
-    const dropped = new Set([...HOP_BY_HOP, ...namedBy(answer)]);
-    if (decode !== undefined) for (const name of ["content-encoding", "content-length"]) dropped.add(name);
-    const headers = pairs(answer.rawHeaders)
-      .filter(([name]) => !dropped.has(name.toLowerCase()))
-      .map(([name, value]) => [mask?.text(name) ?? name, mask?.text(value) ?? value]);
+    const [length] = valuesOf(answer, "content-length");
+    const headers = passedOn(answer).filter(([name]) => !isDecoded || name.toLowerCase() !== "content-encoding");
+    if (length !== undefined && !isDecoded) headers.push(["Content-Length", length]);
     try {
-      response.writeHead(answer.statusCode!, headers.flat());
-      response.flushHeaders(); // those who wait for events see that they will come
-      await pipeline([answer, ...(decode === undefined ? [] : [decode()]), ...replacing(mask?.stream()), response]);
+      const reason = mask?.text(answer.statusMessage!) ?? answer.statusMessage;
+      response.writeHead(answer.statusCode!, reason, this.#masked(headers).flat());
     } catch {
-      response.destroy(); // an end that was none must not look like one
+      answer.destroy();
+      return void refuse(response, { status: 502, sentence: "the host's answer is malformed" });
     }
+    response.flushHeaders(); // those who wait for events see that they will come
+    await pipeline([answer, ...(decode === undefined ? [] : [decode()]), ...replacing(mask?.stream()), response]).catch(
+      () => response.destroy(), // an end that was none must not look like one
+    );
+  }
+
+  #masked(headers: Headers): Headers {
+    const mask = this.#mask;
+    return mask === undefined ? headers : headers.map(([name, value]) => [mask.text(name), mask.text(value)] as const);
   }
 
   readonly #misplaced = ({ name, hosts, place }: SecretRule, where: string): void => {
@@ -308,50 +350,58 @@ class Exchanges {
     this.#connection.onRequest?.();
     this.#active += 1;
     clearTimeout(this.#timer);
+    if (this.#active > MOST_AHEAD) this.#socket.destroy();
   }
 
   #end(): void {
     this.#active -= 1;
-    if (this.#active === 0) this.#await();
+    if (this.#active === 0 && !this.#socket.destroyed) this.#await(BETWEEN_REQUESTS_MS);
   }
 
-  #await(): void {
-    this.#timer = setTimeout(() => this.#socket.destroy(), HEAD_WITHIN_MS).unref();
+  #await(ms: number): void {
+    this.#timer = setTimeout(() => this.#socket.destroy(), ms).unref();
   }
 }
 
 interface Refusal {
   readonly status: number;
   readonly sentence: string;
+  /** Which was asked for, where it is another than the connection's. */
+  readonly host?: string;
 }
 
 function refuse(response: ServerResponse, { status, sentence }: Refusal): void {
-  const text = `${sentence}\n`;
-  response.writeHead(status, {
-    "content-type": "text/plain; charset=utf-8",
-    "content-length": Buffer.byteLength(text),
-    connection: "close",
-  });
-  response.end(text);
+  response.writeHead(status, refusalHeaders(sentence));
+  response.end(`${sentence}\n`);
 }
 
-/** These are for the next on the way and not for the host. */
-const HOP_BY_HOP = [
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "proxy-authorization",
-  "proxy-authenticate",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-];
-/** With these a response would come in pieces or packed, and a value in it could not be found. */
-const UNMASKABLE = ["accept-encoding", "range", "if-range", "sec-websocket-extensions"];
-/** Without a length these would be sent in chunks of none. */
-const BODY_EXPECTED = new Set(["POST", "PUT", "PATCH"]);
+function refusalHeaders(sentence: string) {
+  return {
+    "Content-Type": "text/plain; charset=utf-8",
+    "Content-Length": Buffer.byteLength(sentence) + 1,
+    Connection: "close",
+  };
+}
 
+type Headers = RequestHead["headers"];
+
+const UPGRADE: Headers = [
+  ["Connection", "Upgrade"],
+  ["Upgrade", "websocket"],
+];
+
+/** What may be sent a second time (RFC 9110, 9.2.1). */
+const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/** What concerns one connection and not the request (RFC 9110, 7.6.1), and what we say ourselves. */
+const OURS: ReadonlySet<string> = new Set([
+  ...["connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate", "te", "trailer"],
+  ...["transfer-encoding", "content-length", "upgrade", "http2-settings", "expect", "host"],
+]);
+/** With these a response would come in pieces or packed, and a value in it could not be found. */
+const UNMASKABLE: ReadonlySet<string> = new Set([
+  ...["accept-encoding", "range", "if-range", "sec-websocket-extensions"],
+]);
 /** Some hosts pack what they send whatever they were asked for. */
 const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
   gzip: createGunzip,
@@ -361,12 +411,31 @@ const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
   zstd: createZstdDecompress,
 };
 
-function pairs(raw: readonly string[]): (readonly [name: string, value: string])[] {
-  return raw.flatMap((name, at) => (at % 2 === 0 ? [[name, raw[at + 1]!] as const] : []));
+/** A message's own headers. */
+function passedOn(message: IncomingMessage): [name: string, value: string][] {
+  const named = valuesOf(message, "connection").flatMap((value) => value.toLowerCase().split(/[\s,]+/));
+  const dropped = new Set([...OURS, ...named]);
+  return pairs(message).filter(([name]) => !dropped.has(name.toLowerCase()));
 }
 
-function namedBy({ headers }: IncomingMessage): string[] {
-  return headers.connection?.toLowerCase().split(/[\s,]+/) ?? [];
+/** How the length of a body is told; nothing where there is none. */
+function framing(request: IncomingMessage): Headers {
+  const [length] = valuesOf(request, "content-length");
+  if (length !== undefined) return [["Content-Length", length]];
+  return valuesOf(request, "transfer-encoding").length > 0 ? [["Transfer-Encoding", "chunked"]] : [];
+}
+
+function isWebSocket(message: IncomingMessage): boolean {
+  const [wanted, ...others] = valuesOf(message, "upgrade");
+  return wanted?.toLowerCase() === "websocket" && others.length === 0 && (message.method ?? "GET") === "GET";
+}
+
+function valuesOf(message: IncomingMessage, header: string): string[] {
+  return pairs(message).flatMap(([name, value]) => (name.toLowerCase() === header ? [value.trim()] : []));
+}
+
+function pairs({ rawHeaders }: IncomingMessage): [name: string, value: string][] {
+  return rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [[name, rawHeaders[at + 1]!] as [string, string]] : []));
 }
 
 /** A stage of a pipeline, or none. */

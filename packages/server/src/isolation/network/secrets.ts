@@ -1,6 +1,14 @@
 import { randomInt } from "node:crypto";
 import { invalid } from "../backend/errors.ts";
-import { isConditional, NetworkPolicy, type NetworkRule, normalHost, parseNetworkRule, TLS_PORT } from "./policy.ts";
+import {
+  covers,
+  isConditional,
+  NetworkPolicy,
+  type NetworkRule,
+  normalHost,
+  parseNetworkRule,
+  TLS_PORT,
+} from "./policy.ts";
 import { type Replacement, StreamReplacer } from "./stream-replacer.ts";
 
 /** Where in a request a secret belongs. Anywhere else its placeholder travels as it is. */
@@ -255,8 +263,7 @@ export class ResponseMask {
 }
 
 function belongsTo({ hosts }: SecretRule, host: string | undefined): boolean {
-  if (host === undefined) return false;
-  return hosts.some((name) => (name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name));
+  return host !== undefined && covers(hosts, host);
 }
 
 type Replace = (head: RequestHead, secret: Secret) => RequestHead;

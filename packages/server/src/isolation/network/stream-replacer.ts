@@ -14,17 +14,19 @@ export interface Replacement {
  * Replaces texts in a stream, also where they lie across the borders of its chunks. What could be the beginning of one waits for
  * the next chunk: the printable end of a chunk, whatever it is. Were it only what really begins like a text that is looked for,
  * somebody who makes a server send a guess and pause could tell by the delay how much of the guess is right.
- * Lines and binary data go on at once.
+ * Lines and binary data go on at once, and everything does where texts are only told of.
  */
 export class StreamReplacer {
   readonly #replacements: { readonly rule: Replacement; isDone: boolean }[];
   /** One more byte than can wait. */
   readonly #longest: number;
+  readonly #isReplacing: boolean;
   #waiting: Buffer = Buffer.alloc(0);
 
   /** `longest` hides the length of the longest text from whoever sees how much waits. */
   constructor(replacements: readonly Replacement[], longest: number = 0) {
     this.#replacements = replacements.map((rule) => ({ rule, isDone: false }));
+    this.#isReplacing = replacements.some(({ to }) => to !== undefined);
     this.#longest = replacements.reduce((most, { from }) => Math.max(most, from.length), longest);
   }
 
@@ -35,14 +37,14 @@ export class StreamReplacer {
     this.#replace(all, known);
     const end = all.length - printableEnd(all, this.#longest - 1);
     this.#waiting = Buffer.from(all.subarray(end)); // a copy: it must not hold the whole chunk
-    return all.subarray(0, end);
+    return this.#isReplacing ? all.subarray(0, end) : chunk;
   }
 
   /** What still waits, when nothing follows. */
   flush(): Buffer {
     const rest = this.#waiting;
     this.#waiting = Buffer.alloc(0);
-    return rest;
+    return this.#isReplacing ? rest : this.#waiting;
   }
 
   /** The first `known` bytes were looked at before: what lies wholly within them was found then. */
