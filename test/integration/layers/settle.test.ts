@@ -22,6 +22,7 @@ import {
 import { dirname, join } from "node:path";
 import { type Collection, collectChanges, settleChanges } from "@agentfense/server/isolation";
 import { expect, test } from "vitest";
+import { aTickOfFileTimes } from "../../support/eventually.ts";
 import { type LivePlace, livePlace, WRITE_ALL } from "./place.ts";
 
 /** What the service does after a command: collect, carry out, tell, settle. */
@@ -185,6 +186,7 @@ test("newer work in the codebase shows when the delta lets go", async () => {
     staging: place.staging,
   });
   carryOut(place, collection);
+  await aTickOfFileTimes();
   place.replace("/f", "others, later");
   place.replace("/w", "others made it again");
   await place.mount.codebaseChanged(["/f", "/w"]);

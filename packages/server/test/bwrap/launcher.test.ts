@@ -92,6 +92,16 @@ describe.skipIf(reason !== undefined)(`the launcher${reason ? ` (skipped: ${reas
     }
   });
 
+  test("gives a program the descriptors that are meant for it, and none of its own", async () => {
+    const launcher = new Launcher({ perl: "/usr/bin/perl", log: () => {} });
+    try {
+      // The last one is that of the directory which is listed.
+      expect(await text(launch({ launcher, argv: ["/bin/ls", "/proc/self/fd"] }))).toBe("0\n1\n2\n3\n");
+    } finally {
+      await launcher.close();
+    }
+  });
+
   test("tells of its death also when the next order is the first to notice it", async () => {
     const log: LogLine[] = [];
     const launcher = new Launcher({ perl: "/usr/bin/perl", log: (line) => log.push(line) });

@@ -50,6 +50,7 @@ sub launch {
   my ($entrances, $words, @streams) = @_;
   $SIG{CHLD} = "DEFAULT";
   place(@streams) or exit 1;
+  close_from(@streams < 3 ? 3 : scalar @streams); # the socket of the orders, where nothing took its place
   # Who cannot enter, or not become who it shall be, runs nothing: a box outside of its limits is worse than none.
   for my $entrance (@$entrances) {
     my $file;
