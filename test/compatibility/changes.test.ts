@@ -25,7 +25,7 @@ describe("the change set", () => {
   test("what was added, modified, deleted and renamed, in path order", async () => {
     const { sandbox } = await changed();
     const { changes, next_page_token } = await api.call("SandboxService.ListChanges", { sandbox_id: sandbox });
-    const file = { type: "ENTRY_KIND_FILE", old_path: "", folded: null };
+    const file = { type: "ENTRY_KIND_FILE", old_path: "", folded: null, sensitive: false };
     expect(changes).toEqual([
       { kind: "CHANGE_KIND_MODIFIED", path: "/a.txt", size: "14", ...file },
       { kind: "CHANGE_KIND_DELETED", path: "/b.txt", size: expect.any(String), ...file },

@@ -89,6 +89,7 @@ describe("create and get", () => {
         ownerId: "tester",
         sync: "SYNC_MODE_ON_EXEC",
         network: "NETWORK_MODE_NONE",
+        networkRules: [],
         codebaseVersion: "0",
         statusReason: "",
         revocable: false,

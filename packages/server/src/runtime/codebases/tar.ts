@@ -185,7 +185,7 @@ class ByteReader implements AsyncDisposable {
   }
 }
 
-/** An entry to be written. The name of a directory may end with a slash or not. */
+/** An entry to be written. */
 export interface WrittenEntry {
   readonly type: "file" | "directory" | "symlink";
   readonly name: string;
@@ -203,7 +203,7 @@ const MOST_OCTAL_SIZE = 0o77777777777;
 
 /** The header of an entry, after an extended one when a name is long or not ASCII, or the content is beyond 8 GiB. */
 export function tarHeader({ type, name, target = "", mode, size = 0, modifiedAtMs }: WrittenEntry): Uint8Array {
-  const path = type === "directory" ? name.replace(/\/?$/, "/") : name;
+  const path = type === "directory" ? name.replace(/\/$/, "") : name; // its type says what it is
   const records = [
     ...(fits(path) ? [] : [record("path", path)]),
     ...(fits(target) ? [] : [record("linkpath", target)]),
