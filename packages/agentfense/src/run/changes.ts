@@ -54,8 +54,14 @@ async function settle(
   delta: string,
   { isEarned, signal }: { readonly isEarned: boolean; readonly signal: AbortSignal },
 ): Promise<Settlement> {
-  const changes = await changesOf(request, delta, signal);
-  return isEarned && changes.length > 0 ? await writeBack(request, delta, { changes, signal }) : { changes };
+  try {
+    const changes = await changesOf(request, delta, signal);
+    return isEarned && changes.length > 0 ? await writeBack(request, delta, { changes, signal }) : { changes };
+  } catch (error) {
+    // Whoever asked for them to be written back hears of it as of all that was not, with what the command said.
+    if (!isEarned || !(error instanceof CommandFailure)) throw error;
+    return { changes: [], problem: error.message };
+  }
 }
 
 /** What a delta holds. */

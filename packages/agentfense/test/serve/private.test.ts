@@ -75,7 +75,7 @@ describe("serve --private", () => {
       calls: limits.concurrent_calls,
       networks: runtime.networks,
       times: [runtime.default_timeout, runtime.max_timeout],
-    }).toEqual({ sandboxes: 3, sessions: 5, calls: 0, networks: ["none", "private"], times: [0, 0] });
+    }).toEqual({ sandboxes: 3, sessions: 5, calls: 0, networks: ["none", "filtered", "private"], times: [0, 0] });
   });
 
   test("leaves no process, mount or directory when the program that started it is killed", async () => {
