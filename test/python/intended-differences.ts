@@ -63,6 +63,7 @@ export const ONLY_IN_TYPESCRIPT: Readonly<Record<string, readonly string[]>> = {
   ],
   "a connection is what comes, and is written to": ["PortConnection.readable", "PortConnection.writable"],
   "it has that from the error it extends": ["ProjectPolicyError.hint"],
+  "the command that starts agents is written in TypeScript": ["ProjectPolicy.agents"],
 };
 
 /** What TypeScript has nothing like, by the reason. */

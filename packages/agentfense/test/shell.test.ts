@@ -24,7 +24,7 @@ describeForBoth("agentfense shell", (as) => {
       ],
     );
     expect({ code, restored }).toEqual({ code: 7, restored: true });
-    expect(output).toContain("agentfense: 1 change:\r\n  \u001b[32madded    \u001b[0m /added.txt (4 bytes)\r\n");
+    expect(output).toContain("agentfense: 1 change:\r\n  \u001b[32madded\u001b[0m     /added.txt (4 bytes)\r\n");
     await expect(readFile(join(here.cwd, "project/added.txt"))).rejects.toMatchObject({ code: "ENOENT" });
     expect(await readdir(here.temporary)).toEqual([]);
   });

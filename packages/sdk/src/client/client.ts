@@ -306,8 +306,8 @@ export class SandboxClient implements AsyncDisposable {
   }
 
   /** Another list for a filtered network, at once: connections that it does not allow are cut. */
-  updateNetwork(sandboxId: string, list: NetworkList, options?: CallOptions): Promise<SandboxInfo> {
-    return this.#sandboxes.updateNetwork(sandboxId, list, options);
+  updateNetwork(sandboxId: string, network: NetworkList, options?: CallOptions): Promise<SandboxInfo> {
+    return this.#sandboxes.updateNetwork(sandboxId, network, options);
   }
 
   /** Which rule decides about a path, and which ones lost. */

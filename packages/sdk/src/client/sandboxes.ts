@@ -81,8 +81,8 @@ export class SandboxCalls {
     return sandboxOf(await this.#rpc.unary(method.updatePermissions, { sandboxId, permissions }, options));
   }
 
-  async updateNetwork(sandboxId: string, list: NetworkList, options?: CallOptions): Promise<SandboxInfo> {
-    return sandboxOf(await this.#rpc.unary(method.updateNetwork, { sandboxId, ...listFields(list) }, options));
+  async updateNetwork(sandboxId: string, network: NetworkList, options?: CallOptions): Promise<SandboxInfo> {
+    return sandboxOf(await this.#rpc.unary(method.updateNetwork, { sandboxId, ...listFields(network) }, options));
   }
 
   async explainPath(sandboxId: string, path: string, options?: CallOptions): Promise<PathExplanation> {

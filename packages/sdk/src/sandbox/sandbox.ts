@@ -131,8 +131,8 @@ export class Sandbox implements AsyncDisposable {
    * Another list instead of the one there was, for a sandbox whose network is filtered, at once; gives the rules in force then.
    * Connections that they do not allow are cut.
    */
-  async updateNetwork(list: NetworkList, options: CallOptions = {}): Promise<readonly NetworkRule[]> {
-    return this.#learn(await this.client.updateNetwork(this.id, list, options)).networkRules;
+  async updateNetwork(network: NetworkList, options: CallOptions = {}): Promise<readonly NetworkRule[]> {
+    return this.#learn(await this.client.updateNetwork(this.id, network, options)).networkRules;
   }
 
   /** Asks the server. */
