@@ -4,12 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { reasonAgainstTerminals } from "../../packages/agentfense/test/at-a-terminal.ts";
+import { REPOSITORY } from "../../scripts/docs/source.ts";
 import { type As, identityOf, reasonAgainst } from "../support/identity.ts";
-import type { ModelRequest } from "./model-server.ts";
-
-const here = (name: string): string => join(import.meta.dirname, name);
-const cli = here("../../packages/agentfense/src/cli.ts");
-const run = promisify(execFile);
+import { Machine } from "./machine.ts";
+import { PICTURE, recordAgent } from "./recording.ts";
 
 interface RealAgent {
   readonly name: string;
@@ -18,7 +17,7 @@ interface RealAgent {
   readonly key: string;
 }
 
-const AGENTS: readonly RealAgent[] = [
+const AGENTS: readonly [RealAgent, ...RealAgent[]] = [
   {
     name: "claude",
     host: "api.anthropic.com",
@@ -38,8 +37,8 @@ describe.each(["root", "user"] satisfies As[])("a real agent, with a model that 
   test.skipIf(reason !== undefined).for(AGENTS)(
     `$name writes it, and its key is put in outside${reason ? `: skipped, ${reason}` : ""}`,
     async ({ name, host, variable, key }) => {
-      const { inProject, agentfense, requests } = place(as);
-      const agent = (...args: string[]) => agentfense(["agent", name, ...args], { [variable]: key });
+      const { inProject, run, requests } = place(as);
+      const agent = (...args: string[]) => run(["agentfense", "agent", name, ...args], { [variable]: key });
       const first = await agent("--json", "--", "-p", "write it");
       expect(JSON.parse(first)).toMatchObject({
         exitCode: 0,
@@ -57,20 +56,48 @@ describe.each(["root", "user"] satisfies As[])("a real agent, with a model that 
   );
 });
 
+describe("what the documents show of agents", () => {
+  const reason = reasonAgainst("root") ?? reasonAgainstTerminals();
+  const why = reason === undefined ? "" : `: skipped, ${reason}`;
+
+  test.skipIf(reason !== undefined)(
+    `the recording, which begins with start.sh, is what a user sees${why}`,
+    async () => {
+      const { picture, keysInBox, keysAtModel, key, project, wanted } = await recordAgent();
+      expect(picture, "node scripts/record-agent.ts makes it anew").toBe(readFileSync(PICTURE, "utf8"));
+      expect(keysInBox).toHaveLength(1);
+      expect(key.startsWith(keysInBox[0]!)).toBe(false);
+      expect(keysAtModel).toEqual(new Set([key]));
+      expect(project).toBe(wanted);
+    },
+  );
+
+  test.skipIf(reason !== undefined)(`alone.sh works without a terminal${why}`, async () => {
+    const { inProject, run } = place("root");
+    const [{ variable, key }] = AGENTS;
+    await run(["bash", "-eu", join(REPOSITORY, "examples/docs/agents/alone.sh")], { [variable]: key });
+    expect(inProject("src/b.ts")).toBe("export const b = 2;\n");
+    expect(JSON.parse(inProject("result.json")!)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining("done"),
+    });
+  });
+});
+
 /** A project, on a machine of its own with an internet of its own. */
 function place(as: As) {
   const top = mkdtempSync(join(tmpdir(), "agentfense-real-agent-"));
   onTestFinished(() => rmSync(top, { recursive: true, force: true }));
-  const [project, state, machine] = ["project", "state", "machine"].map((name) => join(top, name)) as [
-    string,
-    string,
-    string,
-  ];
-  for (const directory of [join(project, "src"), state, machine]) mkdirSync(directory, { recursive: true });
+  const [project, state] = ["project", "state"].map((name) => join(top, name)) as [string, string];
+  for (const directory of [join(project, "src"), state]) mkdirSync(directory, { recursive: true });
   writeFileSync(join(project, "src/a.ts"), "export const a = 1;\n");
   const { uid, gid } = identityOf(as);
   for (const path of [top, project, join(project, "src"), join(project, "src/a.ts"), state]) chownSync(path, uid, gid);
   const become = as === "root" ? [] : ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", "--"];
+  const machine = new Machine(join(top, "machine"), {
+    edit: { path: "/workspace/src/b.ts", content: "export const b = 2;\n" },
+    says: "done",
+  });
   return {
     inProject: (path: string): string | undefined => {
       try {
@@ -79,26 +106,11 @@ function place(as: As) {
         return undefined;
       }
     },
-    requests: (): ModelRequest[] =>
-      readFileSync(join(machine, "requests"), "utf8")
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line) as ModelRequest),
-    agentfense: async (args: readonly string[], keys: Readonly<Record<string, string>>): Promise<string> => {
-      const env = {
-        ...keys,
-        PATH: `${here("node_modules/.bin")}:${join(process.execPath, "..")}:/usr/sbin:/usr/bin:/sbin:/bin`,
-        HOME: top,
-        XDG_STATE_HOME: state,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        NODE_EXTRA_CA_CERTS: join(machine, "ca.pem"),
-      };
-      const command = [...become, process.execPath, cli, ...args];
-      const unshared = ["--net", "--mount", "--", "sh", here("machine.sh"), machine, process.execPath];
-      const { stdout } = await run("unshare", [...unshared, here("internet-process.ts"), "--", ...command], {
-        cwd: project,
-        env,
-      });
+    requests: () => machine.requests(),
+    run: async (command: readonly string[], keys: Readonly<Record<string, string>>): Promise<string> => {
+      const env = { ...machine.env(), ...keys, HOME: top, XDG_STATE_HOME: state };
+      const [program, ...args] = machine.argv([...become, ...command]);
+      const { stdout } = await promisify(execFile)(program, args, { cwd: project, env });
       return stdout;
     },
   };

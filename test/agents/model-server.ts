@@ -10,34 +10,38 @@ export interface ModelRequest {
   readonly key: string | undefined;
 }
 
-/** The edit that the model wants: it asks for it once, and is content with whatever comes of it. */
-export interface WantedEdit {
-  readonly path: string;
-  readonly content: string;
+/** What the model wants done, each once, whatever comes of it; then it answers. */
+export interface Wanted {
+  /** Run in a shell, first. What it printed is in the answer. */
+  readonly command?: string;
+  /** A file that is to be written. */
+  readonly edit: { readonly path: string; readonly content: string };
+  /** The answer at the end. */
+  readonly says: string;
 }
 
 /**
- * A model that answers in the words of Anthropic's and Google's APIs, as servers do, in pieces: first with a call of the
- * agent's own tool that writes a file, then, told what came of it, with the word "done".
+ * A model that answers in the words of Anthropic's and Google's APIs, as servers do, in pieces: first with calls of the
+ * agent's own tools, one after the other, then, told what came of them, with words.
  */
-export function fakeModel(edit: WantedEdit, onRequest: (request: ModelRequest) => void): RequestListener {
+export function fakeModel(wanted: Wanted, onRequest: (request: ModelRequest) => void): RequestListener {
   return (request, response) => {
-    answer(request, response, edit, onRequest).catch((error: unknown) => response.destroy(error as Error));
+    answer(request, response, wanted, onRequest).catch((error: unknown) => response.destroy(error as Error));
   };
 }
 
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  edit: WantedEdit,
+  wanted: Wanted,
   onRequest: (request: ModelRequest) => void,
 ): Promise<void> {
   const { pathname: path } = new URL(request.url ?? "/", "http://model");
   const { host = "", "x-api-key": anthropic, "x-goog-api-key": google, authorization } = request.headers;
   onRequest({ host, path, key: String(anthropic ?? google ?? authorization) });
   const body = request.method === "POST" ? await bodyOf(request) : "";
-  if (path === "/v1/messages") return anthropicAnswer(response, body, edit);
-  if (path.endsWith(":streamGenerateContent")) return googleAnswer(response, body, edit);
+  if (path === "/v1/messages") return anthropicAnswer(response, JSON.parse(body), wanted);
+  if (path.endsWith(":streamGenerateContent")) return googleAnswer(response, JSON.parse(body), wanted);
   response.writeHead(404, { "content-type": "application/json" }).end('{"error":{"message":"not here"}}');
 }
 
@@ -49,8 +53,29 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return (encoding === undefined ? bytes : unpack[encoding as keyof typeof unpack](bytes)).toString();
 }
 
-function anthropicAnswer(response: ServerResponse, body: string, { path, content }: WantedEdit): void {
-  const asksForTool = body.includes('"tools":[{') && !body.includes('"tool_result"');
+interface AnthropicBody {
+  readonly tools?: readonly unknown[];
+  readonly messages: readonly { readonly content: string | readonly AnthropicBlock[] }[];
+}
+
+interface AnthropicBlock {
+  readonly type: string;
+  readonly content?: string | readonly { readonly text?: string }[];
+}
+
+function anthropicAnswer(response: ServerResponse, { tools = [], messages }: AnthropicBody, wanted: Wanted): void {
+  const { command, edit } = wanted;
+  const results = messages.flatMap(({ content }) =>
+    typeof content === "string" ? [] : content.filter(({ type }) => type === "tool_result"),
+  );
+  const calls = [
+    ...(command === undefined ? [] : [{ name: "Bash", input: { command, description: "Look around" } }]),
+    { name: "Write", input: { file_path: edit.path, content: edit.content } },
+  ];
+  const call = tools.length === 0 ? undefined : calls[results.length];
+  const outputs = results.map(({ content = "" }) =>
+    typeof content === "string" ? content : content.map(({ text = "" }) => text).join(""),
+  );
   const events: [string, object][] = [
     [
       "message_start",
@@ -61,13 +86,13 @@ function anthropicAnswer(response: ServerResponse, body: string, { path, content
         },
       },
     ],
-    ...(asksForTool
-      ? anthropicBlock(
-          { type: "tool_use", id: "toolu_1", name: "Write", input: {} },
-          { type: "input_json_delta", partial_json: JSON.stringify({ file_path: path, content }) },
-        )
-      : anthropicBlock({ type: "text", text: "" }, { type: "text_delta", text: "done" })),
-    ["message_delta", { delta: { stop_reason: asksForTool ? "tool_use" : "end_turn" }, usage: { output_tokens: 9 } }],
+    ...(call === undefined
+      ? anthropicBlock({ type: "text", text: "" }, { type: "text_delta", text: wordsOf(wanted, outputs) })
+      : anthropicBlock(
+          { type: "tool_use", id: `toolu_${results.length + 1}`, name: call.name, input: {} },
+          { type: "input_json_delta", partial_json: JSON.stringify(call.input) },
+        )),
+    ["message_delta", { delta: { stop_reason: call ? "tool_use" : "end_turn" }, usage: { output_tokens: 9 } }],
     ["message_stop", {}],
   ];
   response.writeHead(200, { "content-type": "text/event-stream" });
@@ -83,15 +108,33 @@ function anthropicBlock(block: object, delta: object): [string, object][] {
   ];
 }
 
-function googleAnswer(response: ServerResponse, body: string, { path, content }: WantedEdit): void {
-  const asksForTool = body.includes('"functionDeclarations"') && !body.includes('"functionResponse"');
-  const part = asksForTool
-    ? { functionCall: { name: "write_file", args: { file_path: path, content } } }
-    : { text: "done" };
+interface GoogleBody {
+  readonly tools?: readonly unknown[];
+  readonly contents: readonly { readonly parts: readonly { readonly functionResponse?: GoogleResult }[] }[];
+}
+
+interface GoogleResult {
+  readonly response: { readonly output?: string };
+}
+
+function googleAnswer(response: ServerResponse, { tools = [], contents }: GoogleBody, wanted: Wanted): void {
+  const { command, edit } = wanted;
+  const results = contents.flatMap(({ parts }) => parts.flatMap((part) => part.functionResponse ?? []));
+  const calls = [
+    ...(command === undefined ? [] : [{ name: "run_shell_command", args: { command } }]),
+    { name: "write_file", args: { file_path: edit.path, content: edit.content } },
+  ];
+  const call = tools.length === 0 ? undefined : calls[results.length];
+  const outputs = results.map((result) => result.response.output ?? "");
+  const part = call === undefined ? { text: wordsOf(wanted, outputs) } : { functionCall: call };
   const chunk = {
     candidates: [{ content: { role: "model", parts: [part] }, finishReason: "STOP", index: 0 }],
     usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
   };
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.end(`data: ${JSON.stringify(chunk)}\n\n`);
+}
+
+function wordsOf({ command, says }: Wanted, outputs: readonly string[]): string {
+  return command === undefined || outputs.length === 0 ? says : `${outputs[0]!.trimEnd()}\n\n${says}`;
 }

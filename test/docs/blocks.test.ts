@@ -13,6 +13,9 @@ const NOT_CODE = ["text", "console", "mermaid"];
 
 /** Files that blocks come from, besides the programs that run.test.ts runs, and the test that proves them. */
 const PROVEN_BY: Readonly<Record<string, string>> = {
+  "examples/docs/agents/alone.sh": "test/agents/agents.test.ts",
+  "examples/docs/agents/profile.yaml": "packages/agentfense/test/agents/agent.test.ts",
+  "examples/docs/agents/start.sh": "test/agents/agents.test.ts",
   "examples/docs/commands.sh": "test/docs/blocks.test.ts",
   "examples/docs/install.sh": "test/packaging/packaging.test.ts",
   "examples/docs/mcp/claude-code.json": "packages/agentfense/test/mcp-configuration.test.ts",

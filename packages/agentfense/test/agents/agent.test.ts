@@ -135,6 +135,25 @@ test("what came with the project is trusted only when the user says so", async (
   expect(trusted).toMatchObject({ code: 0, stdout: "mode , args one\n" });
 });
 
+test("the profile that the documents show, profile.yaml, is one", async () => {
+  const { project, surroundings } = place();
+  const [bin = ""] = surroundings.env.PATH.split(":");
+  const tool = join(bin, "mytool");
+  writeFileSync(
+    tool,
+    '#!/bin/sh\necho "$MYTOOL_TELEMETRY $*"; printenv MYTOOL_KEY | wc -c; env | grep -c kept-outside\n',
+  );
+  const profile = join(import.meta.dirname, "../../../../examples/docs/agents/profile.yaml");
+  const run = (...args: string[]) =>
+    agentfense(["agent", "mytool", "--profile", profile, ...args], {
+      cwd: project,
+      env: { ...surroundings.env, MYTOOL_KEY: "kept-outside-0123456789" },
+    });
+  expect((await run()).stderr).toContain("install it: npm install -g mytool");
+  chmodSync(tool, 0o755);
+  expect(await run("--", "one")).toMatchObject({ code: 1, stdout: "0 --no-questions one\n24\n0\n" });
+});
+
 test("what is wrong is said, and nothing is made", async () => {
   const { project, file, surroundings } = place();
   const said = async (...args: string[]) => {

@@ -1,0 +1,1 @@
+agentfense agent claude
