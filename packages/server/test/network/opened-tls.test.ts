@@ -15,6 +15,7 @@ import { openTls } from "../../src/isolation/network/inspect.ts";
 import { RequestReader } from "../../src/isolation/network/requests.ts";
 import { parseSecretRule, placeholderFor, type Secret, SecretSet } from "../../src/isolation/network/secrets.ts";
 import { hostTrust } from "../../src/isolation/network/trust.ts";
+import { TurnShare } from "../../src/isolation/network/turn-share.ts";
 import { networkPolicy } from "./filtered-box.ts";
 import { refusedRequests } from "./refused-requests.ts";
 
@@ -114,6 +115,7 @@ async function opened(
         host: name,
         port,
         secrets,
+        share: new TurnShare(),
         policy: () => policy,
         dial: async () => {
           const dialled = connect(upstream.port, "127.0.0.1");

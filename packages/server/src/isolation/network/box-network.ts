@@ -14,6 +14,7 @@ import { NameTable } from "./names.ts";
 import { covers, HTTP_PORT, isConditional, type NetworkPolicy, refusal, TLS_PORT } from "./policy.ts";
 import { RequestReader } from "./requests.ts";
 import { SecretSet } from "./secrets.ts";
+import { TurnShare } from "./turn-share.ts";
 
 const MOST_CONNECTIONS = 512;
 /** Of those, such that have not said yet what they want or not reached it. */
@@ -50,6 +51,8 @@ export class BoxNetwork implements AsyncDisposable {
   readonly #names: NameTable;
   readonly #dialer: Dialer;
   readonly #reader = new RequestReader();
+  /** Of all that its connections want. */
+  readonly #share = new TurnShare();
   readonly #opener: Opener | undefined;
   /** Trusted beside those of this host. */
   readonly #certificates: readonly string[];
@@ -58,6 +61,7 @@ export class BoxNetwork implements AsyncDisposable {
   /** How many connections a name has. */
   readonly #inUse = new Map<string, number>();
   #halfOpen = 0;
+  #isClosed = false;
   #policy: NetworkPolicy;
   /** There from the end of open() on. */
   #nameServer: NameServer | undefined;
@@ -73,7 +77,7 @@ export class BoxNetwork implements AsyncDisposable {
     this.#dialer = new Dialer(internet);
   }
 
-  /** Owns the listeners from the start, also when it fails. */
+  /** Whoever fails leaves those listeners that it has not taken over as they are. */
   static async open(options: BoxNetworkOptions): Promise<BoxNetwork> {
     const { dnsUdp, dnsTcp, tcp } = options.listeners;
     const network = new BoxNetwork(options);
@@ -88,12 +92,13 @@ export class BoxNetwork implements AsyncDisposable {
   }
 
   async update(policy: NetworkPolicy, more: PortListeners | undefined): Promise<void> {
+    if (more !== undefined) await this.#listen(more);
     this.#policy = policy;
     for (const connection of this.#held) if (!this.#isStillAllowed(connection)) cut(connection.socket);
-    if (more !== undefined) await this.#listen(more);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     const closed = this.#servers.map((server) => once(server, "close"));
     for (const server of this.#servers) server.close();
     for (const { socket } of this.#held) cut(socket);
@@ -111,13 +116,21 @@ export class BoxNetwork implements AsyncDisposable {
   }
 
   async #listen({ tcp }: PortListeners): Promise<void> {
-    for (const { port, descriptor } of tcp) {
-      const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket, port));
-      this.#servers.push(server);
-      server.listen({ fd: descriptor });
-      await once(server, "listening");
-      server.on("error", () => {}); // one that could not be accepted, for want of descriptors
+    const servers: Server[] = [];
+    try {
+      for (const { port, descriptor } of tcp) {
+        const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket, port));
+        servers.push(server);
+        server.listen({ fd: descriptor });
+        await once(server, "listening");
+        server.on("error", () => {}); // one that could not be accepted, for want of descriptors
+      }
+    } catch (error) {
+      for (const server of servers) server.close();
+      throw error;
     }
+    this.#servers.push(...servers);
+    if (this.#isClosed) for (const server of servers) server.close();
   }
 
   #accept(socket: Socket, port: number): void {
@@ -125,15 +138,28 @@ export class BoxNetwork implements AsyncDisposable {
     const host = this.#names.nameAt(socket.localAddress ?? "");
     // Something in the box that looked for a server of its own at a listed port.
     if (host === undefined) return void socket.resetAndDestroy();
-    const rule = this.#policy.ruleFor(host, port);
-    if (rule === undefined) return void this.#refuse(socket, host, port, refusal(host, port));
+    if (this.#policy.ruleFor(host, port) === undefined) {
+      return void this.#refuse(socket, host, port, refusal(host, port));
+    }
     if (this.#held.size >= MOST_CONNECTIONS || this.#halfOpen >= MOST_HALF_OPEN || !this.#takeRoom()) {
       return void this.#refuse(socket, host, port, "this sandbox has too many connections open");
     }
     const connection = this.#hold(socket, host, port);
+    this.#inTurn(connection, () => this.#begin(connection));
+  }
+
+  #begin(connection: Held): void {
+    const { host, port } = connection;
+    const rule = this.#policy.ruleFor(host, port)!; // a list without it would have cut the connection
     if (port === HTTP_PORT) this.#readRequests(connection);
     else if (port === TLS_PORT || isConditional(rule) || this.#opens(host)) this.#readHello(connection);
     else this.#passThrough(connection, Buffer.alloc(0));
+  }
+
+  #inTurn({ socket }: Connection, step: () => void): void {
+    this.#share.run(() => {
+      if (!socket.destroyed) step();
+    });
   }
 
   #takeRoom(): boolean {
@@ -176,7 +202,7 @@ export class BoxNetwork implements AsyncDisposable {
       if (hello.kind === "incomplete") return;
       socket.off("data", onData).off("end", onEnd).pause();
       clearTimeout(patience);
-      this.#takeHello(connection, hello, reader.bytes);
+      this.#inTurn(connection, () => this.#takeHello(connection, hello, reader.bytes));
     };
     const onEnd = (): void => void socket.destroy();
     socket.on("data", onData).once("end", onEnd);
@@ -214,7 +240,7 @@ export class BoxNetwork implements AsyncDisposable {
   #requestsOf(connection: Connection): OpenedConnection {
     const { host, port } = connection;
     return {
-      ...{ host, port, secrets: this.#opener?.secrets ?? NO_SECRETS, policy: () => this.#policy },
+      ...{ host, port, secrets: this.#opener?.secrets ?? NO_SECRETS, share: this.#share, policy: () => this.#policy },
       dial: () => this.#dial(connection),
       onRequest: () => connection.settle(),
       onDenied: (sentence, denied) => this.#events.add({ kind: "denied", host: denied, port, sentence }),

@@ -1,14 +1,15 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { processes, syscalls } from "@agentfense/fuse";
+import { processes } from "@agentfense/fuse";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { AnsweringThread } from "../threads/answering-thread.ts";
 import type { Credentials } from "./custody.ts";
+import { closerOf } from "./handed-over.ts";
 import type { NetworkPolicy, NetworkRule } from "./policy.ts";
 import type { SecretWithValue } from "./secrets.ts";
 
 /**
  * Descriptors of sockets made in a box's network namespace. The gate owns them from then on and closes them, also when it
- * fails to open.
+ * fails to open or to take them over.
  */
 export interface GateListeners extends PortListeners {
   /** Bound to NAME_SERVER (names.ts), port 53. */
@@ -68,7 +69,7 @@ export interface Opening extends Credentials {
 
 /** The server's side of one box's network. */
 export interface Gate {
-  /** From now on this list holds, and connections that it does not allow are cut. New ports need listeners. */
+  /** From now on this list holds, and connections that it does not allow are cut. New ports need listeners; without them the old list stays. */
   update(policy: NetworkPolicy, more?: { readonly listeners?: PortListeners }): Promise<void>;
   /** Ends all connections and lets go of the sockets. */
   close(): Promise<void>;
@@ -88,7 +89,7 @@ export class NetworkGates {
     try {
       thread = this.#living();
     } catch (error) {
-      closeAll(listeners);
+      closerOf(listeners)();
       throw error;
     }
     const id = this.#nextId++;
@@ -105,6 +106,7 @@ export class NetworkGates {
     }
     return {
       update: async (next, more = {}) => {
+        if (!thread.isAlive) closerOf(more.listeners)();
         await ask({ kind: "update", id, rules: next.rules, listeners: more.listeners });
       },
       close: async () => {
@@ -173,7 +175,3 @@ export type GateRequest =
       readonly secrets: readonly SecretWithValue[];
     }
   | { readonly kind: "forget"; readonly id: number };
-
-function closeAll({ dnsUdp, dnsTcp, tcp }: GateListeners): void {
-  for (const descriptor of [dnsUdp, dnsTcp, ...tcp.map((one) => one.descriptor)]) syscalls.close(descriptor);
-}

@@ -2,6 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { answerName, type NameSource } from "./names.ts";
+import { TurnShare } from "./turn-share.ts";
 
 const TCP_CONNECTIONS = 16;
 const TCP_IDLE_MS = 5000;
@@ -20,7 +21,9 @@ export class NameServer implements AsyncDisposable {
       if (answered?.refused !== undefined) onRefused(answered.refused);
       return answered?.message;
     };
+    const share = new TurnShare();
     this.#udp.on("message", (query, { address, port }) => {
+      if (!share.take()) return; // who asked will ask again
       const message = answer(query);
       // Whoever asked from a port that takes nothing does not want to know.
       if (message !== undefined) this.#udp.send(message, port, address, () => {});
@@ -30,7 +33,7 @@ export class NameServer implements AsyncDisposable {
       this.#connections.add(socket);
       socket.once("close", () => this.#connections.delete(socket));
       socket.on("error", () => {}).setTimeout(TCP_IDLE_MS, () => socket.destroy());
-      answerStream(socket, answer);
+      answerStream(socket, answer, share);
     });
     this.#tcp.maxConnections = TCP_CONNECTIONS;
     this.#tcp.on("error", () => {});
@@ -44,9 +47,14 @@ export class NameServer implements AsyncDisposable {
     const server = new NameServer(source, onRefused);
     // A socket for datagrams that is there already listens before bind() returns.
     const listening = [once(server.#udp, "listening"), once(server.#tcp, "listening")];
-    server.#udp.bind({ fd: dnsUdp });
-    server.#tcp.listen({ fd: dnsTcp });
-    await Promise.all(listening);
+    try {
+      server.#udp.bind({ fd: dnsUdp });
+      server.#tcp.listen({ fd: dnsTcp });
+      await Promise.all(listening);
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
     return server;
   }
 
@@ -59,24 +67,28 @@ export class NameServer implements AsyncDisposable {
   }
 }
 
-/** Messages with their length before them. The next one is read when the answer to the last is on its way. */
-function answerStream(socket: Socket, answer: (query: Buffer) => Buffer | undefined): void {
+/** Messages with their length before them. More is read when those that came are answered, and the answers on their way. */
+function answerStream(socket: Socket, answer: (query: Buffer) => Buffer | undefined, share: TurnShare): void {
   let held = Buffer.alloc(0);
+  const next = (): void => {
+    const end = held.length < 2 ? 2 : 2 + held.readUInt16BE(0);
+    if (socket.destroyed || end > 2 + QUESTION_BYTES) return void socket.destroy();
+    if (held.length < 2 || held.length < end) {
+      if (socket.writableNeedDrain) socket.once("drain", () => socket.resume());
+      else socket.resume();
+      return;
+    }
+    const message = answer(held.subarray(2, end));
+    held = held.subarray(end);
+    if (message === undefined) return void socket.destroy();
+    const length = Buffer.alloc(2);
+    length.writeUInt16BE(message.length);
+    socket.write(Buffer.concat([length, message]));
+    share.run(next);
+  };
   socket.on("data", (piece: Buffer) => {
     held = Buffer.concat([held, piece]);
-    let isTaken = true;
-    while (held.length >= 2 && held.length >= 2 + held.readUInt16BE(0)) {
-      const end = 2 + held.readUInt16BE(0);
-      const message = answer(held.subarray(2, end));
-      held = held.subarray(end);
-      if (message === undefined) return void socket.destroy();
-      const length = Buffer.alloc(2);
-      length.writeUInt16BE(message.length);
-      isTaken = socket.write(Buffer.concat([length, message]));
-    }
-    if (held.length >= 2 && held.readUInt16BE(0) > QUESTION_BYTES) return void socket.destroy();
-    if (isTaken) return;
     socket.pause();
-    socket.once("drain", () => socket.resume());
+    share.run(next);
   });
 }

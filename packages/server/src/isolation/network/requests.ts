@@ -18,6 +18,7 @@ import { HTTP_PORT, type NetworkPolicy, normalHost, refusal, TLS_PORT } from "./
 import type { RequestHead, ResponseMask, SecretRule, SecretSet } from "./secrets.ts";
 import { placeText } from "./secrets.ts";
 import type { StreamReplacer } from "./stream-replacer.ts";
+import type { TurnShare } from "./turn-share.ts";
 import { maskedFrames } from "./websocket.ts";
 
 /** A connection from a box whose requests can be read: without TLS, or with TLS that was opened. */
@@ -28,6 +29,7 @@ export interface RequestConnection {
   /** Secrets are put in only on the way through TLS, and masked on the way back. */
   readonly isSecure: boolean;
   readonly secrets: SecretSet;
+  readonly share: TurnShare;
   /** As it is now. */
   policy(): NetworkPolicy;
   /** A connection to the host, with TLS where the box's has it; rejects with a DialError. */
@@ -149,7 +151,7 @@ class Exchanges {
         resolve();
       });
     });
-    void before.then(() => this.#serve(request, response, goOn));
+    void before.then(() => this.#connection.share.run(() => this.#serve(request, response, goOn)));
   }
 
   #serve(request: IncomingMessage, response: ServerResponse, goOn: () => void): void {

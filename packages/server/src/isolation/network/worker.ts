@@ -3,7 +3,8 @@ import { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { answer } from "../threads/answer.ts";
 import { BoxNetwork } from "./box-network.ts";
 import { Custody } from "./custody.ts";
-import type { GateRequest } from "./gate.ts";
+import type { GateRequest, PortListeners } from "./gate.ts";
+import { closerOf } from "./handed-over.ts";
 import { NetworkPolicy } from "./policy.ts";
 
 // The thread that talks to all boxes with a filtered network. Nothing in here trusts a byte that comes in.
@@ -20,11 +21,17 @@ answer((request: GateRequest): unknown => HANDLERS[request.kind](request as neve
 type Handlers = { [Kind in GateRequest["kind"]]: (request: Extract<GateRequest, { kind: Kind }>) => unknown };
 
 const HANDLERS: Handlers = {
-  open: async ({ opening, rules, ...request }) => {
-    const options = { ...request, policy: NetworkPolicy.of(rules), opener: custody.opener(opening), room };
-    networks.set(request.id, await BoxNetwork.open(options));
-  },
-  update: ({ id, rules, listeners }) => networks.get(id)?.update(NetworkPolicy.of(rules), listeners),
+  open: ({ opening, rules, ...request }) =>
+    takingOver(request.listeners, async () => {
+      const options = { ...request, policy: NetworkPolicy.of(rules), opener: custody.opener(opening), room };
+      networks.set(request.id, await BoxNetwork.open(options));
+    }),
+  update: ({ id, rules, listeners }) =>
+    takingOver(listeners, async (close) => {
+      const network = networks.get(id);
+      if (network === undefined) close();
+      else await network.update(NetworkPolicy.of(rules), listeners);
+    }),
   close: async ({ id }) => {
     const network = networks.get(id);
     networks.delete(id);
@@ -33,3 +40,17 @@ const HANDLERS: Handlers = {
   keep: ({ id, names, secrets }) => custody.keep(id, names, secrets),
   forget: ({ id }) => custody.forget(id),
 };
+
+/** Whoever fails to take sockets over leaves none of them open. */
+async function takingOver(
+  listeners: PortListeners | undefined,
+  work: (close: () => void) => Promise<void>,
+): Promise<void> {
+  const close = closerOf(listeners);
+  try {
+    await work(close);
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
