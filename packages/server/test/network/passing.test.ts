@@ -4,8 +4,9 @@ import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import type { TLSSocket } from "node:tls";
+import { Worker } from "node:worker_threads";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { eventually, withoutHanging } from "../../../../test/support/eventually.ts";
 import { EVIL_ADDRESS, GOOD_ADDRESS, type Internet, openInternet } from "../../../../test/support/internet.ts";
 import { cut } from "../../src/isolation/network/connection.ts";
 import { refusal } from "../../src/isolation/network/policy.ts";
@@ -197,6 +198,12 @@ test("a connection that is ending is cut all the same, and its descriptor closed
   await closed(accepted);
   client.on("error", () => {}).destroy();
   server.close();
+});
+
+test("a connection that is cut while TLS over it is ending keeps no thread from its end", async () => {
+  const worker = new Worker(new URL("ending-tls-worker.ts", import.meta.url));
+  expect(await once(worker, "message")).toEqual(["cut"]);
+  expect(await withoutHanging(() => worker.terminate())).toBe(1);
 });
 
 describe("a changed list", () => {

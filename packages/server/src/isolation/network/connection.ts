@@ -17,12 +17,22 @@ export interface Connection {
   settle(): void;
 }
 
+const carriers = new WeakSet<Socket>();
+
+/** From now on TLS runs over this socket: see `cut`. */
+export function carriesTls(socket: Socket): Socket {
+  carriers.add(socket);
+  return socket;
+}
+
 /**
- * Ends a connection at once, by a reset where that is possible. It is not inside of TLS, nor while the last bytes are still on their way: libuv refuses, and Node would then
- * neither close the descriptor nor say so.
+ * Ends a connection at once, by a reset where that is possible. It is not while the last bytes are still on their way, which of a
+ * connection with TLS only Node knows: libuv refuses, and Node would then neither close the descriptor nor say so, and could not end the
+ * thread.
  */
 export function cut(socket: Socket): void {
-  if (socket instanceof TLSSocket || (socket.writableEnded && !socket.writableFinished)) socket.destroy();
+  const isEnding = socket.writableEnded && !socket.writableFinished;
+  if (isEnding || carriers.has(socket) || socket instanceof TLSSocket) socket.destroy();
   else socket.resetAndDestroy();
 }
 

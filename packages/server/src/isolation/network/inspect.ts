@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { connect, type SecureContext, TLSSocket } from "node:tls";
 import type { SandboxAuthority } from "./certificates.ts";
+import { carriesTls } from "./connection.ts";
 import { DialError } from "./dial.ts";
 import type { RequestConnection, RequestReader } from "./requests.ts";
 
@@ -23,7 +24,7 @@ export function openTls(
   { authority, reader, trust }: { authority: SandboxAuthority; reader: RequestReader; trust: SecureContext },
 ): void {
   const { host } = connection;
-  const opened = new TLSSocket(socket, {
+  const opened = new TLSSocket(carriesTls(socket), {
     isServer: true,
     secureContext: authority.contextFor(host),
     ALPNProtocols: ["http/1.1"],
@@ -44,7 +45,12 @@ export function openTls(
 
 /** Rejects when the certificate is not one for the host that the store trusts. */
 async function verified(socket: Socket, host: string, trust: SecureContext): Promise<TLSSocket> {
-  const upstream = connect({ socket, servername: host, secureContext: trust, ALPNProtocols: ["http/1.1"] });
+  const upstream = connect({
+    socket: carriesTls(socket),
+    servername: host,
+    secureContext: trust,
+    ALPNProtocols: ["http/1.1"],
+  });
   const timer = setTimeout(() => upstream.destroy(new Error("no answer")), HANDSHAKE_WITHIN_MS).unref();
   try {
     await new Promise<void>((resolve, reject) => {
