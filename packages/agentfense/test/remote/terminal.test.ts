@@ -18,8 +18,9 @@ test("a process on a terminal of its own is attached to, left and found again, o
   const attach = ["sandbox", "attach", "--terminal", sandbox.id];
 
   const first = await atATerminal([...attach, "shell"], surroundings, [
-    { wait: PROMPT, type: "kept=42; stty size; sleep 300\r" },
-    { wait: "30 100\r\n", type: "\u0003" },
+    // What is to be interrupted says that it runs: a shell that is just starting it may take the signal for its own.
+    { wait: PROMPT, type: 'kept=42; stty size; sh -c "echo runs; exec sleep 300"\r' },
+    { wait: "30 100\r\nruns\r\n", type: "\u0003" },
     { wait: PROMPT, resize: [77, 22] },
     { type: "until stty size | grep '22 7[7]'; do sleep 0.1; done\r" },
     { wait: "22 77\r\n", type: "\u001d" },

@@ -56,6 +56,21 @@ describe("the life of a bwrap backend", () => {
     expect(place.log.map((line) => line.level)).toContain("error");
   });
 
+  test("the place of a waiter that ends is taken back when its command has ended, and that of one that stays is not", async () => {
+    const told: number[] = [];
+    const limits = freeLimits({ makeRoom: (count) => told.push(count) });
+    await using place = await openPlace({ limits });
+    for (const [line, left] of [
+      ["exit 0", 0],
+      ["sleep 1000 >&- 2>&- &", 1],
+      ["exit 0", 1],
+    ] as const) {
+      const { exit } = await place.box.run({ ...quick, argv: ["/bin/sh", "-c", line] });
+      await exit;
+      expect(told.at(-1)).toBe(left);
+    }
+  });
+
   for (const as of ["root", "user"] satisfies As[]) {
     const reason = reasonAgainst(as);
     test.skipIf(reason !== undefined)(

@@ -73,6 +73,7 @@ export class Command {
   readonly ended = this.#end.promise;
   /** Resolves when nothing it started is left. */
   readonly gone = this.#disappearance.promise;
+  #leavesNothing = false;
   readonly #place: CommandPlace;
   readonly #fields: () => (string | number)[];
   /** What the order hands over. */
@@ -229,6 +230,11 @@ export class Command {
     return { ...state, bytesUnread: Math.max(0, processes.bytesWaiting(stdin)) + (this.stdin?.writableLength ?? 0) };
   }
 
+  /** It has ended, and its waiter said that it ends too. */
+  get leavesNothing(): boolean {
+    return this.#leavesNothing;
+  }
+
   #hear([word, first = "", second = ""]: readonly string[]): void {
     this.#begin.resolve();
     const number = Number.parseInt(first, 10);
@@ -247,6 +253,7 @@ export class Command {
         break;
       case "x":
       case "k":
+        this.#leavesNothing = second === "last";
         if (!this.#isKilled && this.#failure === undefined)
           this.#finish({ exitCode: (word === "x" ? 0 : 128) + (number & 0xff) });
         break;

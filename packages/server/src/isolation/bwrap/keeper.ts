@@ -79,6 +79,9 @@ export class Keeper {
   readonly #commands = new Set<Command>();
   /** Those of them that have ended and have left processes behind. */
   readonly #left = new Set<Command>();
+  /** Those whose waiters said that they end. */
+  readonly #ending = new Set<Command>();
+  #toldWaiters = 0;
   readonly #queue: (() => boolean)[] = [];
   readonly #leftovers: Leftovers;
   /** Ordered, and not yet begun. */
@@ -164,13 +167,18 @@ export class Keeper {
       programs: () => this.#programs(),
     });
     this.#commands.add(command);
-    this.#request.onWaiters(this.#commands.size);
+    this.#tellWaiters();
     void command.gone.then(() => {
       this.#commands.delete(command);
-      this.#request.onWaiters(this.#commands.size);
+      this.#ending.delete(command);
+      this.#tellWaiters();
       if (this.#left.delete(command)) this.#request.leftoverRoom.giveBack();
     });
-    void command.ended.then(() => setTimeout(() => this.#countIfLeft(command), LEFT_AFTER_MS).unref());
+    void command.ended.then(() => {
+      if (command.leavesNothing && this.#commands.has(command)) this.#ending.add(command);
+      this.#tellWaiters();
+      setTimeout(() => this.#countIfLeft(command), LEFT_AFTER_MS).unref();
+    });
     this.#queue.push(() => this.#give(command));
     this.#work();
     command.listen();
@@ -208,6 +216,14 @@ export class Keeper {
   /** Stops all processes of the box by signals; what is returned lets them go on. */
   async stopAll(): Promise<() => void> {
     return this.#init === undefined || this.#isOver ? () => {} : await stopTree(this.#init);
+  }
+
+  /** How many waiters the box has: one that is about to end ends before we hear of it, and its place would be anybody's until then. */
+  #tellWaiters(): void {
+    const count = this.#commands.size - this.#ending.size;
+    if (count === this.#toldWaiters) return;
+    this.#toldWaiters = count;
+    this.#request.onWaiters(count);
   }
 
   #countIfLeft(command: Command): void {

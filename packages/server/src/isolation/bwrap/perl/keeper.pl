@@ -13,14 +13,14 @@
 #   w WAITER        the waiter's process number
 #   s MAIN          the program runs
 #   f ERRNO STAGE   it does not and will not, whatever is said of it after this: fork, descriptors, terminal, directory, limits, program
-#   x CODE          it ended;  k SIGNAL: by a signal
+#   x CODE          it ended;  k SIGNAL: by a signal;  either with "last" when nothing of it is left and the waiter ends too
 #
 #   d               what was asked for is sent
 #
 # and ends with the waiter. All that is said here is the word of the box: the server believes it about this box alone.
 
 my ($PR_SET_DUMPABLE, $PR_SET_CHILD_SUBREAPER, $TIOCSCTTY) = (4, 36, 0x540e);
-my ($CLONE_VFORK, $SIGCHLD) = (0x4000, 17);
+my ($CLONE_VFORK, $SIGCHLD, $WNOHANG) = (0x4000, 17, 1);
 
 $0 = "keeper";
 close_from(4);
@@ -76,7 +76,11 @@ sub stand_by {
   forget($ORDERS, $payload, @streams);
   report($status, "s", $main);
   while ((my $ended = waitpid(-1, 0)) > 0) {
-    report($status, $? & 127 ? ("k", $? & 127) : ("x", $? >> 8)) if $ended == $main;
+    next if $ended != $main;
+    my @end = $? & 127 ? ("k", $? & 127) : ("x", $? >> 8);
+    my $next;
+    do { $next = waitpid(-1, $WNOHANG) } while ($next > 0);
+    report($status, @end, $next < 0 ? "last" : ()); # the last one: nothing is left to wait for
   }
   leave(0);
 }
