@@ -1,11 +1,13 @@
 import { constants } from "node:fs";
-import { access } from "node:fs/promises";
+import { access, mkdir } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { type AgentProfile, POLICY_FILE, type ProjectPolicy, readAgentProfileFile } from "@agentfense/sdk/project";
 import type { ExecOutcome, ExecRequest } from "@agentfense/server/isolation";
 import { agentPlace } from "../agents/place.ts";
 import { AGENTS } from "../agents/profiles.ts";
+import { counted } from "../changes/table.ts";
 import { type Command, CommandFailure, UsageError } from "../command.ts";
+import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
 import { print, warn } from "../output.ts";
 import { explainingPolicy } from "../project-policy.ts";
 import { changesOf, exitCodeAfter, quoted, reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
@@ -51,12 +53,13 @@ Without a terminal nothing is asked: changes are kept unless --apply writes them
 export const agent: Command = { help: HELP, handlesClosedOutput: true, run: runAgent };
 
 async function runAgent(args: readonly string[]): Promise<number> {
-  const { request, profile, argv, options } = await readRequest(args);
+  const { request, profile, place, argv, options } = await readRequest(args);
   if (options.explain) {
     await print(explainRequest(request, { json: options.json }));
     return 0;
   }
   await requireProgram(profile);
+  await mkdir(place.directory, { recursive: true, mode: 0o700 });
   using interruption = new Interruption();
   if (!options.continues) await requireNothingKept(request, options.name, interruption.signal);
   await using delta = await DeltaPlace.open(request);
@@ -120,18 +123,22 @@ async function readRequest(args: readonly string[]) {
   const { request, values, project } = await readSandboxRequest("agent", own, OWN_OPTIONS, { preset: "development" });
   const options = values as OwnValues;
   const profile = await findProfile(name, project, options);
-  const place = await agentPlace(name, request.directory, process.env);
+  const place = agentPlace(name, request.directory, process.env);
+  // A project that has this user's state in it would show the agent what it and others keep there.
+  const keptDelta = request.keptDelta ?? (await resolveDelta(place.delta));
+  requireDeltaApart(request.directory, keptDelta);
   const network = networkFor(request, profile, options);
   const named = request.spec.secrets ?? [];
   const secrets = typeof network === "string" ? named : [...named, ...secretsOfProfile(profile, named, process.env)];
   const argv: readonly [string, ...string[]] = [profile.program, ...(profile.arguments ?? []), ...more];
   return {
     profile,
+    place,
     argv,
     request: {
       ...request,
       home: request.home ?? place.home,
-      keptDelta: request.keptDelta ?? place.delta,
+      keptDelta,
       network,
       spec: { ...request.spec, ...networkSpec(network, secrets), env: { ...profile.env, ...request.spec.env } },
     },
@@ -211,12 +218,15 @@ async function requireNothingKept(request: SandboxRequest, name: string, signal:
   const { keptDelta = "" } = request;
   const changes = (await isThere(join(keptDelta, "tree"))) ? await changesOf(request, keptDelta, signal) : [];
   if (changes.length === 0) return;
-  throw new CommandFailure(`${changes.length} changes of ${name} are kept, and not in ${request.directory} yet`, {
-    hint: [
-      `go on with them: agentfense agent ${name} --continue`,
-      ...["diff", "apply", "discard --all"].map((word) => `agentfense ${word} --delta ${quoted(keptDelta)}`),
-    ].join("\n"),
-  });
+  throw new CommandFailure(
+    `${counted(changes.length, "change")} of ${name} kept, and not in ${request.directory} yet`,
+    {
+      hint: [
+        `go on with them: agentfense agent ${name} --continue`,
+        ...["diff", "apply", "discard --all"].map((word) => `agentfense ${word} --delta ${quoted(keptDelta)}`),
+      ].join("\n"),
+    },
+  );
 }
 
 /** What PATH does not find here, the sandbox does not either. */

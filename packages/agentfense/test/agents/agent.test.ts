@@ -165,5 +165,14 @@ test("what is wrong is said, and nothing is made", async () => {
   expect(await said("claude")).toMatch(/125 .*claude is not in your PATH\nhint: install it: npm install/);
   writeFileSync(file, "program: worker\nallow: everything\n");
   expect(await said("worker", "--profile", file)).toContain('allow: expected a list, not "everything"');
+  writeFileSync(file, "program: worker\n");
+  const within = { cwd: project, env: { ...surroundings.env, XDG_STATE_HOME: join(project, "state") } };
+  const shown = await agentfense(
+    ["agent", "worker", "--profile", file, "--home", join(project, "../home"), "--", "true"],
+    within,
+  );
+  expect(`${shown.code} ${shown.stderr}`).toMatch(/^2 .*the delta .* must not be inside DIR/);
+  expect((await agentfense(["agent", "worker", "--profile", file, "--explain"], surroundings)).code).toBe(0);
+  expect(readdirSync(surroundings.env.XDG_STATE_HOME)).toEqual([]);
   expect(readdirSync(project).sort()).toEqual([".env", "a.txt"]);
 });
