@@ -33,6 +33,7 @@ const NEEDS = [
   { for: "start", command: "setpriv", package: "util-linux" },
   { for: "test", command: "pasta", package: "passt" },
   { for: "test", command: "ip", package: "iproute2" },
+  { for: "test", command: "keytool", package: "default-jre-headless" },
   { for: "test", command: "iptables-restore", package: "iptables" },
   { for: "test", command: "dockerd", package: "docker.io" },
   { for: "test", command: "chromium", package: "chromium" },

@@ -61,7 +61,7 @@ describe.each(["root", "user"] as const)("as %s", (as) => {
 });
 
 const againstUser = reasonAgainst("user");
-describe.skipIf(againstUser)("an ordinary user's mount", () => {
+describe.skipIf(againstUser)(`an ordinary user's mount${againstUser ? `: ${againstUser}` : ""}`, () => {
   test("is made without a copy of the process, leaves none behind, and says what is missing", async () => {
     const user = identityOf("user");
     const mountPoint = await directoryFor(user);

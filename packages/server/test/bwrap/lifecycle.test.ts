@@ -40,6 +40,8 @@ async function firstLine(child: ChildProcess): Promise<string> {
   return "";
 }
 
+const unlessRoot = reasonAgainst("root") === undefined ? "" : `: ${reasonAgainst("root")}`;
+
 describe("the life of a bwrap backend", () => {
   test("a launcher that dies takes its commands along, and the next command gets a new one", async () => {
     await using place = await openPlace();
@@ -111,7 +113,7 @@ describe("the life of a bwrap backend", () => {
     await eventually(() => begun() === 2);
   });
 
-  test.skipIf(reasonAgainst("root"))("what the box's user cannot reach is called by what it is", async () => {
+  test.skipIf(unlessRoot !== "")(`what the box's user cannot reach is called by what it is${unlessRoot}`, async () => {
     await using place = await openPlace();
     const closed = join(place.directory, "closed");
     await mkdir(join(closed, "root/usr"), { recursive: true });
@@ -165,17 +167,20 @@ describe("the life of a bwrap backend", () => {
     await rm(directory, { recursive: true });
   });
 
-  test.skipIf(reasonAgainst("root"))("a host without perl is told what the package is called there", async () => {
-    const backend = new URL("../../src/isolation/bwrap/backend.ts", import.meta.url).href;
-    const open = `import { BwrapBackend } from ${JSON.stringify(backend)};
+  test.skipIf(unlessRoot !== "")(
+    `a host without perl is told what the package is called there${unlessRoot}`,
+    async () => {
+      const backend = new URL("../../src/isolation/bwrap/backend.ts", import.meta.url).href;
+      const open = `import { BwrapBackend } from ${JSON.stringify(backend)};
       await BwrapBackend.open({ instance: "none", limits: {} }).catch((error) => console.log(error.message + "\\n" + error.hint));`;
-    const hide = 'mount --bind /dev/null "$(readlink -f /usr/bin/perl)" && exec "$0" --input-type=module --eval "$1"';
-    const child = spawn("unshare", ["--mount", "sh", "-c", hide, process.execPath, open], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    expect(await textOf(child.stdout)).toBe(
-      "a box needs perl, which this host does not have\n" +
-        "install the package perl (Alpine, Arch), perl-interpreter (Fedora) or perl-base (Debian, Ubuntu)\n",
-    );
-  });
+      const hide = 'mount --bind /dev/null "$(readlink -f /usr/bin/perl)" && exec "$0" --input-type=module --eval "$1"';
+      const child = spawn("unshare", ["--mount", "sh", "-c", hide, process.execPath, open], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      expect(await textOf(child.stdout)).toBe(
+        "a box needs perl, which this host does not have\n" +
+          "install the package perl (Alpine, Arch), perl-interpreter (Fedora) or perl-base (Debian, Ubuntu)\n",
+      );
+    },
+  );
 });

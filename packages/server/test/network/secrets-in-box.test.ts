@@ -14,6 +14,7 @@ import type { Sandbox, SandboxEvent } from "../../src/isolation/sandbox/api.ts";
 
 const VALUE = "sk-ant-api03-Qw9Er8Ty7Ui6Op5As4Df3Gh2";
 const reason = reasonAgainst("root");
+if (reason !== undefined) console.log(`secrets in a box are not tried: ${reason}`);
 
 let internet: Internet;
 let isolation: Isolation;
