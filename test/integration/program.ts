@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from "node:child_process";
+import { rounds } from "../support/rounds.ts";
 
 export interface Ended {
   readonly code: number | null;
@@ -8,7 +9,6 @@ export interface Ended {
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  readonly timeoutMs?: number;
 }
 
 /** Nothing of the user's configuration, and the same moment in every commit. */
@@ -25,6 +25,9 @@ const ENVIRONMENT = {
   GIT_COMMITTER_DATE: "2024-01-02T03:04:05Z",
 };
 
+/** Ends what hangs, before the test is ended without it. Beside a load a program takes many times what it takes alone. */
+const HANG_MS = 500_000 * rounds(1);
+
 /** Runs a program in a directory to its end; never throws for an exit code. */
 export function run(cwd: string, command: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const [program = "true", ...args] = command;
@@ -33,7 +36,7 @@ export function run(cwd: string, command: readonly string[], options: RunOptions
     const child = execFile(
       program,
       args,
-      { cwd, env, timeout: options.timeoutMs ?? 60_000, killSignal: "SIGKILL", maxBuffer: 1 << 26 },
+      { cwd, env, timeout: HANG_MS, killSignal: "SIGKILL", maxBuffer: 1 << 26 },
       (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
     );
   });

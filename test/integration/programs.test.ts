@@ -222,7 +222,6 @@ END
     python3 writer.py a & first=$!; python3 writer.py b & second=$!; wait $first; wait $second
     python3 -c 'import sqlite3; db = sqlite3.connect("${journal}.db"); print(db.execute("select who, count(*), sum(n) from t group by who").fetchall(), db.execute("pragma integrity_check").fetchall())'
     rm writer.py; ls ${journal}.db*`,
-    { timeoutMs: 50_000 },
   );
 }
 

@@ -243,7 +243,7 @@ function preparedVenv(): Promise<string> {
   venv ??= (async () => {
     const directory = mkdtempSync(join(tmpdir(), "agentfense-venv-"));
     await using sandbox = await Sandbox.fromLocal(directory, { preset: "full-access" });
-    await sandbox.run("python3 -m venv venv", { timeoutMs: 120_000, check: true });
+    await sandbox.run("python3 -m venv venv", { check: true });
     const { outcomes } = await sandbox.apply();
     expect(outcomes.filter(({ applied }) => !applied)).toEqual([]);
     return directory;
