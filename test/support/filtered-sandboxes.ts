@@ -36,6 +36,8 @@ export async function openFilteredSandboxes(names: Readonly<Record<string, Answe
   let made = 0;
   return {
     internet,
+    /** What every sandbox has at /workspace. */
+    project,
     async open(...hosts: string[]): Promise<FilteredSandbox> {
       const events: ConnectionEvent[] = [];
       const ca = "/workspace/ca.pem";

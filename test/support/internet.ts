@@ -119,6 +119,10 @@ function webPages(server: SeenRequest["server"], seen: SeenRequest[]): RequestLi
       response.end();
     },
     "/never": () => {},
+    "/redirect": (request, response) => {
+      const to = new URL(request.url!, "http://any").searchParams.get("to")!;
+      response.writeHead(302, { Location: to }).end();
+    },
     "/broken": (request) => request.socket.destroy(),
     "/early": (_request, response) => response.writeHead(413).end("too much"),
     "/large": (request, response) => {

@@ -1,92 +1,94 @@
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
 import { type FilteredSandbox, openFilteredSandboxes } from "../../../support/filtered-sandboxes.ts";
 import { EVIL_ADDRESS, GOOD_ADDRESS } from "../../../support/internet.ts";
+import { WITH_ALLOWED } from "./ways.ts";
 
 // Attacks filtered networks from inside, as whoever runs this process; prints the facts as one object.
 
 const INSIDE = await readFile(new URL("inside.py", import.meta.url), "utf8");
-const FORBIDDEN = {
-  "loopback.test": ["127.0.0.1"],
-  "metadata.test": ["169.254.169.254"],
-  "private.test": ["10.0.0.1"],
-  "shared.test": ["100.64.0.1"],
-  "multicast.test": ["224.0.0.1"],
-  "nobody.test": ["0.0.0.0"],
-  "mapped.test": ["::ffff:127.0.0.1"],
-  "loopback6.test": ["::1"],
-  "local6.test": ["fd00::1"],
-  "link6.test": ["fe80::1"],
-  "ours.test": ["198.18.0.53"],
-};
-const LITERALS = [
-  ...["93.184.216.34", "1572395042", "0x5db8d822", "0135.0270.0330.042", "93.12113954", "93.184.55330"],
-  ...["::ffff:93.184.216.34", "64:ff9b::5db8:d822", "2606:2800:220:1:248:1893:25c8:1946", "fe80::1%lo"],
-  ...["127.0.0.1", "127.1", "0.0.0.0", "0", "::1", "::", "169.254.169.254", "10.0.0.1", "198.18.0.53", "198.18.0.1"],
-];
-const REQUESTS = {
-  "its own": "GET /own HTTP/1.1\r\nHost: good.test\r\n\r\n",
-  "another host": "GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n",
-  "another listed host": "GET /x HTTP/1.1\r\nHost: other.test\r\n\r\n",
-  "two hosts": "GET /x HTTP/1.1\r\nHost: good.test\r\nHost: evil.test\r\n\r\n",
-  "no host": "GET /x HTTP/1.1\r\nAccept: */*\r\n\r\n",
-  "an absolute target": "GET http://evil.test/x HTTP/1.1\r\nHost: good.test\r\n\r\n",
-  "a tunnel": "CONNECT evil.test:443 HTTP/1.1\r\nHost: good.test\r\n\r\n",
-  "a trace": "TRACE /x HTTP/1.1\r\nHost: good.test\r\n\r\n",
-  "two lengths": "POST /x HTTP/1.1\r\nHost: good.test\r\nContent-Length: 4\r\nContent-Length: 9\r\n\r\nabcd",
-  "a length and chunks":
-    "POST /x HTTP/1.1\r\nHost: good.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-  "a folded header": "GET /x HTTP/1.1\r\nHost: good.test\r\nX-One: a\r\n b\r\n\r\n",
-  "a bare line feed": "GET /x HTTP/1.1\nHost: good.test\n\n",
-  "an endless header": `GET /x HTTP/1.1\r\nHost: good.test\r\nX: ${"y".repeat(70_000)}\r\n\r\n`,
-  "a port of another": "GET /x HTTP/1.1\r\nHost: good.test:22\r\n\r\n",
-};
+const ABSTRACT = `agentfense-outside-${process.pid}`;
+const ways = WITH_ALLOWED.map((way, index) => {
+  const [own, evil] = [`own${index}.test`, `evil${index}.test`];
+  const words = { OWN: own, EVIL: evil, MINE: own.toUpperCase(), LOUD: evil.toUpperCase(), ABSTRACT };
+  const put = (value: unknown): unknown => {
+    if (typeof value === "string")
+      return value.replaceAll(/OWN|EVIL|MINE|LOUD|ABSTRACT/g, (word) => words[word as "OWN"]);
+    if (Array.isArray(value)) return value.map(put);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, put(one)]));
+  };
+  return { ...way, own, evil, attempt: put(way.how) as readonly unknown[] };
+});
 
 await using place = await openFilteredSandboxes({
-  "good.test": [GOOD_ADDRESS],
-  "other.test": [GOOD_ADDRESS],
-  "evil.test": [EVIL_ADDRESS],
-  ...FORBIDDEN,
+  "listed.test": [GOOD_ADDRESS],
+  ...Object.fromEntries(ways.map(({ own, resolves }) => [own, resolves ?? [GOOD_ADDRESS]])),
+  ...Object.fromEntries(ways.map(({ evil }) => [evil, [EVIL_ADDRESS]])),
   // Harmless when it is looked at, and not when it is used.
   "rebinding.test": (question) => (question % 2 === 1 ? [GOOD_ADDRESS] : ["127.0.0.1"]),
 });
-const names = [...Object.keys(FORBIDDEN), "rebinding.test"];
-const box = await place.open("good.test:443,80,22", "other.test:443,80", ...names.map((name) => `${name}:80`));
-const attempt = async (name: string, argument: object = {}, from: FilteredSandbox = box): Promise<unknown> => {
-  const { out, err } = await from.run(["python3", "-c", INSIDE, name, JSON.stringify(argument)]);
+// Sockets of the host, where a box could look for some.
+for (const path of [`\0${ABSTRACT}`, join(place.project, "outside.sock")]) {
+  await once(
+    createServer((socket) => socket.end("found"))
+      .listen(path)
+      .unref(),
+    "listening",
+  );
+}
+const list = ["listed.test:443,80,22", "rebinding.test:80", ...ways.map(({ own }) => `${own}:443,80,22`)];
+const box = await place.open(...list);
+const attempt = async (attempts: readonly (readonly unknown[])[], from: FilteredSandbox = box): Promise<string[]> => {
+  const { out, err } = await from.run(["python3", "-c", INSIDE], JSON.stringify(attempts));
   if (out === "") throw new Error(err);
   return JSON.parse(out);
 };
-const deniedHosts = (): string[] => [
-  ...new Set(box.events.filter(({ kind }) => kind === "connection_denied").map(({ host }) => host)),
-];
-const paths = (server: "good" | "evil"): string[] =>
-  place.internet.seen.filter((request) => request.server === server).map(({ url }) => url);
 
-const literals = await attempt("literals", { hosts: LITERALS });
-const forbidden = await attempt("names", { hosts: Object.keys(FORBIDDEN) });
-const rebound = [
-  await attempt("names", { hosts: ["rebinding.test"] }),
-  await attempt("names", { hosts: ["rebinding.test"] }),
+const rebinding = [
+  "tcp",
+  "rebinding.test",
+  80,
+  "GET /own HTTP/1.1\r\nHost: rebinding.test\r\nConnection: close\r\n\r\n",
 ];
-const questionsBefore = place.internet.questions.length;
-const questions = await attempt("questions");
-const passedOn = place.internet.questions.slice(questionsBefore);
-const hellos = await attempt("hellos");
-const requests = await attempt("requests", { requests: REQUESTS });
-const ways = await attempt("ways");
-const denied = deniedHosts();
+const rebound = await attempt([rebinding, rebinding]);
+// A minute's events about different things are bounded, so that one box would be told of too many.
+const second = await place.open(...list);
+const half = ways.findIndex(({ id }) => id === "NET-05");
+const outcomes = [
+  ...(await attempt(ways.slice(0, half).map((way) => way.attempt))),
+  ...(await attempt(
+    ways.slice(half).map((way) => way.attempt),
+    second,
+  )),
+];
+const events = [...box.events, ...second.events];
+const denied = [...new Set(events.filter(({ kind }) => kind === "connection_denied").map(({ host }) => host))];
 
 // Another sandbox, whose list has nothing of these.
-const stranger = await place.open("other.test:443");
-const address = (await box.run("getent hosts good.test | cut -d' ' -f1")).out.trim();
-const there = await attempt("literals", { hosts: [address, "198.18.1.0", "198.18.1.1", "198.18.1.2"] }, stranger);
-const many = (await attempt("many", { count: 700 })) as { answered: number };
-const meanwhile = (await stranger.run("curl -sS --max-time 20 https://other.test/meanwhile")).out;
+const stranger = await place.open("other.test:443", "listed.test:443");
+const address = (await attempt([["address", "own0.test"]]))[0]!;
+const neighbours = [address, "198.18.1.0", "198.18.1.1", "198.18.1.2"];
+const there = Object.fromEntries(
+  (
+    await attempt(
+      [80, 443, 22].flatMap((port) =>
+        neighbours.map((host) => ["tcp", host, port, "GET /x HTTP/1.1\r\nHost: own0.test\r\n\r\n"]),
+      ),
+      stranger,
+    )
+  ).entries(),
+);
+const [named] = await attempt([["question", "own0.test"]], stranger);
+const [many] = (await attempt([["many", "listed.test", 700]])) as unknown[];
+const meanwhile = (await stranger.run("curl -sS --max-time 20 https://listed.test/meanwhile")).out;
 
 // A connection stays open while the list changes under it.
 const HELD = `
 import socket
-held = socket.create_connection(("good.test", 22), 20)
+held = socket.create_connection(("listed.test", 22), 20)
 held.sendall(b"x")
 held.recv(1)
 print("up", flush=True)
@@ -99,21 +101,27 @@ for await (const event of box.sandbox.execStream({ command: ["python3", "-c", HE
   if (event.kind === "stdout") said += event.data.toString();
   if (!isChanged && said.startsWith("up\n")) {
     isChanged = true;
-    await box.allow("other.test:443,8443");
+    await box.allow("own0.test:443,8443");
   }
 }
 const after = [
-  (await box.run("curl -sS --max-time 20 https://good.test/after; echo $?")).out,
-  (await box.run("curl -sS --max-time 20 https://other.test/after; echo $?")).out,
+  (await box.run("curl -sS --max-time 20 https://listed.test/after; echo $?")).out,
+  (await box.run("curl -sS --max-time 20 https://own0.test/after; echo $?")).out,
 ];
-await box.allow("good.test");
-after.push((await box.run("curl -sS --max-time 20 https://good.test/again; echo $?")).out);
+await box.allow("listed.test");
+after.push((await box.run("curl -sS --max-time 20 https://listed.test/again; echo $?")).out);
 
 console.log(
   JSON.stringify({
-    ...{ literals, forbidden, rebound, questions, passedOn, hellos, requests, ways, denied },
-    ...{ there, many, meanwhile, said, after },
-    evil: paths("evil"),
-    good: paths("good"),
+    ways: ways.map(({ own, evil }, index) => ({
+      outcome: outcomes[index],
+      names: denied.flatMap((host) => {
+        if (host === own) return "OWN";
+        return host === evil || host.endsWith(`.${evil}`) ? "EVIL" : [];
+      }),
+    })),
+    ...{ rebound, denied, there, named, many, meanwhile, said, after },
+    seen: place.internet.seen.map(({ server, url }) => `${server} ${url}`),
+    questions: place.internet.questions,
   }),
 );
