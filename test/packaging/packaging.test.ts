@@ -148,16 +148,16 @@ hint: npm install @agentfense/agent@${version}
     const cli = join(project.directory, "node_modules/agentfense/dist/cli.js");
     await using server = await TestServer.start({ cli });
     expect((await fetch(`${server.http}/healthz`)).status).toBe(200);
-    for (const path of ["/aio/sandbox/v1/sandbox", "/v1/confirmations"]) {
-      const answer = await fetch(server.http + path);
-      expect({ status: answer.status, told: await answer.text() }).toEqual({
-        status: 501,
-        told: expect.stringContaining("not installed the package @agentfense/agent"),
-      });
-    }
+    const answer = await fetch(`${server.http}/v1/confirmations`);
+    expect({ status: answer.status, told: await answer.text() }).toEqual({
+      status: 501,
+      told: expect.stringContaining("not installed the package @agentfense/agent"),
+    });
+    const unknown = await fetch(`${server.http}/aio/sandbox/v1/sandbox`);
+    expect(await unknown.json()).toMatchObject({ success: false, message: "there is no such sandbox" });
     expect(await upgradeRefusal(`${server.http}/v1/confirmations`)).toMatchObject({ status: 501 });
     const lines = server.log.filter(({ msg }) => String(msg).includes(`npm install @agentfense/agent@${version}`));
-    expect(lines).toMatchObject([{ level: "info", msg: expect.stringContaining("/aio/ and /v1/confirmations") }]);
+    expect(lines).toMatchObject([{ level: "info", msg: expect.stringContaining("MCP and browsers below /aio/ and /v1/confirmations") }]);
   });
 
   describe.each([node24, thisNode])("$name", (runtime) => {

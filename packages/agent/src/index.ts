@@ -1,5 +1,3 @@
-export { aioDoor } from "./aio-door/door.ts";
-export type { AioBrowser, AioBrowserInfo, AioDoorOptions } from "./aio-door/options.ts";
 export type { BrowserAction, BrowserActionName, BrowserParams } from "./browser/action.ts";
 export { AioBrowsers, type AioBrowsersOptions } from "./browser/aio-browsers.ts";
 export type { BrowserEvent } from "./browser/events.ts";
@@ -45,7 +43,6 @@ export { isApproval, requestHash } from "./confirmation/hash.ts";
 export type { AnswerRefusal, ConfirmationResolution, PendingConfirmation } from "./confirmation/protocol.ts";
 export { type TerminalConfirmationOptions, TerminalConfirmationService } from "./confirmation/terminal/terminal.ts";
 export { WebSocketConfirmationService } from "./confirmation/websocket-service.ts";
-export type { Door, DoorCall, DoorCaller } from "./door.ts";
 export {
   AgentError,
   BrowserError,

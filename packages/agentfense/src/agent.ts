@@ -25,11 +25,8 @@ export {
   AgentError,
   AgentWorkspace,
   type AgentWorkspaceOptions,
-  type AioBrowser,
-  type AioBrowserInfo,
   AioBrowsers,
   type AioBrowsersOptions,
-  type AioDoorOptions,
   AioExecutor,
   type AioExecutorOptions,
   type AioServerInfo,
@@ -38,7 +35,6 @@ export {
   type Assess,
   AutoApproveConfirmationService,
   AutoDenyConfirmationService,
-  aioDoor,
   type BrokerEvent,
   type BrowserAction,
   type BrowserActionName,
@@ -73,9 +69,6 @@ export {
   type DestructionReason,
   type DetectedPattern,
   type DockerExecutorOptions,
-  type Door,
-  type DoorCall,
-  type DoorCaller,
   declareTool,
   type ExecutionOutcome,
   type ExecutionRecord,
@@ -157,6 +150,15 @@ export {
   type WorldOptions,
   type WorldParts,
 } from "@agentfense/agent";
+export {
+  type AioBrowser,
+  type AioBrowserInfo,
+  type AioDoorOptions,
+  aioDoor,
+  type Door,
+  type DoorCall,
+  type DoorCaller,
+} from "@agentfense/doors";
 
 /** The one entrance for code of a session: assess, ask, choose, run, record. */
 export class SandboxManager extends SandboxManagerBase {

@@ -1,6 +1,5 @@
+import { type AioBrowser, type AioBrowserInfo, AioRefusal } from "@agentfense/doors";
 import type { Sandbox } from "@agentfense/sdk";
-import { Refusal } from "../aio-door/envelope.ts";
-import type { AioBrowser, AioBrowserInfo } from "../aio-door/options.ts";
 import { SandboxWorkspace } from "../workspace/sandbox-workspace.ts";
 import type { BrowserAction } from "./action.ts";
 import type { BrowserRouterOptions } from "./options.ts";
@@ -78,11 +77,11 @@ export class AioBrowsers implements AioBrowser, AsyncDisposable {
   async #do(sandbox: Sandbox, action: BrowserAction, signal: AbortSignal): Promise<BrowserResult> {
     const result = await this.#routerOf(sandbox).execute(action, { needsFileAccess: true }, { signal });
     if (result.success) return result;
-    throw new Refusal(result.error ?? "it did not work", { status: STATUSES[result.errorCode ?? ""] ?? 200 });
+    throw new AioRefusal(result.error ?? "it did not work", { status: STATUSES[result.errorCode ?? ""] ?? 200 });
   }
 
   #routerOf(sandbox: Sandbox): BrowserRouter {
-    if (this.#isClosed) throw new Refusal("the browsers are closed", { status: 503 });
+    if (this.#isClosed) throw new AioRefusal("the browsers are closed", { status: 503 });
     const { maxBrowsers = MAX_BROWSERS, idleMs = IDLE_MS } = this.#options;
     const found = this.#browsers.get(sandbox.id);
     if (found !== undefined) {
@@ -91,7 +90,7 @@ export class AioBrowsers implements AioBrowser, AsyncDisposable {
     }
     if (this.#browsers.size >= maxBrowsers) {
       const hint = "one that nobody uses is closed after a while";
-      throw new Refusal(`there are ${maxBrowsers} browsers already`, { status: 429, hint });
+      throw new AioRefusal(`there are ${maxBrowsers} browsers already`, { status: 429, hint });
     }
     const router = new BrowserRouter(`aio-${sandbox.id}`, {
       ...this.#options,

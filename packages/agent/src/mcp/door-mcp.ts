@@ -1,5 +1,5 @@
+import type { DoorCall } from "@agentfense/doors";
 import type { Sandbox } from "@agentfense/sdk";
-import type { DoorCall } from "../door.ts";
 import { ClientConfirmationService, type McpApproval } from "./client-confirmation.ts";
 import { McpSessions, type SessionLimits } from "./sessions.ts";
 import { mcpSource } from "./source.ts";

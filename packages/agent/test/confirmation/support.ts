@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Door, DoorCall, DoorCaller } from "@agentfense/doors";
 import { WebSocket } from "ws";
 import { eventually } from "../../../../test/support/eventually.ts";
 import type { ConfirmationRequest } from "../../src/confirmation/confirmation.ts";
-import type { Door, DoorCall, DoorCaller } from "../../src/door.ts";
 
 export function request(overrides: Partial<ConfirmationRequest> = {}): ConfirmationRequest {
   return {

@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { DoorCall } from "@agentfense/doors";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { Sandbox } from "agentfense";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { DoorCall } from "../../src/door.ts";
 import { ClientConfirmationService } from "../../src/mcp/client-confirmation.ts";
 import { doorMcp } from "../../src/mcp/door-mcp.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";

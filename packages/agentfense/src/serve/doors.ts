@@ -1,3 +1,4 @@
+import { aioDoorOnDemand } from "@agentfense/doors/serve";
 import type { Door } from "@agentfense/server";
 import type { ServerConfig } from "@agentfense/server/configuration";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -9,34 +10,31 @@ type Log = (entry: object) => void;
 export async function doorsOf({ server, runtime }: ServerConfig, log: Log): Promise<readonly Door[]> {
   if (server.http_addr === "" || !(server.aio || server.confirmations)) return [];
   const layer = await ifAgentLayer(() => import("@agentfense/agent/doors"));
-  if (layer === undefined) return lockedDoors(server, log);
-  return layer.serverDoors({
-    ...(server.aio && {
-      aio: {
-        approval: server.aio_approve,
-        browserPath: server.aio_browser || undefined,
-        longestMs: runtime.max_timeout || undefined,
-      },
-    }),
-    ...(server.confirmations && { confirmations: { reviewers: server.confirmation_reviewers } }),
-    onError: (error) => log({ level: "error", message: "a request failed", error }),
-  });
+  if (layer === undefined) tellOfMissing(server, log);
+  const onError = (error: unknown): void => log({ level: "error", message: "a request failed", error });
+  const doors: Door[] = [];
+  if (server.aio) {
+    const longestMs = runtime.max_timeout || undefined;
+    const from = { approval: server.aio_approve, browserPath: server.aio_browser || undefined };
+    const parts = layer === undefined ? undefined : () => layer.aioParts(from);
+    doors.push(aioDoorOnDemand({ longestMs, parts, onError }));
+  }
+  if (server.confirmations) {
+    const options = { reviewers: server.confirmation_reviewers };
+    doors.push(layer?.confirmationsOnDemand(options, onError) ?? lockedDoor(CONFIRMATIONS));
+  }
+  return doors;
 }
 
-const AIO = "/aio/";
 const CONFIRMATIONS = "/v1/confirmations";
 
-/** Without the agent layer, whoever comes to one of its doors is told what the server lacks. */
-function lockedDoors({ aio, confirmations }: ServerConfig["server"], log: Log): Door[] {
-  const prefixes = [...(aio ? [AIO] : []), ...(confirmations ? [CONFIRMATIONS] : [])];
+function tellOfMissing({ aio, confirmations }: ServerConfig["server"], log: Log): void {
+  const missing = [...(aio ? ["MCP and browsers below /aio/"] : []), ...(confirmations ? [CONFIRMATIONS] : [])];
   const how = installLine("serve", import.meta.dirname);
-  log({
-    level: "info",
-    message: `${prefixes.join(" and ")} come with the agent layer, which is not installed: ${how}`,
-  });
-  return prefixes.map(lockedDoor);
+  log({ level: "info", message: `${missing.join(" and ")} come with the agent layer, which is not installed: ${how}` });
 }
 
+/** Without the agent layer, whoever comes to its door is told what the server lacks. */
 function lockedDoor(prefix: string): Door {
   const sentence = `${prefix} is not served here: its operator has not installed the package @agentfense/agent`;
   return {

@@ -1,5 +1,5 @@
+import type { DoorCaller } from "@agentfense/doors";
 import type { RawData, WebSocket } from "ws";
-import type { DoorCaller } from "../../door.ts";
 import type { ConfirmationBroker } from "../broker.ts";
 import { type ClientMessage, clientMessage, parseMessage } from "../protocol.ts";
 import { Peer } from "./peer.ts";

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import type { Door, DoorCall, DoorCaller } from "@agentfense/doors";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Door, DoorCall, DoorCaller } from "../../door.ts";
 import type { ConfirmationBroker } from "../broker.ts";
 import { GOING_AWAY } from "../protocol.ts";
 import { CONFIRMATIONS_PATH, confirmationKeyIn, offeredProtocols, SUBPROTOCOL } from "./address.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { DoorServer } from "../../../../doors/test/aio/door-server.ts";
 import { AioExecutor } from "../../../src/executors/aio/aio-executor.ts";
 import { LANGUAGES } from "../../../src/types.ts";
-import { DoorServer } from "../../aio-door/door-server.ts";
 import { describeExecutor } from "../contract.ts";
 
 let server: DoorServer;

@@ -41,10 +41,7 @@ const server = {
   allow_open: flag(false, "serve beyond this machine without API keys"),
   allowed_hosts: texts([], "names that the Host header may have besides the addresses listened on"),
   allowed_origins: texts([], "web pages that may call REST, such as https://console.example.org"),
-  aio: flag(
-    true,
-    "serve sandboxes to clients of the AIO sandbox too, on http_addr below /aio/ and the sandbox's id; needs @agentfense/agent",
-  ),
+  aio: flag(true, "serve sandboxes to clients of the AIO sandbox too, on http_addr below /aio/ and the sandbox's id"),
   aio_approve: choice(
     ["ask", "never"],
     "ask",

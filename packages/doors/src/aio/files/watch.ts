@@ -1,0 +1,130 @@
+import { randomUUID } from "node:crypto";
+import * as shape from "../../shape.ts";
+import { newsWithin } from "../commands/waiting.ts";
+import { eventStream, type ServerEvent } from "../envelope.ts";
+import { type AioCall, bare, post, type Route } from "../route.ts";
+import { fileAt } from "./content.ts";
+import { onFile } from "./failure.ts";
+import { Watcher } from "./watcher.ts";
+
+// Changes of files. These answers are plain JSON, without the envelope.
+
+const EXCLUDED = [".git", "node_modules", "__pycache__", ".venv", "*.pyc", "*.pyo", ".DS_Store", "*.swp", "*.swo"];
+const patterns = shape.list(shape.string().min(1).max(256)).max(32);
+const LONGEST_WAIT_S = 300;
+
+export const WATCH_ROUTES: readonly Route[] = [
+  post(
+    "v1/file/watch",
+    shape.object({
+      path: shape.string(),
+      recursive: shape.boolean().default(true),
+      exclude: patterns.default(EXCLUDED),
+      debounce: shape.number().min(0).default(300),
+      include_patterns: patterns.default([]),
+    }),
+    async (call, { path, recursive, exclude, include_patterns }) => {
+      const at = fileAt(call, path, "watch");
+      const id = randomUUID();
+      const { watchers } = call.place;
+      const options = { path: at.path, recursive, exclude, include: include_patterns };
+      const watcher = await watchers.open(id, () => onFile(at, () => Watcher.open(at.sandbox, options)));
+      return Response.json(described(id, watcher));
+    },
+  ),
+  post(
+    "v1/file/watch/wait",
+    shape.object({
+      path: shape.string(),
+      timeout: shape.number().min(0).max(LONGEST_WAIT_S).default(30),
+      event_types: shape.list(shape.oneOf(["create", "write", "remove", "rename", "chmod"])).optional(),
+    }),
+    waitForOne,
+  ),
+  bare("GET", "v1/file/watch", async ({ place }) =>
+    Response.json({ watchers: place.watchers.all.map(([id, watcher]) => described(id, watcher)) }),
+  ),
+  post(
+    "v1/file/watch/{watcher_id}/poll",
+    shape.object({
+      cursor: shape.int().min(0).default(0),
+      limit: shape.int().min(1).max(1000).default(100),
+      timeout: shape.number().min(0).max(LONGEST_WAIT_S).default(0),
+    }),
+    async ({ place, parameters, request }, { cursor, limit, timeout }) => {
+      const watcher = place.watchers.require(parameters.watcher_id!);
+      if (watcher.latest <= cursor) await newsWithin(watcher.news, timeout * 1000, request.signal);
+      const { events, overflow } = watcher.after(cursor, limit);
+      return Response.json({
+        watcher_id: parameters.watcher_id,
+        events,
+        cursor: events.at(-1)?.seq ?? cursor,
+        overflow,
+        has_more: (events.at(-1)?.seq ?? cursor) < watcher.latest,
+      });
+    },
+  ),
+  bare("GET", "v1/file/watch/{watcher_id}/events", async ({ place, parameters, request }) => {
+    const id = parameters.watcher_id!;
+    return eventStream(eventsOf(id, place.watchers.require(id), request.signal));
+  }),
+  bare("DELETE", "v1/file/watch/{watcher_id}", async ({ place, parameters }) => {
+    await place.watchers.remove(parameters.watcher_id!);
+    return Response.json({ success: true, watcher_id: parameters.watcher_id });
+  }),
+];
+
+async function waitForOne(
+  call: AioCall,
+  input: { readonly path: string; readonly timeout: number; readonly event_types?: readonly string[] | undefined },
+): Promise<Response> {
+  const at = fileAt(call, input.path, "watch");
+  const { signal } = call.request;
+  const options = { path: at.path, recursive: true, exclude: [], include: [] };
+  // In the table like others: that bounds how many wait.
+  const id = randomUUID();
+  const watcher = await call.place.watchers.open(id, () => onFile(at, () => Watcher.open(at.sandbox, options)));
+  const endsAt = performance.now() + input.timeout * 1000;
+  try {
+    for (let cursor = 0; !watcher.isOver && !signal.aborted; ) {
+      const { news } = watcher;
+      const { events } = watcher.after(cursor, 1000);
+      const event = events.find(({ type }) => input.event_types?.includes(type) ?? true);
+      if (event !== undefined) return Response.json({ triggered: true, timed_out: false, event });
+      cursor = events.at(-1)?.seq ?? cursor;
+      const leftMs = endsAt - performance.now();
+      if (leftMs <= 0) break;
+      await newsWithin(news, leftMs, signal);
+    }
+    return Response.json({ triggered: false, timed_out: true, event: null });
+  } finally {
+    call.place.watchers.forget(id);
+    await watcher.close();
+  }
+}
+
+async function* eventsOf(
+  id: string,
+  watcher: Watcher,
+  signal: AbortSignal,
+): AsyncGenerator<ServerEvent, void, undefined> {
+  yield { event: "watch_started", data: described(id, watcher) };
+  for (let cursor = 0; !signal.aborted; ) {
+    const { events, overflow } = watcher.after(cursor, 100);
+    if (overflow) yield { event: "overflow", data: { watcher_id: id } };
+    for (const event of events) yield { event: "file_change", id: `${id}:${event.seq}`, data: event };
+    cursor = events.at(-1)?.seq ?? cursor;
+    if (watcher.isOver) return;
+    if (watcher.latest === cursor) await newsWithin(watcher.news, Number.POSITIVE_INFINITY, signal);
+  }
+}
+
+function described(id: string, watcher: Watcher): object {
+  return {
+    watcher_id: id,
+    path: watcher.path,
+    recursive: watcher.recursive,
+    created_at: watcher.createdAt.toISOString(),
+    status: watcher.isOver ? "stopped" : "active",
+  };
+}

@@ -1,0 +1,4 @@
+export { aioDoor } from "./aio/door.ts";
+export { Refusal as AioRefusal } from "./aio/envelope.ts";
+export type { AioBrowser, AioBrowserInfo, AioDoorOptions } from "./aio/options.ts";
+export type { Door, DoorCall, DoorCaller } from "./door.ts";
