@@ -157,7 +157,9 @@ hint: npm install @agentfense/agent@${version}
     expect(await unknown.json()).toMatchObject({ success: false, message: "there is no such sandbox" });
     expect(await upgradeRefusal(`${server.http}/v1/confirmations`)).toMatchObject({ status: 501 });
     const lines = server.log.filter(({ msg }) => String(msg).includes(`npm install @agentfense/agent@${version}`));
-    expect(lines).toMatchObject([{ level: "info", msg: expect.stringContaining("MCP and browsers below /aio/ and /v1/confirmations") }]);
+    expect(lines).toMatchObject([
+      { level: "info", msg: expect.stringContaining("MCP and browsers below /aio/ and /v1/confirmations") },
+    ]);
   });
 
   describe.each([node24, thisNode])("$name", (runtime) => {

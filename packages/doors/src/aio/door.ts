@@ -73,7 +73,10 @@ export function aioDoor(options: AioDoorOptions = {}): Door {
 
   async function answerMcp(sandbox: Sandbox, request: Request, call: DoorCall): Promise<Response> {
     if (options.mcp !== undefined) return await options.mcp(sandbox, request, call);
-    throw new Refusal("there is no MCP server here", { status: 501, hint: "agentfense serve has the one of the package @agentfense/agent, where that is installed" });
+    throw new Refusal("there is no MCP server here", {
+      status: 501,
+      hint: "agentfense serve has the one of the package @agentfense/agent, where that is installed",
+    });
   }
 
   return {
