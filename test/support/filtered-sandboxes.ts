@@ -1,8 +1,15 @@
 import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { networkRules, openIsolation, type Sandbox, type SandboxEvent } from "@agentfense/server/isolation";
-import { type Answer, openInternet } from "./internet.ts";
+import {
+  networkRules,
+  openIsolation,
+  type Sandbox,
+  type SandboxEvent,
+  type SecretWithValue,
+  withSecretHosts,
+} from "@agentfense/server/isolation";
+import { type Answer, type InternetOptions, openInternet } from "./internet.ts";
 
 type ConnectionEvent = Extract<SandboxEvent, { readonly host: string }>;
 
@@ -18,10 +25,17 @@ export interface FilteredSandbox {
   allow(...hosts: string[]): Promise<void>;
 }
 
+export interface FilteredSandboxOptions {
+  /** Which open TLS: programs then meet the sandbox's own authority, and not the internet's. */
+  readonly secrets?: readonly SecretWithValue[];
+  /** Directories of the host that programs of the sandbox are in, by where they are shown. */
+  readonly tools?: Readonly<Record<string, string>>;
+}
+
 /** An internet on this machine, and sandboxes with filtered networks that take it for the real one. */
-export async function openFilteredSandboxes(names: Readonly<Record<string, Answer>>) {
+export async function openFilteredSandboxes(names: Readonly<Record<string, Answer>>, options: InternetOptions = {}) {
   await using undo = new AsyncDisposableStack();
-  const internet = undo.use(await openInternet(names));
+  const internet = undo.use(await openInternet(names, options));
   const { network: _, ...seam } = internet.seam;
   const directory = await mkdtemp(join(tmpdir(), "agentfense-filtered-"));
   undo.defer(() => rm(directory, { recursive: true, force: true }));
@@ -31,14 +45,22 @@ export async function openFilteredSandboxes(names: Readonly<Record<string, Answe
   await writeFile(join(project, "ca.pem"), internet.ca);
   // The program that runs this one may lie where a box shows nothing.
   await cp(process.execPath, join(project, "node"));
-  const isolation = undo.use(await openIsolation({ stateDirectory: join(directory, "state"), internet: seam }));
+  const isolation = undo.use(
+    await openIsolation({
+      stateDirectory: join(directory, "state"),
+      internet: { ...seam, certificates: [internet.ca] },
+    }),
+  );
   const parts = undo.move();
   let made = 0;
   return {
     internet,
     /** What every sandbox has at /workspace. */
     project,
-    async open(...hosts: string[]): Promise<FilteredSandbox> {
+    async open(
+      allow: readonly unknown[],
+      { secrets = [], tools = {} }: FilteredSandboxOptions = {},
+    ): Promise<FilteredSandbox> {
       const events: ConnectionEvent[] = [];
       const ca = "/workspace/ca.pem";
       const sandbox = await isolation.create({
@@ -49,10 +71,12 @@ export async function openFilteredSandboxes(names: Readonly<Record<string, Answe
             delta: join(directory, `delta-${++made}`),
             rules: [{ pattern: "**", permission: "write" }],
           },
+          ...Object.entries(tools).map(([target, source]) => ({ target, lowers: [source], rules: READ_ALL })),
         ],
         network: "filtered",
-        networkRules: networkRules({ allow: hosts }),
-        env: { CURL_CA_BUNDLE: ca, NODE_EXTRA_CA_CERTS: ca, SSL_CERT_FILE: ca, GIT_SSL_CAINFO: ca },
+        networkRules: withSecretHosts(networkRules({ allow }), secrets),
+        secrets,
+        env: secrets.length > 0 ? {} : Object.fromEntries(CERTIFICATE_VARIABLES.map((name) => [name, ca])),
         onEvent: (event) => {
           if (event.kind === "connection_allowed" || event.kind === "connection_denied") events.push(event);
         },
@@ -72,6 +96,12 @@ export async function openFilteredSandboxes(names: Readonly<Record<string, Answe
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }
+
+const READ_ALL = [{ pattern: "**", permission: "read" }] as const;
+const CERTIFICATE_VARIABLES = [
+  ...["CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE"],
+  ...["PIP_CERT", "CARGO_HTTP_CAINFO"],
+];
 
 /** The arguments that run a program of this repository as somebody else. */
 export function runAs({ uid, gid }: { readonly uid: number; readonly gid: number }, program: string): string[] {

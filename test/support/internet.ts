@@ -41,11 +41,21 @@ export interface SeenRequest {
   readonly headers: readonly string[];
 }
 
+export interface InternetOptions {
+  /** What the good server has for a host, in place of its own pages. */
+  readonly site?: (host: string) => RequestListener | undefined;
+  /** What the good server does with connections to port 22, in place of an echo. */
+  readonly ssh?: ((socket: Socket) => void) | undefined;
+}
+
 /**
  * An internet on this machine's loopback: a name server, a certificate authority, web servers with and without TLS (HTTP/1.1, HTTP/2,
  * WebSocket), one that echoes bytes, and the same again as the evil server. What reaches them is recorded.
  */
-export async function openInternet(names: Readonly<Record<string, Answer>>) {
+export async function openInternet(
+  names: Readonly<Record<string, Answer>>,
+  { site = () => undefined, ssh = (socket) => void socket.pipe(socket) }: InternetOptions = {},
+) {
   const certificates = makeCertificates([...Object.keys(names), "evil.test"]);
   const seen: SeenRequest[] = [];
   const sockets = new Set<Duplex>();
@@ -61,15 +71,15 @@ export async function openInternet(names: Readonly<Record<string, Answer>>) {
     return (server.address() as AddressInfo).port;
   };
   const open = async (kind: SeenRequest["server"], address: string, ports: readonly number[]): Promise<number[]> => {
-    const serve = webPages(kind, seen);
+    const serve = webPages(kind, seen, site);
     const plain = createHttpServer(serve).on("upgrade", upgrade(kind, seen));
     const secure = createSecureServer({ ...certificates, allowHTTP1: true }, serve as never).on(
       "upgrade",
       upgrade(kind, seen),
     );
-    const echo = createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket));
+    const other = createServer({ allowHalfOpen: true }, ssh);
     const opened: number[] = [];
-    for (const [index, server] of [plain, secure as unknown as Server, echo].entries()) {
+    for (const [index, server] of [plain, secure as unknown as Server, other].entries()) {
       opened.push(await listen(server, ports[index] ?? 0, address));
     }
     return opened;
@@ -106,7 +116,11 @@ export async function openInternet(names: Readonly<Record<string, Answer>>) {
 
 export type Internet = Awaited<ReturnType<typeof openInternet>>;
 
-function webPages(server: SeenRequest["server"], seen: SeenRequest[]): RequestListener {
+function webPages(
+  server: SeenRequest["server"],
+  seen: SeenRequest[],
+  site: NonNullable<InternetOptions["site"]>,
+): RequestListener {
   const waiting: ServerResponse[] = [];
   const pages: Record<string, (request: IncomingMessage, response: ServerResponse) => void> = {
     // An event at once, and another when somebody asks for it.
@@ -151,7 +165,7 @@ function webPages(server: SeenRequest["server"], seen: SeenRequest[]): RequestLi
   return (request, response) => {
     const { method = "", url = "", rawHeaders } = request;
     seen.push({ server, method, url, headers: rawHeaders });
-    const page = pages[url.split("?")[0]!];
+    const page = site(request.headers.host ?? String(request.headers[":authority"])) ?? pages[url.split("?")[0]!];
     if (page !== undefined) page(request, response);
     else {
       request.resume();

@@ -1,19 +1,17 @@
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { openFilteredSandboxes } from "../../../../test/support/filtered-sandboxes.ts";
 import { GOOD_ADDRESS } from "../../../../test/support/internet.ts";
+import { makeRegistries } from "../../../../test/support/registries.ts";
+import { refusal } from "../../src/isolation/network/policy.ts";
+import { parseSecretRule } from "../../src/isolation/network/secrets.ts";
+import { CLIENTS, FETCHERS, OPENED_CLIENTS, SECRETS } from "./client-table.ts";
 
 // Uses the network from inside as programs do that know nothing of a filter; prints what became of it.
 
-const URLLIB = `
-import urllib.request, urllib.error
-for url in ("https://good.test/urllib", "http://good.test/urllib", "https://evil.test/urllib"):
-    try: print(url, urllib.request.urlopen(url, timeout=20).read().decode())
-    except urllib.error.URLError as error: print(url, error.reason)
-`;
-const FETCH = `
-for (const url of ["https://good.test/fetch", "https://sub.wild.test/fetch", "https://evil.test/fetch"]) {
-  try { console.log(url, await (await fetch(url)).text()); } catch (error) { console.log(url, error.cause?.code); }
-}
-`;
 const ADDRESSES = `
 import socket
 for family in (socket.AF_UNSPEC, socket.AF_INET, socket.AF_INET6):
@@ -24,12 +22,108 @@ for family in (socket.AF_UNSPEC, socket.AF_INET, socket.AF_INET6):
             print(name, family.name, "ADDRCONFIG" if flags else "", found)
 `;
 
-await using place = await openFilteredSandboxes({
-  "good.test": [GOOD_ADDRESS],
-  "sub.wild.test": [GOOD_ADDRESS],
-  "evil.test": [GOOD_ADDRESS],
-});
-const box = await place.open("good.test:443,80,22", "*.wild.test");
+const LISTED = ["good.test", "sub.wild.test", "api.test", "modules.test", "code.test", "seen.test"];
+const HOSTS = [
+  ...["github.com", "registry.npmjs.org", "pypi.org", "files.pythonhosted.org", "index.crates.io", "static.crates.io"],
+  ...["proxy.golang.org", "deb.debian.org"],
+];
+
+const directory = await mkdtemp(join(tmpdir(), "agentfense-registries-"));
+await using _ = { [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }) };
+const registries = makeRegistries(directory);
+await using place = await openFilteredSandboxes(
+  Object.fromEntries([...LISTED, ...HOSTS, "evil.test"].map((host) => [host, [GOOD_ADDRESS]])),
+  { site: registries.site, ssh: registries.ssh?.serve },
+);
+await mkdir(join(place.project, "registries"));
+if (registries.ssh !== undefined) await cp(registries.ssh.key, join(place.project, "registries/client-key"));
+
+/** Of toolchains that may be anywhere. */
+function directoryOf(program: string, ...args: string[]): string | undefined {
+  const { status, stdout } = spawnSync(program, args, { encoding: "utf8" });
+  return status === 0 ? stdout.trim() : undefined;
+}
+const tools = {
+  "/opt/python": join(import.meta.dirname, "../../../../.cache/python-sdk"),
+  "/opt/rust": directoryOf("rustc", "--print", "sysroot"),
+  "/opt/go": directoryOf("go", "env", "GOROOT"),
+};
+const shown = Object.fromEntries(
+  Object.entries(tools).filter((tool): tool is [string, string] => tool[1] !== undefined && existsSync(tool[1])),
+);
+const box = await place.open(
+  [
+    "good.test:443,80,22",
+    "*.wild.test",
+    ...HOSTS,
+    "github.com:22",
+    { host: "seen.test", methods: ["GET"], paths: ["/v1/*"] },
+  ],
+  { tools: shown },
+);
+const secrets = Object.entries(SECRETS).map(([name, { host, place: where, value }]) => ({
+  ...parseSecretRule(name, [host], where),
+  value,
+}));
+const opened = await place.open([], { tools: shown, secrets });
+
+/** What a line prints last, or how it fails, in a directory of its own; a reason where it cannot be tried. */
+async function tried(sandbox: typeof box, needs: readonly string[], line: string, env: Record<string, string> = {}) {
+  const path = "PATH=$PATH:/opt/rust/bin:/opt/go/bin:/usr/local/go/bin";
+  const missing = (
+    await sandbox.run(
+      `${path}; for one in ${needs.join(" ")}; do command -v $one >/dev/null || [ -e $one ] || echo $one; done`,
+    )
+  ).out.trim();
+  if (missing !== "") return { skipped: `${missing} is not there` };
+  const variables = Object.entries(env).map(([name, value]) => `export ${name}="${value}"\n`);
+  const { out, err, code } = await sandbox.run(
+    `${path}\n${variables.join("")}cd "$(mktemp -d)"; export HOME=$PWD\n${line}`,
+  );
+  return { code, out: out.trim(), err };
+}
+
+const clients: Record<string, unknown> = {};
+for (const { name, needs, line, refused, unless } of CLIENTS) {
+  const env = { SSH_USER: registries.ssh?.user ?? "", SSH_REPOSITORY: registries.repository };
+  const fit = unless === undefined ? undefined : await tried(box, needs, unless.line);
+  if (fit?.skipped === undefined && fit?.code) {
+    clients[name] = { skipped: unless!.reason };
+    continue;
+  }
+  const evil = `${name.toLowerCase().replaceAll(/\W/g, "")}.evil.test`;
+  const allowed = await tried(box, needs, line, env);
+  if (allowed.skipped !== undefined) {
+    clients[name] = allowed;
+    continue;
+  }
+  const not = await tried(box, needs, refused.replaceAll("EVIL", evil), env);
+  const told = box.events.find(({ kind, host }) => kind === "connection_denied" && host === evil)?.sentence;
+  clients[name] = { allowed, refused: { fails: not.code !== 0, told: told === refusal(evil) } };
+}
+const openedClients: Record<string, unknown> = {};
+for (const { name, needs, line } of OPENED_CLIENTS) openedClients[name] = await tried(opened, needs, line);
+const fetchers: Record<string, unknown> = {};
+for (const { name, needs, line } of FETCHERS) {
+  const URLS = `https://good.test/${name} http://seen.test/v2/x https://evil.test/${name}`;
+  const unopened = await tried(box, [needs], line, { URLS });
+  if (unopened.skipped !== undefined) {
+    fetchers[name] = unopened;
+    continue;
+  }
+  const inside = await tried(opened, [needs], line, { URLS: `https://api.test/${name}` });
+  const key = headerOf(`/${name}`, "api.test", "x-api-key");
+  fetchers[name] = { unopened, opened: inside, key };
+}
+
+/** What a host was sent in a header, the last time. */
+function headerOf(url: string, host: string, header: string): string | undefined {
+  const of = (headers: readonly string[], name: string) =>
+    headers[headers.findIndex((one, at) => at % 2 === 0 && one.toLowerCase() === name) + 1];
+  const request = place.internet.seen.findLast((one) => one.url.startsWith(url) && of(one.headers, "host") === host);
+  return request === undefined ? undefined : of(request.headers, header);
+}
+
 const lines = async (command: Parameters<typeof box.run>[0], input?: string): Promise<string[]> =>
   (await box.run(command, input)).out.trim().split("\n");
 
@@ -48,8 +142,6 @@ const report = {
     await curl("http://evil.test/g"),
     await curl("https://good.test:444/h"),
   ],
-  urllib: await lines(["python3", "-c", URLLIB]),
-  fetch: await lines(["/workspace/node", "--input-type=module", "-e", FETCH]),
   getent: await lines(
     "for database in hosts ahosts ahostsv4 ahostsv6; do getent $database good.test | grep -c 198.18; done; getent ahosts evil.test; echo $?",
   ),
@@ -61,22 +153,21 @@ const report = {
 };
 await box.run("cd /tmp && GIT_TERMINAL_PROMPT=0 git ls-remote https://good.test/repository.git");
 const asked = place.internet.seen.map(({ method, url }) => `${method} ${url}`);
+const eventsOf = (kind: string) => box.events.filter((event) => event.kind === kind);
 console.log(
   JSON.stringify({
-    ...report,
-    git: asked.filter((request) => request.includes("git-upload-pack")),
-    // The first to a name and port, and all names that were refused, in whatever order clients come to them.
-    allowed: box.events
-      .filter(({ kind }) => kind === "connection_allowed")
-      .map(({ host, port }) => `${host}:${port}`)
-      .sort(),
-    denied: [
-      ...new Set(
-        box.events
-          .filter(({ kind }) => kind === "connection_denied")
-          .map(({ host, sentence }) => `${host}: ${sentence}`),
-      ),
-    ].sort(),
-    questions: [...new Set(place.internet.questions)].sort(),
+    ...{ clients, opened: openedClients, fetchers },
+    sent: {
+      go: headerOf("/greeting.test", SECRETS.GO_TOKEN.host, "authorization"),
+      git: headerOf("/greeting.git", SECRETS.GIT_TOKEN.host, "authorization"),
+    },
+    usual: {
+      ...report,
+      git: asked.filter((request) => request.includes("git-upload-pack") && request.includes("/repository")),
+      // The first to a name and port, and all names that were refused, in whatever order clients come to them.
+      allowed: eventsOf("connection_allowed").map(({ host, port }) => `${host}:${port}`),
+      denied: eventsOf("connection_denied").map(({ host, sentence }) => `${host}: ${sentence}`),
+      questions: [...new Set(place.internet.questions)],
+    },
   }),
 );

@@ -40,7 +40,7 @@ for (const path of [`\0${ABSTRACT}`, join(place.project, "outside.sock")]) {
   );
 }
 const list = ["listed.test:443,80,22", "rebinding.test:80", ...ways.map(({ own }) => `${own}:443,80,22`)];
-const box = await place.open(...list);
+const box = await place.open(list);
 const attempt = async (attempts: readonly (readonly unknown[])[], from: FilteredSandbox = box): Promise<string[]> => {
   const { out, err } = await from.run(["python3", "-c", INSIDE], JSON.stringify(attempts));
   if (out === "") throw new Error(err);
@@ -55,7 +55,7 @@ const rebinding = [
 ];
 const rebound = await attempt([rebinding, rebinding]);
 // A minute's events about different things are bounded, so that one box would be told of too many.
-const second = await place.open(...list);
+const second = await place.open(list);
 const half = ways.findIndex(({ id }) => id === "NET-05");
 const outcomes = [
   ...(await attempt(ways.slice(0, half).map((way) => way.attempt))),
@@ -68,7 +68,7 @@ const events = [...box.events, ...second.events];
 const denied = [...new Set(events.filter(({ kind }) => kind === "connection_denied").map(({ host }) => host))];
 
 // Another sandbox, whose list has nothing of these.
-const stranger = await place.open("other.test:443", "listed.test:443");
+const stranger = await place.open(["other.test:443", "listed.test:443"]);
 const address = (await attempt([["address", "own0.test"]]))[0]!;
 const neighbours = [address, "198.18.1.0", "198.18.1.1", "198.18.1.2"];
 const there = Object.fromEntries(
