@@ -57,6 +57,10 @@ export function loadCases(): ReadonlyMap<string, readonly Case[]> {
   );
 }
 
+export function needsPrograms({ steps = [] }: Case): boolean {
+  return steps.some((step) => ["run", "exec", "session"].includes(step.do));
+}
+
 /** A misspelt key would make a case that proves less than it says. */
 function check(file: string, one: Case): void {
   const place = `${file}: ${one.title}`;

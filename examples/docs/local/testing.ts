@@ -25,7 +25,7 @@ test("a failing run is reported", async () => {
     (await sandbox.changes().toArray()).map(({ kind, path }) => `${kind} ${path}`),
     ["added /output/report.txt"],
   );
-  assert.equal((await sandbox.run("cat .env")).exitCode, 1); // the rules are the real ones
+  await assert.rejects(sandbox.files.readFile(".env"), { code: "FILE_NOT_FOUND" }); // the rules are the real ones
 });
 // #endregion
 

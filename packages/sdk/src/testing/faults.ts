@@ -19,49 +19,64 @@ export class Fault extends Error {
 
   constructor(code: ErrorCode, message: string, options: FaultOptions = {}) {
     super(message);
-    this.name = "Fault";
     this.code = code;
     this.options = options;
   }
 }
 
-export function invalid(message: string, details: Readonly<Record<string, string>> = {}): Fault {
-  return new Fault("INVALID_ARGUMENT", message, { details });
+export function invalid(message: string): Fault {
+  return new Fault("INVALID_ARGUMENT", message);
 }
 
-export function brokenOff(): Fault {
-  return new Fault("CANCELLED", "the upload broke off: its end was announced and did not come");
+/** As the C library says it, for what commands print; the code of the registry, and how callers of the file API are told. */
+const ERRNOS = {
+  EACCES: ["Permission denied", "FILE_PERMISSION_DENIED", "permission denied"],
+  EEXIST: ["File exists", "FILE_EXISTS", "it exists already"],
+  EINVAL: ["Invalid argument", "INVALID_ARGUMENT", "not a path of a regular file in the workspace"],
+  EISDIR: ["Is a directory", "FILE_WRONG_KIND", "it is a directory"],
+  ELOOP: ["Too many levels of symbolic links", "FILE_WRONG_KIND", "too many symbolic links"],
+  ENOENT: ["No such file or directory", "FILE_NOT_FOUND", "it does not exist"],
+  ENOTDIR: ["Not a directory", "FILE_WRONG_KIND", "not a directory"],
+  ENOTEMPTY: ["Directory not empty", "FILE_WRONG_KIND", "the directory is not empty"],
+  EXDEV: ["Invalid cross-device link", "FILE_WRONG_KIND", "it leads out of the workspace, or cannot be moved there"],
+} as const satisfies Record<string, readonly [string, ErrorCode, string]>;
+
+/** An operation on a file of a sandbox that is refused, as the kernel would. */
+export class FileFault extends Error {
+  readonly errno: keyof typeof ERRNOS;
+
+  constructor(errno: keyof typeof ERRNOS) {
+    super(ERRNOS[errno][0]);
+    this.errno = errno;
+  }
 }
 
-export function cancelled(): Fault {
-  return new Fault("CANCELLED", "the call was cancelled");
+/** Does what a caller of the file API asked for; a refusal is told with the path as the caller gave it. */
+export function answered<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error;
+    const { errno } = error;
+    const [, code, explanation] = ERRNOS[errno];
+    throw new Fault(code, `${JSON.stringify(path)}: ${explanation}`, { details: { errno } });
+  }
 }
 
 /** What the caller sees of anything that was thrown. */
 export function toConnectError(error: unknown, signal: AbortSignal): ConnectError {
-  if (error instanceof ConnectError) return error;
   if (signal.aborted && signal.reason instanceof ConnectError) return signal.reason;
   if (error instanceof Fault) return connectErrorOf(error);
-  if (signal.aborted) return connectErrorOf(cancelled());
+  if (signal.aborted) return connectErrorOf(new Fault("CANCELLED", "the call was cancelled"));
   const message = error instanceof Error ? error.message : String(error);
-  const fault = new Fault("INTERNAL", `the mock engine failed: ${message}`);
-  fault.cause = error;
-  return connectErrorOf(fault);
+  return connectErrorOf(new Fault("INTERNAL", `the mock engine failed: ${message}`));
 }
 
-function connectErrorOf(fault: Fault): ConnectError {
-  const { details = {}, hint, detail } = fault.options;
-  const info: MessageInitShape<typeof ErrorInfoSchema> = {
-    reason: fault.code,
-    domain: ERROR_DOMAIN,
-    metadata: { ...details, ...(hint === undefined ? {} : { hint }) },
-  };
-  return new ConnectError(
-    fault.message,
-    // The numbers of Connect's codes are those of gRPC.
-    STATUS_NUMBERS[ERRORS[fault.code].status] as Code,
-    undefined,
-    [{ desc: ErrorInfoSchema, value: info }, ...(detail === undefined ? [] : [detail])],
-    fault,
-  );
+function connectErrorOf({ code, message, options }: Fault): ConnectError {
+  const { details = {}, hint, detail } = options;
+  const metadata = { ...details, ...(hint === undefined ? {} : { hint }) };
+  const info = { desc: ErrorInfoSchema, value: { reason: code, domain: ERROR_DOMAIN, metadata } };
+  // The numbers of Connect's codes are those of gRPC.
+  const number = STATUS_NUMBERS[ERRORS[code].status] as Code;
+  return new ConnectError(message, number, undefined, detail === undefined ? [info] : [info, detail]);
 }

@@ -1,10 +1,12 @@
-import { expect, test, vi } from "vitest";
-import { aWhile, eventually } from "../../../../test/support/eventually.ts";
+import { expect, test } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import { CommandTimeoutError } from "../../src/errors.ts";
 import type { CommandEvent } from "../../src/model/records.ts";
 import { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { MockEngine } from "../../src/testing/index.ts";
 import { begun, codeOf, openMock, text } from "./support.ts";
+
+const SLOW = { delayMs: 100_000 };
 
 async function eventsOf(
   events: AsyncIterable<CommandEvent>,
@@ -72,27 +74,6 @@ test("an answer leaves files behind, as far as the rules allow", async () => {
   ]);
 });
 
-test("a prepared answer also serves a single command of a longer line", async () => {
-  await using mock = await openMock();
-  const { engine, client, id } = mock;
-  const seen: string[] = [];
-  engine.onCommand("npm test", ({ workdir }) => {
-    seen.push(workdir);
-    return { stdout: "b\na\n", exitCode: 0 };
-  });
-  expect(await client.exec(id, "cd src && npm test | sort")).toMatchObject({ stdout: "a\nb\n" });
-  expect(seen).toEqual(["/workspace/src"]);
-  expect(engine.calls.map(({ command }) => command)).toEqual(["cd src && npm test | sort"]);
-});
-
-test("a matcher is asked once about a command that is a line of its own", async () => {
-  await using mock = await openMock();
-  const matcher = vi.fn(() => false);
-  mock.engine.onCommand(matcher, "");
-  await mock.client.exec(mock.id, "true");
-  expect(matcher).toHaveBeenCalledTimes(1);
-});
-
 test("an error of a test's own function is an internal error", async () => {
   await using mock = await openMock();
   mock.engine.onCommand("x", () => {
@@ -101,25 +82,23 @@ test("an error of a test's own function is an internal error", async () => {
   await expect(mock.client.exec(mock.id, "x")).rejects.toThrow("the mock engine failed: the test is wrong");
 });
 
-test("a timeout is a result with what was printed, and an error when it is checked", async () => {
+test("what no answer was prepared for is not found, with what to do", async () => {
+  await using mock = await openMock();
+  const result = await mock.client.exec(mock.id, "cat src/a.ts");
+  expect(result).toMatchObject({ stdout: "", exitCode: 127 });
+  expect(result.stderr).toBe("command not found: the mock engine has no answer to it; prepare one with onCommand\n");
+});
+
+test("a timeout is a result, and an error when it is checked", async () => {
   await using mock = await openMock();
   const { client, id, engine } = mock;
-  const result = await client.exec(id, "echo before; sleep 100; echo after", { timeoutMs: 50 });
-  expect(result).toMatchObject({
-    stdout: "before\n",
-    exitCode: 137,
-    signal: "SIGKILL",
-    timedOut: true,
-    success: false,
-  });
   engine.onCommand("slow", { stdout: "late", delayMs: 100_000 });
+  const killed = { stdout: "", exitCode: 137, signal: "SIGKILL", timedOut: true, success: false };
+  expect(await client.exec(id, "slow", { timeoutMs: 50 })).toMatchObject(killed);
   const checked = client.exec(id, "slow", { timeoutMs: 50, check: true });
   await expect(checked).rejects.toThrow(CommandTimeoutError);
-  expect(await eventsOf(client.execStream(id, "echo a; sleep 100", { timeoutMs: 50 }))).toEqual({
-    stdout: "a\n",
-    stderr: "",
-    exitCode: 137,
-  });
+  const streamed = await eventsOf(client.execStream(id, "slow", { timeoutMs: 50 }));
+  expect(streamed).toEqual({ stdout: "", stderr: "", exitCode: 137 });
 });
 
 test("a function that pays no heed is left behind when the time is up", async () => {
@@ -128,17 +107,10 @@ test("a function that pays no heed is left behind when the time is up", async ()
   expect(await mock.client.exec(mock.id, "hang", { timeoutMs: 50 })).toMatchObject({ timedOut: true });
 });
 
-test("a program that prints for ever meets its timeout, and the output is cut", async () => {
-  await using mock = await openMock({ resources: { outputBytes: 1000 } });
-  const result = await mock.client.exec(mock.id, "yes", { timeoutMs: 100 });
-  expect(result).toMatchObject({ timedOut: true, truncated: true });
-  expect(result.stdoutBytes.length).toBe(1000);
-  expect(await mock.client.exec(mock.id, "yes > out/y", { timeoutMs: 100 })).toMatchObject({ timedOut: true });
-});
-
 test("aborting ends the command, and throws the reason", async () => {
   await using mock = await openMock();
   const { client, id } = mock;
+  mock.engine.onCommand("sleep 100", SLOW);
   const reason = new Error("enough");
   const controller = new AbortController();
   const running = client.exec(id, "sleep 100", { signal: controller.signal });
@@ -152,54 +124,27 @@ test("aborting ends the command, and throws the reason", async () => {
   });
 });
 
-test("a reader that does not read stops the command, and one that leaves kills it", async () => {
-  await using mock = await openMock();
-  const { client, id } = mock;
-  // What is in the file is what the command got rid of.
-  const events = client.execStream(id, "yes | tee out/copy");
-  const first = await events.next();
-  expect(first.value).toMatchObject({ kind: "stdout" });
-  // Time enough for much more, if nothing held it.
-  await aWhile(300);
-  expect((await client.statFile(id, "out/copy")).size).toBeLessThan(1_000_000);
-  let bytes = 0;
-  for await (const event of events) {
-    if (event.kind !== "exit") bytes += event.data.length;
-    if (bytes > 2_000_000) break;
-  }
-  expect((await client.statFile(id, "out/copy")).size).toBeGreaterThan(2_000_000);
-  await eventually(async () => {
-    const [ended] = await client.listEvents({ sandboxId: id, types: ["command_executed"] }).toArray();
-    expect(ended?.data).toMatchObject({ command: "yes | tee out/copy", error: "CANCELLED" });
-  });
-});
-
 test("input comes while the command runs", async () => {
   await using mock = await openMock();
-  const { client, id } = mock;
+  const { client, id, engine } = mock;
+  engine.onCommand("wc -l", async ({ readInput }) => `${(await readInput()).split("\n").length - 1}\n`);
   async function* typed() {
     yield Buffer.from("one\n");
-    await aWhile(10);
+    await begun(mock, 1);
     yield Buffer.from("two\n");
   }
-  expect(await eventsOf(client.execInteractive(id, "cat | grep -n .", { stdin: typed() }))).toEqual({
-    stdout: "1:one\n2:two\n",
-    stderr: "",
-    exitCode: 0,
-  });
+  const events = client.execInteractive(id, "wc -l", { stdin: typed() });
+  expect(await eventsOf(events)).toEqual({ stdout: "2\n", stderr: "", exitCode: 0 });
 });
 
 test("a command that reads no input ends while its input is open", async () => {
   await using mock = await openMock();
   await using sandbox = await Sandbox.connect(mock.id, { engine: mock.engine });
-  mock.engine.onCommand("npm test", "ok\n");
+  mock.engine.onCommand("npm test", "ok\n").onCommand("sleep 100", SLOW);
   const execution = await sandbox.exec("npm test");
   expect(await execution.wait()).toMatchObject({ stdout: "ok\n", exitCode: 0 });
-  const echo = await sandbox.exec("head -n 1");
-  await echo.sendStdin("a line\nanother\n");
-  expect(await echo.wait()).toMatchObject({ stdout: "a line\n" });
   const killed = await sandbox.exec("sleep 100");
-  await begun(mock, 3);
+  await begun(mock, 2);
   await killed.kill();
   await eventually(async () => {
     const events = await sandbox.client.listEvents({ sandboxId: mock.id, types: ["command_executed"] }).toArray();
@@ -210,6 +155,7 @@ test("a command that reads no input ends while its input is open", async () => {
 test("stopping a sandbox ends what runs in it", async () => {
   await using mock = await openMock();
   const { client, id } = mock;
+  mock.engine.onCommand("sleep 100", SLOW);
   const running = client.exec(id, "sleep 100");
   await begun(mock, 1);
   await client.stopSandbox(id);
@@ -221,16 +167,14 @@ test("what cannot be right is refused", async () => {
   const { client, id } = mock;
   expect(await codeOf(client.exec(id, " "))).toBe("INVALID_ARGUMENT");
   expect(await codeOf(client.exec(id, "true", { workdir: "nope" }))).toBe("WORKDIR_UNUSABLE");
-  expect(await codeOf(client.exec(id, "true", { env: { "a b": "c" } }))).toBe("INVALID_ARGUMENT");
   expect(await codeOf(client.exec("sb_0000000000000000", "true"))).toBe("SANDBOX_NOT_FOUND");
-  expect(await codeOf(client.exec("nonsense", "true"))).toBe("INVALID_ARGUMENT");
 });
 
 test("reset makes the engine as new", async () => {
   const engine = MockEngine.withFiles({ a: "a" });
   await using mock = await openMock({ engine });
   const { client, id, codebaseId } = mock;
-  engine.onCommand("x", "y");
+  engine.onCommand("x", "y").onCommand("sleep 100", SLOW);
   const running = client.exec(id, "sleep 100");
   const ended = running.catch((error: unknown) => error);
   await begun(mock, 1);

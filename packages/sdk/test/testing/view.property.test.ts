@@ -1,11 +1,11 @@
 import { compileRules, LEVEL, levelName, type Rule } from "@agentfense/permission";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { fileEntry } from "../../src/testing/files/entry.ts";
-import { FileFault, faultFor } from "../../src/testing/files/file-fault.ts";
-import type { GuardedView } from "../../src/testing/files/guarded-view.ts";
-import { CommandScript } from "../../src/testing/mock-command.ts";
-import { World } from "../../src/testing/world.ts";
+import { MockCodebase, putEntry } from "../../src/testing/codebase.ts";
+import { entryOf } from "../../src/testing/entry.ts";
+import { answered, Fault } from "../../src/testing/faults.ts";
+import { Overlay } from "../../src/testing/overlay.ts";
+import { GuardedView } from "../../src/testing/view.ts";
 import { codeOf, openMock } from "./support.ts";
 
 const NAMES = ["a", "b", "key"] as const;
@@ -100,31 +100,20 @@ class Expectation {
 
 /** The view itself, without the wire: a thousand questions cost nothing. */
 function viewOf(given: readonly Rule[], paths: readonly string[]): GuardedView {
-  const world = new World(new CommandScript());
-  const files = paths.map((each) => ({ path: `/${each}`, entry: fileEntry(Buffer.from(each)) }));
-  const codebase = world.fillCodebase({ name: "any", ownerId: "any" }, files);
-  return world.createSandbox(codebase, {
-    codebaseVersion: 0,
-    rules: given,
-    labels: {},
-    env: {},
-    sync: "manual",
-    network: "none",
-    networkRules: [],
-    home: "",
-    revocable: false,
-    idlePauseMs: 0,
-    resources: {},
-    expiresInMs: undefined,
-  }).view;
+  const codebase = new MockCodebase({ name: "any", ownerId: "any" });
+  codebase.change((files) => {
+    for (const each of paths) putEntry(files, `/${each}`, entryOf("file", each));
+  });
+  const policy = compileRules(given);
+  return new GuardedView({ overlay: new Overlay(() => codebase), policy: () => policy, onDenied: () => {} });
 }
 
 /** The code that a refusal travels with. */
 function answerOf(work: () => unknown): string {
   try {
-    work();
+    answered("", work);
   } catch (error) {
-    if (error instanceof FileFault) return faultFor("", error).code;
+    if (error instanceof Fault) return error.code;
     throw error;
   }
   return "no error";
