@@ -9,7 +9,7 @@ export function documents(): readonly string[] {
   const below = readdirSync(join(REPOSITORY, "docs"), { recursive: true, encoding: "utf8" });
   const docs = below.filter((path) => path.endsWith(".md")).map((path) => `docs/${path}`);
   const packages = ["packages/agentfense/README.md", "packages/sdk/README.md", "python/README.md"];
-  return ["README.md", ...packages, ...docs].toSorted();
+  return ["README.md", "README.zh-CN.md", "SECURITY.md", ...packages, ...docs].toSorted();
 }
 
 export function readDocument(path: string): string {
