@@ -8,6 +8,7 @@ import type { Identity } from "./client.ts";
 import { measureIdleMemory } from "./idle-memory.ts";
 import { available, lineUp } from "./line-up.ts";
 import { describeMachine } from "./machine.ts";
+import { measureNetworks } from "./network/networks.ts";
 import { type Options, parseOptions, USAGE } from "./options.ts";
 import { progress, report } from "./report.ts";
 import type { Results } from "./results.ts";
@@ -37,6 +38,7 @@ const SERVICE = [
   "sdk-calls",
   "sdk-uploads",
   "agent-calls",
+  "network",
 ] as const;
 
 /** What the parts of a run have in common. */
@@ -110,7 +112,7 @@ async function benchmark(options: Options, results: Results, signal: AbortSignal
   if (wanted("runtimes", options)) await part("runtimes", session, () => runtimes(seed, session));
 }
 
-/** What the server adds to what it is made of, and the SDK to the server. */
+/** What the server adds to what it is made of, and the SDK to the server; what a network costs. */
 async function service(session: Omit<Session, "user">): Promise<void> {
   const { options, results, work, signal } = session;
   const { sizes, runs } = options;
@@ -138,6 +140,12 @@ async function service(session: Omit<Session, "user">): Promise<void> {
     },
     "agent-calls": async () => {
       results.agent = await measureAgent({ directory: work.at("agent-calls"), samples: sizes.calls, signal });
+    },
+    network: async () => {
+      const { downloadMiB, requests, starts } = sizes;
+      results.networks = await measureNetworks({
+        ...{ directory: work.at("network"), bytes: downloadMiB * 2 ** 20, requests, starts, runs, signal },
+      });
     },
   };
   for (const name of SERVICE) if (wanted(name, options)) await part(name, session, parts[name]);

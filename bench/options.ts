@@ -59,6 +59,10 @@ export interface Sizes {
   /** Clients of the service at the same time, and the commands of each. */
   readonly loadClients: number;
   readonly loadCommands: number;
+  /** What a program in a sandbox gets from the network at once, and the requests that it makes; sandboxes that are started. */
+  readonly downloadMiB: number;
+  readonly requests: number;
+  readonly starts: number;
 }
 
 const FULL: Sizes = {
@@ -74,6 +78,9 @@ const FULL: Sizes = {
   calls: 200,
   loadClients: 50,
   loadCommands: 200,
+  downloadMiB: 256,
+  requests: 5_000,
+  starts: 20,
 };
 const QUICK: Sizes = {
   bigMiB: 128,
@@ -88,6 +95,9 @@ const QUICK: Sizes = {
   calls: 20,
   loadClients: 10,
   loadCommands: 5,
+  downloadMiB: 32,
+  requests: 500,
+  starts: 3,
 };
 
 /** Throws with a message for the user when the command line makes no sense. */

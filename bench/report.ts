@@ -1,5 +1,6 @@
 import { agent } from "./agent/report.ts";
 import { REQUEST_BUDGET } from "./budget.ts";
+import { networks } from "./network/report.ts";
 import type { Results } from "./results.ts";
 import { type Cell, median } from "./sample.ts";
 import { sdk } from "./sdk/report.ts";
@@ -23,6 +24,7 @@ export function report(results: Results): string {
     ...ports(results),
     ...sdk(results),
     ...agent(results),
+    ...networks(results),
     ...troubles(results),
   ].join("\n\n");
 }

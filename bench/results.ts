@@ -1,6 +1,7 @@
 import type { AgentCosts } from "./agent/calls.ts";
 import type { IdleMemory } from "./idle-memory.ts";
 import type { Machine } from "./machine.ts";
+import type { NetworkCosts } from "./network/networks.ts";
 import type { RuleCost } from "./rules.ts";
 import type { RuntimeCosts } from "./runtimes.ts";
 import type { Cell } from "./sample.ts";
@@ -36,5 +37,6 @@ export interface Results {
   sdk?: SdkCosts;
   sdkUploads?: SdkUploadCosts;
   agent?: AgentCosts;
+  networks?: NetworkCosts;
   readonly failures: { benchmark: string; reason: string }[];
 }

@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type OnReadOpts, type Server, type Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { type Connection, cut, join } from "./connection.ts";
+import { type Connection, cut, join, StraightReading } from "./connection.ts";
 import type { Opener } from "./custody.ts";
 import { DialError, Dialer } from "./dial.ts";
 import { EventFold } from "./events.ts";
@@ -252,11 +252,12 @@ export class BoxNetwork implements AsyncDisposable {
     const { socket, host, port } = connection;
     connection.isPassedThrough = true;
     socket.pause();
-    this.#dial(connection).then(
+    const answers = new StraightReading(socket);
+    this.#dial(connection, answers.onread).then(
       (upstream) => {
         connection.settle();
         upstream.write(begun);
-        join(socket, upstream);
+        join(socket, upstream, answers);
       },
       (error: Error) => {
         if (error instanceof DialError && error.isRefused) this.#refuse(socket, host, port, error.message);
@@ -266,8 +267,8 @@ export class BoxNetwork implements AsyncDisposable {
   }
 
   /** To the host that the connection is for, and only as long as it is there and allowed. */
-  async #dial({ host, port, socket, signal }: Connection): Promise<Socket> {
-    const upstream = await this.#dialer.dial(host, port, signal);
+  async #dial({ host, port, socket, signal }: Connection, onread?: OnReadOpts): Promise<Socket> {
+    const upstream = await this.#dialer.dial(host, port, signal, onread);
     upstream.on("error", () => {});
     if (socket.destroyed) {
       upstream.destroy();

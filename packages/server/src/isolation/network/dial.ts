@@ -1,5 +1,5 @@
 import { Resolver } from "node:dns/promises";
-import { BlockList, connect, isIP, type LookupFunction, type Socket } from "node:net";
+import { BlockList, connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { IpFamily } from "@agentfense/permission";
 import { egressPolicy } from "../backend/egress.ts";
@@ -37,8 +37,8 @@ export class Dialer implements Disposable {
     if (internet !== undefined) this.#resolver.setServers(internet.nameServers);
   }
 
-  /** A connected socket, half-open at will. */
-  async dial(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+  /** A connected socket, half-open at will. One with a reader of its own reads from its resume() on. */
+  async dial(host: string, port: number, signal: AbortSignal, onread?: OnReadOpts): Promise<Socket> {
     const addresses = reachable(await this.#resolve(host));
     if (addresses.length === 0) {
       throw new DialError(`${host} resolves to no public address, and no sandbox may reach others`, {
@@ -47,7 +47,7 @@ export class Dialer implements Disposable {
     }
     signal.throwIfAborted();
     try {
-      return await this.#connect(addresses, port, signal);
+      return await this.#connect(addresses, port, signal, onread);
     } catch (cause) {
       throw new DialError(`${host}:${port} cannot be reached`, { isRefused: false, cause });
     }
@@ -70,7 +70,7 @@ export class Dialer implements Disposable {
     return this.#internet !== undefined || hasIPv6();
   }
 
-  #connect(addresses: readonly string[], port: number, signal: AbortSignal): Promise<Socket> {
+  #connect(addresses: readonly string[], port: number, signal: AbortSignal, onread?: OnReadOpts): Promise<Socket> {
     const targets = this.#internet === undefined ? addresses : standIns(addresses, this.#internet);
     const known = targets.map((address) => ({ address, family: isIP(address) }));
     const lookup: LookupFunction = (_host, { all }, callback) => {
@@ -90,7 +90,9 @@ export class Dialer implements Disposable {
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: PROBE_AFTER_MS,
+      ...(onread === undefined ? {} : { onread }),
     });
+    if (onread !== undefined) socket.pause();
     const patience = setTimeout(() => reject(new Error("it does not answer")), CONNECT_MS);
     const onAbort = (): void => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
