@@ -234,7 +234,7 @@ class HostIsolation implements Isolation {
     const { secrets: _, ...known } = spec; // what lives on does not have their values
     const opening = await this.#openingOf(spec);
     const network = this.#networkOf(spec, opening);
-    const answerIn: BoxSpec["answerIn"] = network && ((listen) => network.answerIn(listen));
+    const answerIn: BoxSpec["answerIn"] = network && ((listen, owner) => network.answerIn(listen, owner));
     const { trust, placeholders } = opening ?? {};
     const box = await backend
       .createBox(boxSpec(id, known, { mountPoint, answerIn, trust, placeholders }), options)

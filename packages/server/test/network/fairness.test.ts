@@ -59,7 +59,14 @@ async function openNetwork() {
   const { listeners, dnsUdpPort, dnsTcpPort, actualPort } = await gateListeners([80]);
   const { port1, port2 } = new MessageChannel();
   const network = await BoxNetwork.open({
-    ...{ policy: counting.policy, listeners, events: port2, opener: undefined, room: new DescriptorRoom(10_000) },
+    ...{
+      policy: counting.policy,
+      listeners,
+      events: port2,
+      opener: undefined,
+      knowsOwners: false,
+      room: new DescriptorRoom(10_000),
+    },
     internet: { nameServers: ["127.0.0.1:9"], addresses: {}, ports: {}, network: LOOPBACK_NAMES },
   });
   const close = async (): Promise<void> => {

@@ -3,7 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Owner } from "../filesystem/presentation.ts";
 import { SandboxError } from "./errors.ts";
 import type { ResourceLimits, ResourceUsage } from "./limits.ts";
-import type { Listen } from "./listening.ts";
+import type { Listen, SocketOwner } from "./listening.ts";
 
 export type BackendName = "bwrap" | "docker" | "mock";
 
@@ -60,7 +60,7 @@ export interface BoxSpec {
   readonly limits: ResourceLimits;
   readonly network: NetworkMode;
   /** Of `filtered`: who answers there. Called for each life of the box, before anything runs in it; what comes back ends with it. */
-  readonly answerIn?: ((listen: Listen) => Promise<NetworkAnswer>) | undefined;
+  readonly answerIn?: ((listen: Listen, socketOwner?: SocketOwner) => Promise<NetworkAnswer>) | undefined;
   /** Variables every process of the box gets, over the box's own PATH, HOME, LANG, TERM and USER. */
   readonly env: Readonly<Record<string, string>>;
   readonly hostname: string;

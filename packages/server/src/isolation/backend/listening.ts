@@ -10,3 +10,6 @@ export interface ListeningPlace {
  * caller's. Before the first of them the loopback device there has got the address that those of names are taken from.
  */
 export type Listen = (places: readonly ListeningPlace[]) => Promise<readonly number[]>;
+
+/** The name of the program in a box that has the socket with this local port, if it can be found quickly. A program calls itself what it likes. */
+export type SocketOwner = (protocol: "tcp" | "udp", port: number) => string | undefined;

@@ -17,6 +17,7 @@ import {
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { notRunning, throwIfCancelled } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
+import type { SocketOwner } from "../backend/listening.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
@@ -36,6 +37,7 @@ import type { ProcMasks } from "./proc-masks.ts";
 import { boxProcess } from "./process.ts";
 import type { HostPrograms } from "./programs.ts";
 import { boxShell } from "./shell.ts";
+import { socketOwner } from "./socket-owner.ts";
 import type { System } from "./system.ts";
 import { boxTerminal, openPseudoTerminal } from "./terminal.ts";
 
@@ -270,7 +272,8 @@ export class BwrapBox implements Box {
     if (network !== "filtered" || answerIn === undefined) return undefined;
     return async (initPid, sockets) => {
       await loopbackOf(initPid);
-      return await answerIn((places) => sockets.listen(places));
+      const owner: SocketOwner = (protocol, port) => socketOwner(initPid, protocol, port);
+      return await answerIn((places) => sockets.listen(places), owner);
     };
   }
 

@@ -5,7 +5,7 @@ import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { type Connection, cut, join, StraightReading } from "./connection.ts";
 import type { Opener } from "./custody.ts";
 import { DialError, Dialer } from "./dial.ts";
-import { EventFold } from "./events.ts";
+import { EventFold, type Happening, SocketOwners } from "./events.ts";
 import type { GateListeners, PortListeners, TestInternet } from "./gate.ts";
 import { Alert, alertRecord, type Hello, HelloReader } from "./hello.ts";
 import { type OpenedConnection, openTls } from "./inspect.ts";
@@ -27,6 +27,8 @@ export interface BoxNetworkOptions {
   readonly policy: NetworkPolicy;
   readonly listeners: GateListeners;
   readonly events: MessagePort;
+  /** Whether it can be asked who has a socket. */
+  readonly knowsOwners: boolean;
   readonly internet: TestInternet | undefined;
   /** What all boxes' connections share. */
   readonly room: DescriptorRoom;
@@ -47,6 +49,7 @@ interface Held extends Connection {
 export class BoxNetwork implements AsyncDisposable {
   readonly #events: EventFold;
   readonly #port: MessagePort;
+  readonly #owners: SocketOwners | undefined;
   readonly #room: DescriptorRoom;
   readonly #names: NameTable;
   readonly #dialer: Dialer;
@@ -66,9 +69,10 @@ export class BoxNetwork implements AsyncDisposable {
   /** There from the end of open() on. */
   #nameServer: NameServer | undefined;
 
-  private constructor({ policy, events, internet, room, opener }: BoxNetworkOptions) {
+  private constructor({ policy, events, knowsOwners, internet, room, opener }: BoxNetworkOptions) {
     this.#policy = policy;
     this.#port = events;
+    this.#owners = knowsOwners ? new SocketOwners(events) : undefined;
     this.#room = room;
     this.#opener = opener;
     this.#certificates = internet?.certificates ?? [];
@@ -110,8 +114,8 @@ export class BoxNetwork implements AsyncDisposable {
 
   async #answerNames(sockets: Pick<GateListeners, "dnsUdp" | "dnsTcp">): Promise<void> {
     const source = { policy: () => this.#policy, addressOf: (host: string) => this.#names.addressOf(host) };
-    this.#nameServer = await NameServer.open(sockets, source, (host) =>
-      this.#events.add({ kind: "denied", host, port: 0, sentence: refusal(host) }),
+    this.#nameServer = await NameServer.open(sockets, source, (host, protocol, port) =>
+      this.#tellDenied({ host, port: 0, sentence: refusal(host) }, protocol, port),
     );
   }
 
@@ -193,15 +197,18 @@ export class BoxNetwork implements AsyncDisposable {
   #readHello(connection: Held): void {
     const { socket, host, port } = connection;
     const reader = new HelloReader();
-    const patience = setTimeout(
-      () => this.#refuse(socket, host, port, "the TLS client keeps silent"),
-      HELLO_MS,
-    ).unref();
+    const stop = (): void => {
+      socket.off("data", onData).off("end", onEnd).pause();
+      clearTimeout(patience);
+    };
+    const patience = setTimeout(() => {
+      stop();
+      this.#refuse(socket, host, port, "the TLS client keeps silent");
+    }, HELLO_MS).unref();
     const onData = (piece: Buffer): void => {
       const hello = reader.read(piece);
       if (hello.kind === "incomplete") return;
-      socket.off("data", onData).off("end", onEnd).pause();
-      clearTimeout(patience);
+      stop();
       this.#inTurn(connection, () => this.#takeHello(connection, hello, reader.bytes));
     };
     const onEnd = (): void => void socket.destroy();
@@ -243,7 +250,8 @@ export class BoxNetwork implements AsyncDisposable {
       ...{ host, port, secrets: this.#opener?.secrets ?? NO_SECRETS, share: this.#share, policy: () => this.#policy },
       dial: () => this.#dial(connection),
       onRequest: () => connection.settle(),
-      onDenied: (sentence, denied) => this.#events.add({ kind: "denied", host: denied, port, sentence }),
+      onDenied: (sentence, denied) =>
+        void this.#tellDenied({ host: denied, port, sentence }, "tcp", connection.socket.remotePort),
       onMisplaced: (sentence) => this.#events.add({ kind: "secret_misplaced", host, port, sentence }),
     };
   }
@@ -279,12 +287,25 @@ export class BoxNetwork implements AsyncDisposable {
   }
 
   #refuse(socket: Socket, host: string, port: number, sentence: string, alert?: number): void {
-    this.#events.add({ kind: "denied", host, port, sentence });
-    if (alert === undefined) cut(socket);
-    else {
+    const end = (): void => {
+      if (alert === undefined || socket.destroyed) return void cut(socket);
       socket.end(alertRecord(alert));
       socket.destroySoon();
-    }
+    };
+    const told = this.#tellDenied({ host, port, sentence }, "tcp", socket.remotePort);
+    if (told === undefined) end();
+    else void told.then(end);
+  }
+
+  /** Where it has to be found out first who is refused, what comes back resolves when it is known. */
+  #tellDenied(
+    denied: Omit<Happening, "kind">,
+    protocol: "tcp" | "udp",
+    port: number | undefined,
+  ): Promise<void> | undefined {
+    const owners = this.#owners;
+    const program = owners && port !== undefined ? () => owners.of(protocol, port) : undefined;
+    return this.#events.addWith({ kind: "denied", ...denied }, program);
   }
 
   #isStillAllowed({ host, port, isPassedThrough }: Held): boolean {

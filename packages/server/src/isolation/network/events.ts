@@ -1,9 +1,14 @@
-import type { GateEvent } from "./gate.ts";
+import type { MessagePort } from "node:worker_threads";
+import type { GateEvent, OwnerAnswer, OwnerQuestion } from "./gate.ts";
 
 /** The same is told again after so long. */
 const AGAIN_AFTER_MS = 60_000;
 /** Of so many different ones; the rest of that minute is one event without a host. */
 const MOST_AT_A_TIME = 200;
+/** Whose program is looked for: that takes the server's time. */
+const MOST_LOOKS = 10;
+/** Whoever is refused waits for it. */
+const LOOK_MS = 250;
 
 export type Happening = Omit<GateEvent, "count">;
 
@@ -15,6 +20,8 @@ export class EventFold implements Disposable {
   readonly #tell: (event: GateEvent) => void;
   readonly #seen = new Map<string, { readonly event: Happening; more: number }>();
   readonly #allowed = new Set<string>();
+  readonly #looking = new Map<string, Promise<void>>();
+  #looks = 0;
   #untold = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -23,7 +30,7 @@ export class EventFold implements Disposable {
   }
 
   add(event: Happening): void {
-    const key = `${event.kind} ${event.host} ${event.port} ${event.sentence}`;
+    const key = keyOf(event);
     if (event.kind === "allowed") {
       if (this.#allowed.has(key)) return;
       if (this.#allowed.size >= MOST_ALLOWED) this.#allowed.clear();
@@ -41,6 +48,31 @@ export class EventFold implements Disposable {
     }
   }
 
+  /**
+   * The same with the name of the program, for the first of its kind. What comes back resolves when it is told: as long the program has
+   * to be there.
+   */
+  addWith(event: Happening, program: (() => Promise<string | undefined>) | undefined): Promise<void> | undefined {
+    const key = keyOf(event);
+    const looking = this.#looking.get(key);
+    if (looking !== undefined) {
+      void looking.then(() => this.add(event)); // one that waits is enough
+      return undefined;
+    }
+    const isNew = !this.#seen.has(key) && this.#seen.size < MOST_AT_A_TIME;
+    if (program === undefined || !isNew || this.#looks >= MOST_LOOKS) {
+      this.add(event);
+      return undefined;
+    }
+    this.#looks += 1;
+    const told = program().then((found) => {
+      this.#looking.delete(key);
+      this.add(found === undefined ? event : { ...event, program: found });
+    });
+    this.#looking.set(key, told);
+    return told;
+  }
+
   /** Tells of all that followed, and begins anew. */
   flush(): void {
     clearTimeout(this.#timer);
@@ -52,6 +84,7 @@ export class EventFold implements Disposable {
     }
     this.#seen.clear();
     this.#untold = 0;
+    this.#looks = 0;
   }
 
   [Symbol.dispose](): void {
@@ -60,3 +93,32 @@ export class EventFold implements Disposable {
 }
 
 const MOST_ALLOWED = 10_000;
+
+function keyOf({ kind, host, port, sentence }: Happening): string {
+  return `${kind} ${host} ${port} ${sentence}`;
+}
+
+/** Asks the server's other end, which knows the box, for the program that has a socket. */
+export class SocketOwners {
+  readonly #port: MessagePort;
+  readonly #waiting = new Map<number, (program: string | undefined) => void>();
+  #next = 1;
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+    port.on("message", ({ id, program }: OwnerAnswer) => this.#waiting.get(id)?.(program));
+    port.unref();
+  }
+
+  async of(protocol: "tcp" | "udp", port: number): Promise<string | undefined> {
+    const id = this.#next++;
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    const patience = setTimeout(resolve, LOOK_MS, undefined).unref();
+    this.#waiting.set(id, resolve);
+    this.#port.postMessage({ id, protocol, port } satisfies OwnerQuestion);
+    return await promise.finally(() => {
+      clearTimeout(patience);
+      this.#waiting.delete(id);
+    });
+  }
+}

@@ -1,6 +1,6 @@
 import type { NetworkAnswer } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { Listen } from "../backend/listening.ts";
+import type { Listen, SocketOwner } from "../backend/listening.ts";
 import { Queue } from "../queue.ts";
 import type { Gate, GateEvent, GateListeners, NetworkGates, Opening, PortListeners, TestInternet } from "./gate.ts";
 import { NAME_SERVER } from "./names.ts";
@@ -39,7 +39,7 @@ export class FilteredNetwork {
   }
 
   /** See BoxSpec.answerIn. */
-  answerIn(listen: Listen): Promise<NetworkAnswer> {
+  answerIn(listen: Listen, socketOwner?: SocketOwner): Promise<NetworkAnswer> {
     return this.#turns.run(async () => {
       const { gates, opening, onEvent, internet } = this.#options;
       const policy = this.#policy;
@@ -49,6 +49,7 @@ export class FilteredNetwork {
         listeners,
         opening,
         onEvent,
+        socketOwner,
         ...(internet === undefined ? {} : { internet }),
       });
       const open = { gate, listen, ports: new Set(policy.ports) };

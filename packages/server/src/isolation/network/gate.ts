@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { processes } from "@agentfense/fuse";
+import type { SocketOwner } from "../backend/listening.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { AnsweringThread } from "../threads/answering-thread.ts";
 import type { Credentials } from "./custody.ts";
@@ -30,11 +31,25 @@ export interface GateEvent {
   readonly host: string;
   /** 0 where only the name was asked for. */
   readonly port: number;
+  /** Its name, of the first of its kind, where it could be found. It calls itself what it likes. */
   readonly program?: string;
   /** What a model can act on. */
   readonly sentence?: string;
   /** How many there were since the last event about the same, this one included. */
   readonly count: number;
+}
+
+/** What a gate's thread wants to know while somebody is refused, beside the events it tells. */
+export interface OwnerQuestion {
+  readonly id: number;
+  readonly protocol: "tcp" | "udp";
+  /** Of the socket in the box. */
+  readonly port: number;
+}
+
+export interface OwnerAnswer {
+  readonly id: number;
+  readonly program: string | undefined;
 }
 
 /** For tests: what stands for the internet, on this machine. */
@@ -56,6 +71,8 @@ export interface GateOptions {
   /** What opens connections; without it none is opened, and lines with methods or paths let nothing through. */
   readonly opening?: Opening | undefined;
   onEvent(event: GateEvent): void;
+  /** Who in the box has a socket; absent where nobody can tell. */
+  readonly socketOwner?: SocketOwner | undefined;
   readonly internet?: TestInternet;
 }
 
@@ -84,7 +101,7 @@ export class NetworkGates {
   #nextId = 1;
   #isClosed = false;
 
-  async open({ policy, listeners, opening, onEvent, internet }: GateOptions): Promise<Gate> {
+  async open({ policy, listeners, opening, onEvent, socketOwner, internet }: GateOptions): Promise<Gate> {
     let thread: AnsweringThread;
     try {
       thread = this.#living();
@@ -94,11 +111,15 @@ export class NetworkGates {
     }
     const id = this.#nextId++;
     const { port1: ours, port2: theirs } = new MessageChannel();
-    ours.on("message", (event: GateEvent) => onEvent(event));
+    ours.on("message", (message: GateEvent | OwnerQuestion) => {
+      if ("kind" in message) return void onEvent(message);
+      const { id, protocol, port } = message;
+      ours.postMessage({ id, program: socketOwner?.(protocol, port) } satisfies OwnerAnswer);
+    });
     ours.unref();
     const ask = (request: GateRequest, transfer: MessagePort[] = []) => thread.ask(request, { transfer });
     try {
-      const more = { opening: opening?.id, events: theirs, internet };
+      const more = { opening: opening?.id, events: theirs, knowsOwners: socketOwner !== undefined, internet };
       await ask({ kind: "open", id, rules: policy.rules, listeners, ...more }, [theirs]);
     } catch (error) {
       ours.close();
@@ -159,6 +180,7 @@ export type GateRequest =
       readonly listeners: GateListeners;
       readonly opening: number | undefined;
       readonly events: MessagePort;
+      readonly knowsOwners: boolean;
       readonly internet: TestInternet | undefined;
     }
   | {

@@ -9,30 +9,40 @@ const TCP_IDLE_MS = 5000;
 /** A question is a name and a few bytes; some pad it. */
 const QUESTION_BYTES = 4096;
 
+/** Told of a name that was refused to the socket at a port; an answer by UDP waits for what comes back. */
+type OnRefused = (host: string, protocol: "tcp" | "udp", port: number) => Promise<void> | undefined;
+
 /** Answers at the two sockets, which it owns, from a sandbox's list alone. */
 export class NameServer implements AsyncDisposable {
   readonly #udp = createSocket("udp4");
   readonly #tcp: Server;
   readonly #connections = new Set<Socket>();
+  #isClosed = false;
 
-  private constructor(source: NameSource, onRefused: (host: string) => void) {
-    const answer = (query: Buffer): Buffer | undefined => {
-      const answered = answerName(query, source);
-      if (answered?.refused !== undefined) onRefused(answered.refused);
-      return answered?.message;
-    };
+  private constructor(source: NameSource, onRefused: OnRefused) {
     const share = new TurnShare();
     this.#udp.on("message", (query, { address, port }) => {
       if (!share.take()) return; // who asked will ask again
-      const message = answer(query);
-      // Whoever asked from a port that takes nothing does not want to know.
-      if (message !== undefined) this.#udp.send(message, port, address, () => {});
+      const answered = answerName(query, source);
+      if (answered === undefined) return;
+      const told = answered.refused === undefined ? undefined : onRefused(answered.refused, "udp", port);
+      const send = (): void => {
+        // Whoever asked from a port that takes nothing does not want to know.
+        if (!this.#isClosed) this.#udp.send(answered.message, port, address, () => {});
+      };
+      if (told === undefined) send();
+      else void told.then(send);
     });
     this.#udp.on("error", () => {}); // an answer that could not be sent
     this.#tcp = createServer((socket) => {
       this.#connections.add(socket);
       socket.once("close", () => this.#connections.delete(socket));
       socket.on("error", () => {}).setTimeout(TCP_IDLE_MS, () => socket.destroy());
+      const answer = (query: Buffer): Buffer | undefined => {
+        const answered = answerName(query, source);
+        if (answered?.refused !== undefined) void onRefused(answered.refused, "tcp", socket.remotePort ?? 0);
+        return answered?.message;
+      };
       answerStream(socket, answer, share);
     });
     this.#tcp.maxConnections = TCP_CONNECTIONS;
@@ -42,7 +52,7 @@ export class NameServer implements AsyncDisposable {
   static async open(
     { dnsUdp, dnsTcp }: { readonly dnsUdp: number; readonly dnsTcp: number },
     source: NameSource,
-    onRefused: (host: string) => void,
+    onRefused: OnRefused,
   ): Promise<NameServer> {
     const server = new NameServer(source, onRefused);
     // A socket for datagrams that is there already listens before bind() returns.
@@ -59,6 +69,7 @@ export class NameServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     const closed = [once(this.#udp, "close"), once(this.#tcp, "close")];
     this.#udp.close();
     this.#tcp.close();
