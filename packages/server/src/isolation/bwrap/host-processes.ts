@@ -80,10 +80,10 @@ export function childrenOf(pid: number): HostProcess[] {
     .flatMap((child) => (child === "" ? [] : (findProcess(Number(child)) ?? [])));
 }
 
-/** With the processes themselves, parents first. */
-export function withDescendants(roots: readonly HostProcess[]): HostProcess[] {
+/** With the processes themselves, parents first; where there are more than `most`, not all of them. */
+export function withDescendants(roots: readonly HostProcess[], most = Number.POSITIVE_INFINITY): HostProcess[] {
   const all = [...roots];
-  for (let i = 0; i < all.length; i++) {
+  for (let i = 0; i < all.length && all.length < most; i++) {
     const process = all[i];
     if (process !== undefined) all.push(...childrenOf(process.pid));
   }

@@ -3,7 +3,8 @@ import { findProcess, withDescendants } from "./host-processes.ts";
 
 /** A box may have any number of sockets, processes and descriptors; more than these are not looked at. */
 const TABLE_BYTES = 256 * 1024;
-const MOST_DESCRIPTORS = 4096;
+const MOST_PROCESSES = 200;
+const MOST_DESCRIPTORS = 1024;
 /** Of a program's name, in the kernel. */
 const NAME_BYTES = 15;
 
@@ -18,7 +19,7 @@ export function socketOwner(initPid: number, protocol: "tcp" | "udp", port: numb
   const wanted = `socket:[${inode}]`;
   let left = MOST_DESCRIPTORS;
   // The one that asks is mostly among those that began last.
-  for (const { pid } of withDescendants([init]).reverse()) {
+  for (const { pid } of withDescendants([init], MOST_PROCESSES).reverse()) {
     const descriptors = orNothing(() => readdirSync(`/proc/${pid}/fd`)) ?? [];
     left -= descriptors.length;
     if (left < 0) return undefined;

@@ -39,6 +39,9 @@ export interface GateEvent {
   readonly count: number;
 }
 
+/** To look for a program takes the API's thread milliseconds; it is done so often a second, however many boxes are refused something. */
+const MOST_LOOKS_A_SECOND = 5;
+
 /** What a gate's thread wants to know while somebody is refused, beside the events it tells. */
 export interface OwnerQuestion {
   readonly id: number;
@@ -100,6 +103,7 @@ export class NetworkGates {
   #thread: AnsweringThread | undefined;
   #nextId = 1;
   #isClosed = false;
+  #looks = { sinceMs: 0, count: 0 };
 
   async open({ policy, listeners, opening, onEvent, socketOwner, internet }: GateOptions): Promise<Gate> {
     let thread: AnsweringThread;
@@ -114,7 +118,8 @@ export class NetworkGates {
     ours.on("message", (message: GateEvent | OwnerQuestion) => {
       if ("kind" in message) return void onEvent(message);
       const { id, protocol, port } = message;
-      ours.postMessage({ id, program: socketOwner?.(protocol, port) } satisfies OwnerAnswer);
+      const program = this.#mayLook() ? socketOwner?.(protocol, port) : undefined;
+      ours.postMessage({ id, program } satisfies OwnerAnswer);
     });
     ours.unref();
     const ask = (request: GateRequest, transfer: MessagePort[] = []) => thread.ask(request, { transfer });
@@ -152,6 +157,12 @@ export class NetworkGates {
       if (thread.isAlive) await thread.ask({ kind: "forget", id } satisfies GateRequest).catch(() => {});
     };
     return { ...credentials, id, names, forget };
+  }
+
+  #mayLook(): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.#looks.sinceMs > 1000) this.#looks = { sinceMs: nowMs, count: 0 };
+    return this.#looks.count++ < MOST_LOOKS_A_SECOND;
   }
 
   #living(): AnsweringThread {
