@@ -25,6 +25,7 @@ export async function converse(
     },
     { signal },
   );
-  await user.connect(terminal);
+  // A shell in the sandbox takes Ctrl-Z itself; an agent there has none above it.
+  await user.connect(terminal, argv === undefined ? undefined : sandbox);
   return await terminal.exit;
 }

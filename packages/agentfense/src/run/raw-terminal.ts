@@ -1,10 +1,14 @@
 import { spawnSync } from "node:child_process";
-import type { Readable, Writable } from "node:stream";
-import type { Terminal } from "@agentfense/server/isolation";
+import { once } from "node:events";
+import { type Readable, Transform, type Writable } from "node:stream";
+import type { Sandbox, Terminal } from "@agentfense/server/isolation";
 
 /** What programs switch on and a killed one leaves on: other screen, mouse, pasting, hidden cursor, colours, line drawing. */
 const SENSIBLE_MODES =
   "\u001b[?1047l\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1006l\u001b[?2004l\u001b[?25h\u001b[0m\u001b(B";
+
+/** Ctrl-Z alone, as terminals send it: as ever, and in the way of kitty, which programs can switch on. */
+const SUSPEND: ReadonlySet<string> = new Set(["\u001a", "\u001b[122;5u"]);
 
 /** What the user's terminal can be connected to. */
 export type OtherTerminal = Pick<Terminal, "input" | "output" | "resize"> & { readonly exit: Promise<unknown> };
@@ -20,40 +24,85 @@ export function terminalSize(): { columns: number; rows: number } {
 export class RawTerminal implements Disposable {
   readonly #restore = (): void => {
     process.off("exit", this.#restore);
-    process.stdin.setRawMode(false);
     process.stdin.pause();
-    if (process.stdout.writable) process.stdout.write(SENSIBLE_MODES);
+    this.#leave();
   };
 
   constructor() {
+    this.#enter();
+    process.on("exit", this.#restore);
+  }
+
+  #enter(): void {
     process.stdin.setRawMode(true);
     // Node's raw mode still turns \n into \r\n, which the terminal inside has done already and full-screen programs do
     // without. Leaving raw mode restores this too.
     spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
-    process.on("exit", this.#restore);
   }
 
-  /** Connects both until the other one ends. */
-  async connect(terminal: OtherTerminal): Promise<void> {
+  #leave(): void {
+    process.stdin.setRawMode(false);
+    if (process.stdout.writable) process.stdout.write(SENSIBLE_MODES);
+  }
+
+  /**
+   * Connects both until the other one ends. Ctrl-Z is a key like any other; where what runs there has no shell that could continue it,
+   * it stops us, with the sandbox that is named, and the user's own shell continues both.
+   */
+  async connect(terminal: OtherTerminal, stopped?: Pick<Sandbox, "pause" | "resume">): Promise<void> {
     const onResize = (): void => void terminal.resize(terminalSize()).catch(() => {});
     const ended = endOf(terminal.output);
+    const keys = stopped === undefined ? process.stdin : withoutSuspension(() => this.#suspend(terminal, stopped));
     terminal.input.on("error", () => {}); // the shell is gone; its exit tells
     process.stdout.on("resize", onResize);
-    process.stdin.pipe(terminal.input);
+    if (keys !== process.stdin) process.stdin.pipe(keys as Transform);
+    keys.pipe(terminal.input);
     terminal.output.pipe(process.stdout as Writable, { end: false });
     try {
       await terminal.exit;
       await ended;
     } finally {
       process.stdout.off("resize", onResize);
-      process.stdin.unpipe(terminal.input);
+      process.stdin.unpipe();
       terminal.output.unpipe(process.stdout);
     }
+  }
+
+  async #suspend(terminal: OtherTerminal, sandbox: Pick<Sandbox, "pause" | "resume">): Promise<void> {
+    await sandbox.pause();
+    this.#leave();
+    // It comes back when the user's shell says so, at once where nobody could: then the kernel stops nobody.
+    process.kill(0, "SIGTSTP");
+    this.#enter();
+    await sandbox.resume();
+    // Its size may be another one now, of which only those were told who had it.
+    const known = once(process, "SIGWINCH");
+    process.kill(process.pid, "SIGWINCH");
+    await known;
+    // A screen is drawn anew when its size changes.
+    const { columns, rows } = terminalSize();
+    await terminal.resize({ columns, rows: rows + 1 });
+    await terminal.resize({ columns, rows });
   }
 
   [Symbol.dispose](): void {
     this.#restore();
   }
+}
+
+/** What is typed, without Ctrl-Z; what is typed behind it waits. */
+function withoutSuspension(suspend: () => Promise<void>): Transform {
+  return new Transform({
+    transform(typed: Buffer, _encoding, done) {
+      if (!SUSPEND.has(typed.toString("latin1"))) done(null, typed);
+      // A sandbox that is ending meanwhile has nobody who waits for a key.
+      else
+        suspend().then(
+          () => done(),
+          () => done(),
+        );
+    },
+  });
 }
 
 /** The end of a terminal's output is often an error (EIO: the other side is gone). */
