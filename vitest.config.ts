@@ -29,10 +29,13 @@ const TOGETHER = [
   "test/conformance/security/api/**/*.test.ts",
 ];
 
-/** These make and compare the most files, and are not about the file system below ours: `posix` and `model` are, on a disk. */
+/**
+ * These make and compare the most files, and are not about the file system below ours: `posix` and `model` are, on a disk. They
+ * share processes too, each with one mount host, one thread for jobs and one daemon per user for all of its files.
+ */
 const IN_MEMORY = [
   "packages/fuse/test/**/*.test.ts",
-  "packages/server/test/{changes,codebases,sandboxes,session,view}/**/*.test.ts",
+  "packages/server/test/{changes,codebases,sandboxes,view}/**/*.test.ts",
   "test/conformance/security/{design,disc,ro,view}/**/*.test.ts",
   "test/integration/layers/**/*.test.ts",
 ];
@@ -80,13 +83,15 @@ const LONGEST = [
   "packages/server/test/bwrap/box.test.ts",
 ].map((path) => join(import.meta.dirname, path));
 
+/** Whose files share processes. */
+const SHARING = ["in memory", "together"];
+
 /** The longest first, then all that share processes one after the other: Vitest keeps a shared one only for the very next file. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification): number => {
       const place = LONGEST.indexOf(moduleId);
-      if (place !== -1) return place;
-      return project.config.isolate ? LONGEST.length : LONGEST.length + 1;
+      return place !== -1 ? place : LONGEST.length + 1 + SHARING.indexOf(project.name);
     };
     return (await super.sort(files)).toSorted((one, other) => rank(one) - rank(other));
   }
@@ -106,7 +111,7 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, ...TOGETHER, ...IN_MEMORY, ...ADAPTERS],
         },
       },
-      { extends: true, test: { name: "in memory", include: IN_MEMORY, env: { ...filesInMemory() } } },
+      { extends: true, test: { name: "in memory", include: IN_MEMORY, isolate: false, env: { ...filesInMemory() } } },
       {
         extends: true,
         plugins: [frameworks],

@@ -1,17 +1,9 @@
 import { MountHost } from "@agentfense/server/isolation";
-import { afterAll } from "vitest";
 
 let host: Promise<MountHost> | undefined;
 
-/**
- * The same mount threads for all tests of a file: each mounts and unmounts in them, as the sandboxes of a server do. Only for
- * files that have a process of their own.
- */
-export function mountHostOfFile(): Promise<MountHost> {
-  host ??= MountHost.start();
+/** The same mount threads for all tests of this process, with which they end: each mounts and unmounts in them, as the sandboxes of a server do. */
+export function mountHostOfProcess(): Promise<MountHost> {
+  host ??= MountHost.start({ holdsProcess: false });
   return host;
 }
-
-afterAll(async () => {
-  await (await host)?.close();
-});

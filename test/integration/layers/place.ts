@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import type { MountHost, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
-import { mountHostOfFile } from "../../support/mount-host.ts";
+import { mountHostOfProcess } from "../../support/mount-host.ts";
 
 export const WRITE_ALL: readonly Rule[] = [{ pattern: "**/*", permission: "write" }];
 
@@ -51,7 +51,7 @@ export async function livePlace(
     mkdirSync(dirname(lower + path), { recursive: true });
     writeFileSync(lower + path, content);
   }
-  const host = given ?? (await mountHostOfFile());
+  const host = given ?? (await mountHostOfProcess());
   const mount = await host.mount({ mountPoint, lowers: [lower], delta, rules: WRITE_ALL, ...options });
   const at = (path: string): string => mount.mountPoint + path;
   let current = mount;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import { type ApplyReport, type ApplySpec, applyChanges } from "@agentfense/server/isolation";
 import { onTestFinished } from "vitest";
-import { mountHostOfFile } from "../../../../test/support/mount-host.ts";
+import { mountHostOfProcess } from "../../../../test/support/mount-host.ts";
 import { decodeName, joinBytes } from "../../../../test/support/names.ts";
 import { type Tree, writeTree } from "../../../../test/support/tree.ts";
 
@@ -42,7 +42,7 @@ export function arrange(codebase: Tree, options: { tree?: Tree; rules?: readonly
     lower,
     delta,
     async inMount(work, rules = usual) {
-      const host = await mountHostOfFile();
+      const host = await mountHostOfProcess();
       await using mount = await host.mount({ mountPoint, lowers: [lower], delta, rules });
       await work((path) => mount.mountPoint + path);
     },

@@ -1,8 +1,7 @@
 import { lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, onTestFinished } from "vitest";
-import { JobThread } from "../../src/isolation/jobs/thread.ts";
+import { onTestFinished } from "vitest";
 import type { AuditEntry } from "../../src/runtime/audit/api.ts";
 import { type Caller, SERVER } from "../../src/runtime/caller.ts";
 import type { Codebases } from "../../src/runtime/codebases/api.ts";
@@ -10,6 +9,7 @@ import type { CodebasesOptions } from "../../src/runtime/codebases/options.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { LogLine } from "../../src/runtime/log.ts";
 import type { MetadataStore } from "../../src/runtime/store/store.ts";
+import { jobsOfProcess } from "../jobs-of-process.ts";
 import { collected, openPlace, type Store } from "./opening.ts";
 
 export interface Place {
@@ -23,10 +23,6 @@ export interface Place {
   tree(id?: string): Record<string, string>;
 }
 
-/** The same threads for all tests of a file. */
-const sharedJobs = new JobThread({ threads: 2 });
-afterAll(() => sharedJobs[Symbol.asyncDispose]());
-
 /** One codebase in a place of its own, for as long as the test lasts. */
 export async function arrange(options: Partial<CodebasesOptions> = {}): Promise<Place> {
   const root = temporary();
@@ -35,7 +31,7 @@ export async function arrange(options: Partial<CodebasesOptions> = {}): Promise<
   const opened = await openPlace(root, {
     audit: { record: (entry) => void audited.push(entry) },
     log: (line) => void logged.push(line),
-    jobs: sharedJobs,
+    jobs: jobsOfProcess,
     ...options,
   });
   onTestFinished(() => opened[Symbol.asyncDispose]());

@@ -1,10 +1,9 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
 import { type Isolation, openIsolation } from "../../src/isolation/isolation.ts";
 import type { JobInput, JobName, JobOutput } from "../../src/isolation/jobs/jobs.ts";
-import { type Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
+import type { Jobs, JobThread } from "../../src/isolation/jobs/thread.ts";
 import type { MockAnswer } from "../../src/isolation/mock/process.ts";
 import type { AskOptions } from "../../src/isolation/threads/answering-thread.ts";
 import { openAudit } from "../../src/runtime/audit/open.ts";
@@ -16,6 +15,7 @@ import { type OpenSandboxes, openSandboxes } from "../../src/runtime/sandboxes/o
 import type { SandboxesOptions } from "../../src/runtime/sandboxes/options.ts";
 import { openSqliteStore } from "../../src/runtime/store/sqlite/open.ts";
 import type { EventRecord, MetadataStore, RuntimeName, SandboxRecord } from "../../src/runtime/store/store.ts";
+import { jobsOfProcess } from "../jobs-of-process.ts";
 
 export const ALICE: Caller = { ownerId: "alice", role: "user", keyId: "key_a" };
 export const BOB: Caller = { ownerId: "bob", role: "user", keyId: "key_b" };
@@ -37,10 +37,6 @@ const NO_ALERTS = {
   sessionDurationMs: 1e12,
   resourceLimitExceededPerMinute: 1e9,
 };
-
-/** The same thread for all tests of a file. */
-const threadOfFile = new JobThread({ threads: 1 });
-afterAll(() => threadOfFile[Symbol.asyncDispose]());
 
 /** What a place may do with the thread: nothing after it was closed, and what it began before is over by then. */
 class JobsOfPlace implements Jobs, AsyncDisposable {
@@ -180,7 +176,7 @@ export class Place implements AsyncDisposable {
       openAudit({ store: this.store, log: () => {}, retention: { maxAgeMs: 1e12, maxEvents: 1e9 }, alerts: NO_ALERTS }),
     );
     this.#flush = () => audit.flush();
-    const jobs = parts.use(new JobsOfPlace(threadOfFile));
+    const jobs = parts.use(new JobsOfPlace(jobsOfProcess));
     const directory = join(this.directory, "codebases");
     this.codebases = parts.use(await openCodebases({ store: this.store, directory, jobs, log }));
     const isolation = parts.use(
