@@ -2,7 +2,6 @@ import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, readFile, realpath, stat } from "node:fs/promises";
-import { request } from "node:http";
 import { release } from "node:os";
 import { json } from "node:stream/consumers";
 import { promisify } from "node:util";
@@ -240,6 +239,8 @@ async function readDocker(environment: NodeJS.ProcessEnv): Promise<DockerFacts> 
 }
 
 async function ask(socketPath: string, path: string): Promise<unknown> {
+  // Not above: every program that mounts loads this module for its words, and HTTP takes longer to load than all of that.
+  const { request } = await import("node:http");
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   const asked = request({ socketPath, path, signal: AbortSignal.timeout(ENGINE_MS) }, (response) => {
     if (response.statusCode === 200) json(response).then(resolve, reject);
