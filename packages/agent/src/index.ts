@@ -1,3 +1,10 @@
+export {
+  type ToolEffects,
+  ToolFailure,
+  type ToolImage,
+  type ToolResult,
+  type ToolSchema,
+} from "@agentfense/sdk/tool-kit";
 export type { BrowserAction, BrowserActionName, BrowserParams } from "./browser/action.ts";
 export { AioBrowsers, type AioBrowsersOptions } from "./browser/aio-browsers.ts";
 export type { BrowserEvent } from "./browser/events.ts";
@@ -74,18 +81,9 @@ export { type FensePoolOptions, fensePool, PooledFenseExecutor, sandboxPool } fr
 export { UnifiedRiskPolicy } from "./risk/policy.ts";
 export { RISK_TABLE, type RiskDecision } from "./risk/table.ts";
 export { TOOLS } from "./tools/all.ts";
+export { RunCodeTool } from "./tools/code.ts";
 export type { BrowserDriver, CodeRunner, WorldParts } from "./tools/parts.ts";
-export { RunCodeTool } from "./tools/run-code.ts";
-export {
-  declareTool,
-  type Tool,
-  type ToolContext,
-  type ToolEffects,
-  ToolFailure,
-  type ToolImage,
-  type ToolResult,
-  type ToolSchema,
-} from "./tools/tool.ts";
+export { declareTool, type Tool, type ToolContext } from "./tools/tool.ts";
 export {
   type DetectedPattern,
   type ExecutionOutcome,

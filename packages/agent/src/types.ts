@@ -1,5 +1,6 @@
-/** How much of what code could do is to be worried about. A hint: the boundary is the sandbox. */
-export type RiskLevel = "SAFE" | "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+import type { RiskLevel } from "@agentfense/sdk/tool-kit";
+
+export type { RiskLevel };
 
 /** In rising order. */
 export const RISK_LEVELS: readonly RiskLevel[] = ["SAFE", "LOW", "MEDIUM", "HIGH", "CRITICAL"];

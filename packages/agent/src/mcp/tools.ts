@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { ToolResult } from "@agentfense/sdk/tool-kit";
 import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import {
   CallToolRequestSchema,
@@ -6,7 +7,6 @@ import {
   ListToolsRequestSchema,
   type Tool as McpTool,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { ToolResult } from "../tools/tool.ts";
 import type { ToolDescription } from "../world/world.ts";
 import type { McpSource } from "./source.ts";
 

@@ -1,16 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { clip, Turns } from "@agentfense/sdk/tool-kit";
+import { SandboxError } from "@agentfense/sdk";
+import { type AcceptedCall, clip, ToolFailure, type ToolResult, Turns } from "@agentfense/sdk/tool-kit";
 import type { BrowserContext } from "../browser/result.ts";
 import type { ConfirmationRequest, ConfirmationService } from "../confirmation/confirmation.ts";
+import { AgentError } from "../errors.ts";
 import { askFor } from "../manager/approval.ts";
 import { tellListener } from "../pool/listener.ts";
 import { RISK_TABLE } from "../risk/table.ts";
 import { TOOLS } from "../tools/all.ts";
 import type { WorldParts } from "../tools/parts.ts";
-import { type AcceptedCall, type Tool, ToolFailure, type ToolResult } from "../tools/tool.ts";
+import type { Tool, ToolContext } from "../tools/tool.ts";
 import type { RiskLevel, SecurityMode } from "../types.ts";
 import type { WorldEvent, WorldListener } from "./events.ts";
-import { tellable } from "./failure.ts";
 
 const MAX_OUTPUT = 30_000;
 const MOST_SHOWN_CHARACTERS = 500;
@@ -118,7 +119,7 @@ export class WorldInterface {
 
   async #expectApproval(
     tool: Tool,
-    { input }: AcceptedCall,
+    { input }: AcceptedCall<ToolContext>,
     level: RiskLevel,
     { signal }: WorldContext,
     call: Call,
@@ -181,4 +182,11 @@ class Call {
   tell(step: Step<WorldEvent>): void {
     this.#listener({ ...this.#facts, at: new Date(), ...step } as WorldEvent);
   }
+}
+
+/** What to tell a model of a failure; undefined for what only an operator can make sense of. */
+function tellable(error: unknown): string | undefined {
+  const isTold = error instanceof AgentError || error instanceof SandboxError || error instanceof ToolFailure;
+  if (!isTold) return undefined;
+  return error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { executionAnswer } from "../../src/tools/execution-answer.ts";
+import { executionAnswer } from "../../src/tools/code.ts";
 import type { ExecutionResult } from "../../src/types.ts";
 
 const DONE: ExecutionResult = {

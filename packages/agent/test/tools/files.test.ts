@@ -36,7 +36,7 @@ describe("read_file", () => {
   test("refuses what is no text", async () => {
     const { directory, refused } = await fileWorld();
     await writeFile(join(directory, "binary"), "a\0b");
-    expect(await refused("read_file", { path: "binary" })).toBe("binary is no text file");
+    expect(await refused("read_file", { path: "binary" })).toBe("this is no text file");
     expect(await refused("read_file", { path: "." })).toContain("is no file");
   });
 });

@@ -5,7 +5,7 @@ import { Sandbox } from "agentfense";
 import { SandboxManager } from "agentfense/agent";
 import { expect, onTestFinished, test } from "vitest";
 import { AutoApproveConfirmationService } from "../../src/confirmation/fixed.ts";
-import { RunCodeTool } from "../../src/tools/run-code.ts";
+import { RunCodeTool } from "../../src/tools/code.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 import { WorldInterface } from "../../src/world/world.ts";
 

@@ -22,10 +22,9 @@ import type { FileStat } from "../sandbox/files.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { namesIn, workspacePath } from "../sandbox/workspace-path.ts";
 import { grep } from "./grep.ts";
-import { decodeText, replaceText, writeWithParents } from "./text-file.ts";
 import { keepEnds } from "./tools/bounds.ts";
-import { ToolFailure, textForModel } from "./tools/failure.ts";
-import { Turns } from "./tools/turns.ts";
+import { decodeText, replaceText, sandboxFiles, type ToolFiles, textForModel } from "./tools/files.ts";
+import { ToolFailure, Turns } from "./tools/tool.ts";
 
 export interface DeepAgentsBackendOptions {
   /** For each command; default 60 s. */
@@ -51,6 +50,7 @@ export function deepAgentsBackend(
 class SandboxBackend implements SandboxBackendProtocolV2 {
   readonly id: string;
   readonly #sandbox: BackendSandbox;
+  readonly #files: ToolFiles;
   readonly #timeoutMs: number;
   readonly #maxOutput: number;
   readonly #turns = new Turns();
@@ -58,6 +58,7 @@ class SandboxBackend implements SandboxBackendProtocolV2 {
   constructor(sandbox: BackendSandbox, { timeoutMs = 60_000, maxOutput = 30_000 }: DeepAgentsBackendOptions) {
     this.id = sandbox.id;
     this.#sandbox = sandbox;
+    this.#files = sandboxFiles(sandbox.files);
     this.#timeoutMs = timeoutMs;
     this.#maxOutput = maxOutput;
   }
@@ -112,7 +113,7 @@ class SandboxBackend implements SandboxBackendProtocolV2 {
 
   write(path: string, content: string): Promise<WriteResult> {
     return orError(async () => {
-      await this.#turns.take(() => writeWithParents(this.#sandbox.files, path, content, currentCall()));
+      await this.#turns.take(() => this.#files.write(path, content, currentCall()));
       return { path };
     });
   }
@@ -120,9 +121,7 @@ class SandboxBackend implements SandboxBackendProtocolV2 {
   edit(path: string, oldText: string, newText: string, all = false): Promise<EditResult> {
     return orError(async () => {
       const replacement = { oldText, newText, all };
-      const occurrences = await this.#turns.take(() =>
-        replaceText(this.#sandbox.files, path, replacement, currentCall()),
-      );
+      const occurrences = await this.#turns.take(() => replaceText(this.#files, path, replacement, currentCall()));
       return { path, occurrences };
     });
   }
@@ -144,7 +143,7 @@ class SandboxBackend implements SandboxBackendProtocolV2 {
       const kept = matches.slice(0, maxCount ?? undefined);
       return {
         matches: kept.map((match) => ({ ...match, path: `/workspace/${match.path}` })),
-        truncated: found.remark !== undefined || kept.length < matches.length,
+        truncated: found.remarks.length > 0 || kept.length < matches.length,
       };
     });
   }
@@ -166,7 +165,7 @@ class SandboxBackend implements SandboxBackendProtocolV2 {
   async uploadFiles(files: [string, Uint8Array][]): Promise<FileUploadResponse[]> {
     const responses: FileUploadResponse[] = [];
     for (const [path, content] of files) {
-      const write = () => writeWithParents(this.#sandbox.files, path, content, currentCall());
+      const write = () => this.#files.write(path, content, currentCall());
       responses.push({ path, error: await this.#turns.take(write).then(() => null, operationError) });
     }
     return responses;

@@ -1,10 +1,10 @@
 import { SandboxError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { RunResult } from "../model/records.ts";
-import type { FileStat, SandboxFiles } from "../sandbox/files.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { namesIn, workspacePath } from "../sandbox/workspace-path.ts";
-import { ToolFailure } from "./tools/failure.ts";
+import { readAll, sandboxFiles, type ToolEntry, type ToolFiles } from "./tools/files.ts";
+import { ToolFailure } from "./tools/tool.ts";
 
 export interface Match {
   /** Relative to the workspace. */
@@ -23,8 +23,8 @@ export interface Search {
 
 export interface Findings {
   readonly matches: readonly Match[];
-  /** What else there is to know of them, as half a sentence. */
-  readonly remark: string | undefined;
+  /** What else there is to know of them, each as half a sentence. */
+  readonly remarks: readonly string[];
 }
 
 /** Searches the workspace with the sandbox's own grep; where it has none, by reading the files. */
@@ -33,13 +33,16 @@ export async function grep(
   search: Search,
   options: CallOptions,
 ): Promise<Findings> {
-  const start = await sandbox.files.stat(search.path, options);
+  await sandbox.files.stat(search.path, options);
   const result = await runGrep(sandbox, search, options);
-  if (result === undefined) return await readAll(sandbox.files, start, search, options);
+  if (result === undefined) {
+    const remark = search.syntax === "plain text" ? undefined : `there is no grep in the sandbox: ${AS_PLAIN_TEXT}`;
+    return await findText(sandboxFiles(sandbox.files), { ...search, limit: MOST_MATCHES, remark }, options);
+  }
   const matches = matchesIn(result.stdout);
   if (matches.length === 0 && result.exitCode > 1 && result.stderr !== "") throw new ToolFailure(result.stderr.trim());
   const isIncomplete = result.truncated || result.timedOut;
-  return { matches, remark: isIncomplete ? "there may be more: the search was cut short" : undefined };
+  return { matches, remarks: isIncomplete ? [CUT_SHORT] : [] };
 }
 
 /** Undefined where there is no grep that knows these options. */
@@ -69,41 +72,78 @@ function matchesIn(output: string): Match[] {
   });
 }
 
-const LARGEST_READ_BYTES = 1024 * 1024;
+export const AS_PLAIN_TEXT = "this was searched for as plain text";
+const CUT_SHORT = "there may be more: the search was cut short";
+
+const LARGEST_FILE_BYTES = 1024 * 1024;
+/** Of all that is read in one search. */
+const MOST_BYTES = 256 * 1024 * 1024;
+const MOST_FILES = 100_000;
 const MOST_MATCHES = 10_000;
 
+interface Limits {
+  readonly limit: number;
+  /** What is told of the search in any case. */
+  readonly remark: string | undefined;
+}
+
 /**
- * The same by the file API. The pattern is the model's and this process is not the sandbox: a regular expression could keep
- * it busy for ever, so only plain text is looked for.
+ * The same by reading the files, below a path or one. The pattern is the model's and this process is not the sandbox: a
+ * regular expression could keep it busy for ever, so only plain text is looked for.
  */
-async function readAll(
-  files: SandboxFiles,
-  start: FileStat,
-  { pattern, syntax }: Search,
+export async function findText(
+  files: ToolFiles,
+  { pattern, path, limit, remark }: Pick<Search, "pattern" | "path"> & Limits,
   options: CallOptions,
 ): Promise<Findings> {
-  const entries = start.isFile()
-    ? [start]
-    : await files.readdir(start.path, { ...options, recursive: true, withFileTypes: true });
   const matches: Match[] = [];
-  for (const entry of entries.filter(isWorthReading)) {
-    if (matches.length >= MOST_MATCHES) break;
-    const text = await files.readFile(entry.path, { ...options, encoding: "utf8" });
-    if (text.includes("\0")) continue;
-    const lines = text.split("\n");
-    matches.push(...lines.flatMap((line, at) => (line.includes(pattern) ? [matchIn(entry, at + 1, line)] : [])));
-  }
-  const isLiteral = syntax === "regular expression";
-  return {
-    matches,
-    remark: isLiteral ? "there is no grep in the sandbox: this was searched for as plain text" : undefined,
+  const found = (isComplete: boolean): Findings => {
+    return { matches, remarks: [...(isComplete ? [] : [CUT_SHORT]), ...(remark === undefined ? [] : [remark])] };
   };
+  let [bytes, count] = [0, 0];
+  for await (const { path: at, size } of filesBelow(files, path, options)) {
+    options.signal?.throwIfAborted();
+    if (size > LARGEST_FILE_BYTES) continue;
+    bytes += size;
+    count += 1;
+    if (bytes > MOST_BYTES || count > MOST_FILES) return found(false);
+    const content = await orNothing(files, readAll(files, at, options));
+    if (content === undefined || content.includes(0)) continue;
+    for (const [index, text] of new TextDecoder().decode(content).split("\n").entries()) {
+      if (!text.includes(pattern)) continue;
+      if (matches.length === limit) return found(false);
+      matches.push({ path: at, line: index + 1, text });
+    }
+  }
+  return found(true);
 }
 
-function isWorthReading({ kind, permission, path, size }: FileStat): boolean {
-  return kind === "file" && permission !== "view" && size <= LARGEST_READ_BYTES && !namesIn(path).includes(".git");
+/** What went away, or may not be looked into, has no files; only the path that was asked for must be there. */
+async function* filesBelow(
+  files: ToolFiles,
+  path: string,
+  options: CallOptions,
+): AsyncGenerator<ToolEntry, void, undefined> {
+  const start = await files.stat(path, options);
+  if (start.kind === "file") {
+    yield start;
+    return;
+  }
+  const directories = [await files.list(path, options)];
+  for (let entries = directories.pop(); entries !== undefined; entries = directories.pop()) {
+    for (const entry of entries) {
+      if (entry.kind === "file" && entry.readable) yield entry;
+      if (entry.kind !== "directory" || /(?:^|\/)\.git$/.test(entry.path)) continue;
+      directories.push((await orNothing(files, files.list(entry.path, options))) ?? []);
+    }
+  }
 }
 
-function matchIn({ path }: FileStat, line: number, text: string): Match {
-  return { path: namesIn(path).join("/"), line, text };
+async function orNothing<Found>(files: ToolFiles, looking: Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await looking;
+  } catch (error) {
+    if (files.isRefusal(error)) return undefined;
+    throw error;
+  }
 }

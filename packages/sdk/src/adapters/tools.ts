@@ -1,29 +1,32 @@
 import { InvalidConfigurationError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
-import { changes } from "./tools/changes.ts";
-import type { AcceptedCall, ToolDeclaration, ToolInputSchema, ToolSandbox } from "./tools/declaration.ts";
-import { editFile } from "./tools/edit-file.ts";
-import { ToolFailure, textForModel } from "./tools/failure.ts";
-import { listFiles } from "./tools/list-files.ts";
-import { readFile } from "./tools/read-file.ts";
-import { search } from "./tools/search.ts";
-import { shell } from "./tools/shell.ts";
-import { Turns } from "./tools/turns.ts";
-import { writeFile } from "./tools/write-file.ts";
+import { changes, FILE_TOOLS, type SandboxToolContext, shell, type ToolSandbox } from "./tools/family.ts";
+import { sandboxFiles, textForModel } from "./tools/files.ts";
+import { type Tool, ToolFailure, Turns } from "./tools/tool.ts";
 
-export type { ToolInputSchema, ToolPropertySchema, ToolSandbox } from "./tools/declaration.ts";
+export type { ToolSandbox } from "./tools/family.ts";
 
-const DECLARATIONS = {
-  shell,
-  read_file: readFile,
-  write_file: writeFile,
-  edit_file: editFile,
-  list_files: listFiles,
-  search,
-  changes,
-} satisfies Record<string, ToolDeclaration>;
+export interface ToolPropertySchema {
+  type: "string" | "integer" | "boolean";
+  description?: string;
+  minLength?: number;
+  minimum?: number;
+  maximum?: number;
+}
 
-export type ToolName = keyof typeof DECLARATIONS;
+/** A JSON Schema, as plain as they come. */
+export interface ToolInputSchema {
+  type: "object";
+  properties: Record<string, ToolPropertySchema>;
+  required: string[];
+  additionalProperties: false;
+}
+
+const TOOLS: ReadonlyMap<string, Tool<SandboxToolContext>> = new Map(
+  [shell, ...FILE_TOOLS, changes].map((tool) => [tool.name, tool]),
+);
+
+export type ToolName = "shell" | "read_file" | "write_file" | "edit_file" | "list_files" | "search" | "changes";
 
 /** A call that is about to run a command or to write a file. */
 export interface ToolRequest {
@@ -65,24 +68,25 @@ const MAX_OUTPUT = 30_000;
 
 /** Tools with which a model works in a sandbox, and nowhere else. */
 export function sandboxTools(sandbox: ToolSandbox, options: ToolOptions = {}): SandboxTool[] {
-  const { only = Object.keys(DECLARATIONS) as ToolName[], prefix = "", maxOutput = MAX_OUTPUT } = options;
+  const { only = [...TOOLS.keys()] as ToolName[], prefix = "", maxOutput = MAX_OUTPUT } = options;
   const turns = new Turns();
-  return only.map((tool) => {
-    const declaration = declarationOf(tool);
-    const { description, inputSchema, readOnly } = declaration;
+  const files = sandboxFiles(sandbox.files);
+  return only.map((name) => {
+    const tool = toolOf(name);
+    const { description, effects, inputSchema } = tool;
 
     async function call(input: unknown, signal: AbortSignal | undefined): Promise<string> {
-      const accepted = declaration.accept(input);
-      if (!readOnly) await expectApproval({ tool, input: accepted.input }, options);
+      const accepted = tool.accept(input);
+      if (!effects.readOnly) await expectApproval({ tool: name, input: accepted.input }, options);
       signal?.throwIfAborted();
-      return await accepted.run({ sandbox, maxOutput, turns, signal });
+      return (await accepted.run({ sandbox, files, maxOutput, turns, signal })).text;
     }
 
     return {
-      name: prefix + tool,
+      name: prefix + name,
       description,
-      inputSchema,
-      readOnly,
+      inputSchema: plainSchema(inputSchema),
+      readOnly: effects.readOnly,
       execute: async (input, { signal } = {}) => {
         try {
           return { text: await call(input, signal), isError: false };
@@ -95,16 +99,20 @@ export function sandboxTools(sandbox: ToolSandbox, options: ToolOptions = {}): S
   });
 }
 
-function declarationOf(tool: ToolName): ToolDeclaration {
-  if (Object.hasOwn(DECLARATIONS, tool)) return DECLARATIONS[tool];
-  const hint = `there are ${Object.keys(DECLARATIONS).join(", ")}`;
-  throw new InvalidConfigurationError(`there is no tool ${JSON.stringify(tool)}`, { code: "INVALID_ARGUMENT", hint });
+function toolOf(name: ToolName): Tool<SandboxToolContext> {
+  const tool = TOOLS.get(name);
+  if (tool !== undefined) return tool;
+  const hint = `there are ${[...TOOLS.keys()].join(", ")}`;
+  throw new InvalidConfigurationError(`there is no tool ${JSON.stringify(name)}`, { code: "INVALID_ARGUMENT", hint });
 }
 
-async function expectApproval(
-  request: { readonly tool: ToolName; readonly input: AcceptedCall["input"] },
-  { approve }: ToolOptions,
-): Promise<void> {
+/** A new one each time: frameworks change what they are given. */
+function plainSchema(schema: Tool<never>["inputSchema"]): ToolInputSchema {
+  const { properties = {}, required = [] } = structuredClone(schema) as Partial<ToolInputSchema>;
+  return { type: "object", properties, required, additionalProperties: false };
+}
+
+async function expectApproval(request: ToolRequest, { approve }: ToolOptions): Promise<void> {
   if (approve === undefined || (await approve(request)) === true) return;
   throw new ToolFailure("this call was not approved, and nothing was done");
 }

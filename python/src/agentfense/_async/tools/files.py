@@ -52,6 +52,8 @@ async def edit_file(given: Mapping[str, Any], context: AsyncToolContext) -> str:
         if count > 1 and not given.get("replace_all", False):
             advice = "give more of what is around it, or replace all"
             raise ToolFailure(f"the old text is in {path} {count} times: {advice}")
+        if count * len(given["new_text"]) > _LARGEST_EDITED_BYTES:
+            raise ToolFailure(f"{path} would become too large")
         await context.sandbox.files.write_file(path, given["new_text"].join(parts))
     return f"edited {path}" if count == 1 else f"edited {path} in {count} places"
 

@@ -1,31 +1,5 @@
-import { z } from "zod";
 import { boundary } from "./bounds.ts";
-import { declareTool } from "./declaration.ts";
-import { ToolFailure } from "./failure.ts";
-
-const DEFAULT_LINES = 2000;
-
-export const readFile = declareTool({
-  description: "Reads a text file of the workspace, as it is, or some of its lines.",
-  input: z.strictObject({
-    path: z.string().min(1).describe("Relative to /workspace"),
-    offset: z.int().min(1).max(1_000_000_000).optional().describe("The first line, counted from 1; default 1"),
-    limit: z.int().min(1).max(1_000_000).optional().describe(`How many lines; default ${DEFAULT_LINES}`),
-  }),
-  readOnly: true,
-  run: async ({ path, offset = 1, limit = DEFAULT_LINES }, { sandbox, maxOutput, signal }) => {
-    const window = { first: offset, last: offset + limit - 1, maxCharacters: maxOutput };
-    const { text, end } = await readWindow(sandbox.files.readStream(path, { signal }), window);
-    if (end.kind === "file") {
-      if (text !== "") return text;
-      if (end.lines === 0) return "(empty file)";
-      throw new ToolFailure(`${path} has only ${end.lines} lines`);
-    }
-    const rest =
-      end.kind === "line" ? `more lines: read on with offset ${end.next}` : `line ${end.line} is cut: it is too long`;
-    return `${text}${text.endsWith("\n") ? "" : "\n"}[${rest}]`;
-  },
-});
+import { ToolFailure } from "./tool.ts";
 
 interface Window {
   readonly first: number;
@@ -40,7 +14,10 @@ type End =
   | { readonly kind: "inside"; readonly line: number };
 
 /** Some lines of a file, of which no more is fetched and kept than that takes. */
-async function readWindow(content: ReadableStream<Uint8Array>, window: Window): Promise<{ text: string; end: End }> {
+export async function readWindow(
+  content: AsyncIterable<Uint8Array>,
+  window: Window,
+): Promise<{ text: string; end: End }> {
   let text = "";
   let line = 1;
   let isAtStart = true;
@@ -66,7 +43,7 @@ async function readWindow(content: ReadableStream<Uint8Array>, window: Window): 
   return { text, end: { kind: "file", lines: isAtStart ? line - 1 : line } };
 }
 
-async function* textOf(content: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
+async function* textOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   for await (const bytes of content) {
     if (bytes.includes(0)) throw new ToolFailure("this is no text file");
