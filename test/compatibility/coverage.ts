@@ -26,6 +26,7 @@ export const COVERAGE = {
     "ExplainPath",
   ),
   homes: sandbox("ListHomes", "DeleteHome"),
+  secrets: sandbox("PutSecret", "ListSecrets", "DeleteSecret"),
   exec: sandbox("Exec", "ExecStream"),
   interactive: sandbox("ExecInteractive"),
   sessions: sandbox(

@@ -11,3 +11,13 @@ await using sandbox = await Sandbox.fromLocal("./project", {
 });
 console.log((await sandbox.run("echo $CI")).stdout, sandbox.status, sandbox.info.labels);
 // #endregion
+
+// #region secrets
+await using careful = await Sandbox.fromLocal("./project", {
+  preset: "agent-safe",
+  secrets: {
+    CARRIER_TOKEN: { command: "sed -n s/^CARRIER_TOKEN=//p project/.env", hosts: ["api.example.com"], in: "bearer" },
+  },
+});
+console.log((await careful.run("printenv CARRIER_TOKEN | wc -c")).stdout); // a placeholder, as long as the value
+// #endregion

@@ -197,6 +197,8 @@ export const ERROR_CLASSES: Readonly<
   PORT_CLOSED: PortClosedError,
   HOME_NOT_FOUND: SandboxError,
   HOME_IN_USE: SandboxError,
+  SECRET_NOT_FOUND: SandboxError,
+  SEALING_KEY_MISSING: SandboxError,
   PROCESS_NOT_FOUND: ProcessError,
   PROCESS_UNSUITABLE: ProcessError,
   READER_TOO_SLOW: ProcessError,

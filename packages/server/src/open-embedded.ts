@@ -11,6 +11,7 @@ import type { Log, LogLine } from "./runtime/log.ts";
 import { PortTokens } from "./runtime/ports/tokens.ts";
 import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
+import { SealingKeys } from "./runtime/secrets/sealing.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
 import { httpPortLinks, portServer } from "./service/http/port-server.ts";
@@ -95,6 +96,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
         watchdog: true,
         holdsProcess: false,
       },
+      secrets: { sealing: SealingKeys.ofProcess() },
       sandboxes: {
         runtimes,
         allowedBy: "program",

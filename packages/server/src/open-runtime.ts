@@ -1,6 +1,7 @@
 import manifest from "../package.json" with { type: "json" };
 import { type Isolation, type IsolationOptions, openIsolation } from "./isolation/isolation.ts";
 import type { Jobs } from "./isolation/jobs/thread.ts";
+import { leaveNoCore } from "./isolation/network/gate.ts";
 import { type AuditOptions, openAudit } from "./runtime/audit/open.ts";
 import type { LocalDirectories } from "./runtime/codebases/local/directories.ts";
 import { withLocal } from "./runtime/codebases/local/with-local.ts";
@@ -10,6 +11,7 @@ import { openKeys } from "./runtime/keys/open.ts";
 import { deltaWork } from "./runtime/sandboxes/delta-work.ts";
 import { type OpenSandboxes, openSandboxes } from "./runtime/sandboxes/open.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
+import { type OpenVaultOptions, openVault } from "./runtime/secrets/open.ts";
 import type { MetadataStore } from "./runtime/store/store.ts";
 import type { ServiceRuntime } from "./service/rpc/register.ts";
 
@@ -25,7 +27,11 @@ export interface RuntimeOptions {
   /** Directories of the host that are codebases; absent: there are none. */
   readonly local?: LocalDirectories;
   readonly isolation: Omit<IsolationOptions, "log" | "runtimes">;
-  readonly sandboxes: Omit<SandboxesOptions, "store" | "codebases" | "isolation" | "deltas" | "audit" | "log">;
+  readonly secrets: Pick<OpenVaultOptions, "sealing" | "lostKeys">;
+  readonly sandboxes: Omit<
+    SandboxesOptions,
+    "store" | "codebases" | "isolation" | "deltas" | "secrets" | "audit" | "log"
+  >;
   readonly keysRequired: boolean;
 }
 
@@ -43,6 +49,7 @@ export async function openRuntime(options: RuntimeOptions): Promise<OpenRuntime>
   await using undo = new AsyncDisposableStack();
   const audit = undo.use(openAudit({ store, log, ...options.audit }));
   const keys = openKeys({ store });
+  const secrets = await openVault({ store, audit, log, onValue: leaveNoCore, ...options.secrets });
   const [stored, isolation] = await allOpened(undo, [
     openCodebases({ store, jobs, audit, log, ...options.codebases }),
     openIsolation({ ...options.isolation, runtimes, log }),
@@ -50,7 +57,7 @@ export async function openRuntime(options: RuntimeOptions): Promise<OpenRuntime>
   const codebases = local === undefined ? stored : withLocal(stored, { local, jobs, audit });
   const deltas = deltaWork(jobs);
   const sandboxes = undo.use(
-    await openSandboxes({ store, codebases, isolation, deltas, audit, log, ...options.sandboxes }),
+    await openSandboxes({ store, codebases, isolation, deltas, secrets, audit, log, ...options.sandboxes }),
   );
   const info = {
     version: manifest.version,
@@ -60,7 +67,7 @@ export async function openRuntime(options: RuntimeOptions): Promise<OpenRuntime>
   };
   const parts = undo.move();
   return {
-    service: { codebases, sandboxes, audit, keys, info },
+    service: { codebases, sandboxes, secrets, audit, keys, info },
     isolation,
     sandboxes,
     [Symbol.asyncDispose]: () => parts.disposeAsync(),

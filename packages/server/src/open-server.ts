@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { IsolationOptions } from "./isolation/isolation.ts";
@@ -7,6 +7,7 @@ import { parseNetworkRule } from "./isolation/network/policy.ts";
 import { openRuntime } from "./open-runtime.ts";
 import { PortTokens, readTokenSecret } from "./runtime/ports/tokens.ts";
 import { RESOURCE_FIELDS } from "./runtime/sandboxes/creation.ts";
+import { SealingKeys } from "./runtime/secrets/sealing.ts";
 import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
 import type { MetadataStore, ResourceRecord, RuntimeName } from "./runtime/store/store.ts";
@@ -39,12 +40,18 @@ export async function openServer(
   options: {
     readonly log: (entry: object) => void;
     readonly doors?: readonly Door[] | undefined;
-    /** Homes are names, unless all clients are the program that started the server: then directories, as it may use them. */
-    readonly homes?: "directories" | undefined;
+    /**
+     * All clients are the program that started the server, and it ends with that. Then homes are directories, as the program may use them, and
+     * secrets are sealed with a key that nobody keeps. Otherwise homes are names, and the key is the operator's.
+     */
+    readonly isPrivate?: boolean | undefined;
+    /** For tests: what filtered networks take for the internet. */
+    readonly internet?: IsolationOptions["internet"] | undefined;
   },
 ): Promise<RunningServer> {
-  const { log, doors = [], homes } = options;
+  const { log, doors = [], isPrivate = false, internet } = options;
   const tls = await readTls(config);
+  const sealing = isPrivate ? SealingKeys.ofProcess() : await readSealingKeys(config);
   await using undo = new AsyncDisposableStack();
 
   const { codebase_path: codebaseDirectory, mount_path: mountDirectory, db_path: database } = config.storage;
@@ -66,11 +73,12 @@ export async function openServer(
       log,
       audit: auditOptions(config),
       codebases: { directory: codebaseDirectory, ...codebaseOptions(config) },
-      isolation: { ...isolationOptions(config), watchdog: true },
+      isolation: { ...isolationOptions(config), ...(internet === undefined ? {} : { internet }), watchdog: true },
+      secrets: { sealing, lostKeys: config.secrets.lost_keys },
       sandboxes: {
         runtimes: runtimeNames(config),
         deltaDirectory,
-        homeDirectory: homes === "directories" ? undefined : join(mountDirectory, "homes"),
+        homeDirectory: isPrivate ? undefined : join(mountDirectory, "homes"),
         fallbackRuntime: config.runtime.fallback || undefined,
         ociRuntime: config.runtime.docker.oci_runtime || undefined,
         defaults: sandboxDefaults(config),
@@ -256,6 +264,18 @@ async function readTls({ server: { tls } }: ServerConfig): Promise<StartServiceO
   if (clientCa === undefined) return { cert, key };
   requirePart("server.tls.client_ca_file", tls.client_ca_file, { ca: clientCa });
   return { cert, key, clientCa };
+}
+
+async function readSealingKeys({ secrets }: ServerConfig): Promise<SealingKeys | undefined> {
+  const { key_file: path } = secrets;
+  if (path === "") return undefined;
+  try {
+    await using file = await open(path, "r");
+    if (((await file.stat()).mode & 0o007) !== 0) throw new Error("every user of this host may read it; chmod 600 it");
+    return SealingKeys.parse(await file.readFile("utf8"));
+  } catch (error) {
+    throw new ConfigurationError([`secrets.key_file: ${path} cannot be used: ${(error as Error).message}`]);
+  }
 }
 
 async function readPem(setting: string, path: string): Promise<string> {

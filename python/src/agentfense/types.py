@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, AsyncIterable, ClassVar, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
-from typing_extensions import Literal
+from typing_extensions import Literal, TypedDict
 
 
 class _Word(str, Enum):
@@ -194,6 +194,26 @@ class NetworkList:
     presets: Sequence[str] = ()
 
 
+#: A secret that stays outside of sandboxes: in them a variable of its name holds a placeholder.
+#:
+#: ========== ==============================================================================
+#: value      the value, or one of the next three, which are read here and sent with the request
+#: from_env   a variable of this process
+#: file       a file, without its last line end
+#: command    a line for the shell that prints it
+#: hosts      towards these alone it is sent: names, or "*.example.com" for all names below one
+#: in         where in a request: "header NAME", "bearer", "basic", "query KEY" or "body"
+#: ========== ==============================================================================
+SandboxSecret = TypedDict(
+    "SandboxSecret",
+    {"value": str, "from_env": str, "file": str, "command": str, "hosts": Sequence[str], "in": str},
+    total=False,
+)
+
+#: By name, with their values or as "kept" for one that the server keeps; or the names of such.
+SecretsLike = Union[Sequence[str], Mapping[str, Union[SandboxSecret, Literal["kept"]]]]
+
+
 @dataclass(frozen=True)
 class TlsOptions:
     """PEM texts, as str or bytes."""
@@ -261,6 +281,8 @@ class SandboxInfo:
     idle_pause: Optional[timedelta] = None
     #: What it may reach when its network is filtered; those of presets included.
     network_rules: Tuple[NetworkRule, ...] = ()
+    #: The names of the secrets that it uses.
+    secrets: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -271,6 +293,19 @@ class HomeInfo:
     owner_id: str
     #: The sandbox that runs with it, or "".
     sandbox_id: str
+
+
+@dataclass(frozen=True)
+class SecretInfo:
+    """All that can be known of a secret that the server keeps."""
+
+    name: str
+    owner_id: str
+    hosts: Tuple[str, ...]
+    #: Where in a request it is sent: "header NAME", "bearer", "basic", "query KEY" or "body".
+    place: str
+    created_at: datetime
+    updated_at: datetime
 
 
 @dataclass(frozen=True)

@@ -84,3 +84,31 @@ async def test_a_home_in_a_directory_outlives_them_and_is_of_one_at_a_time(place
     assert (home / ".token").read_text() == "login\n"
     async with AsyncSandbox.create(preset="full-access", home=home) as second:
         assert (await second.run("cat ~/.token")).stdout == "login\n"
+
+
+async def test_secrets_are_placeholders_there_and_kept_as_long_as_the_server(place: Path, tmp_path: Path) -> None:
+    value = "a value of a secret"
+    (tmp_path / "key").write_text(f"{value}\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    async with AsyncSandbox.create() as other:
+        source = str(tmp_path / "key")
+        kept = await other.client.put_secret(
+            "KEPT", file=source, hosts=["api.example.com"], place="header X-Key", owner_id=other.info.owner_id
+        )
+        assert (kept.name, kept.hosts, kept.place) == ("KEPT", ("api.example.com",), "header x-key")
+        assert await other.client.list_secrets() == [kept]
+        async with AsyncSandbox.from_local(
+            project,
+            owner_id=other.info.owner_id,
+            secrets={"KEPT": "kept", "OWN": {"command": f"cat {source}", "hosts": ["own.example.com"], "in": "body"}},
+        ) as sandbox:
+            assert sandbox.info.secrets == ("KEPT", "OWN")
+            lines = (await sandbox.run("printenv KEPT OWN")).stdout.splitlines()
+            assert [len(line) for line in lines] == [len(value), len(value)]
+            assert value not in lines
+        await other.client.delete_secret("KEPT", owner_id=other.info.owner_id)
+        with pytest.raises(SandboxError) as missing:
+            await AsyncSandbox.create(client=other.client, secrets=["KEPT"])
+        assert missing.value.code == "SECRET_NOT_FOUND"
+    assert os.listdir(place) == []

@@ -85,3 +85,31 @@ def test_a_home_in_a_directory_outlives_them_and_is_of_one_at_a_time(place: Path
     assert (home / ".token").read_text() == "login\n"
     with Sandbox.create(preset="full-access", home=home) as second:
         assert second.run("cat ~/.token").stdout == "login\n"
+
+
+def test_secrets_are_placeholders_there_and_kept_as_long_as_the_server(place: Path, tmp_path: Path) -> None:
+    value = "a value of a secret"
+    (tmp_path / "key").write_text(f"{value}\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    with Sandbox.create() as other:
+        source = str(tmp_path / "key")
+        kept = other.client.put_secret(
+            "KEPT", file=source, hosts=["api.example.com"], place="header X-Key", owner_id=other.info.owner_id
+        )
+        assert (kept.name, kept.hosts, kept.place) == ("KEPT", ("api.example.com",), "header x-key")
+        assert other.client.list_secrets() == [kept]
+        with Sandbox.from_local(
+            project,
+            owner_id=other.info.owner_id,
+            secrets={"KEPT": "kept", "OWN": {"command": f"cat {source}", "hosts": ["own.example.com"], "in": "body"}},
+        ) as sandbox:
+            assert sandbox.info.secrets == ("KEPT", "OWN")
+            lines = sandbox.run("printenv KEPT OWN").stdout.splitlines()
+            assert [len(line) for line in lines] == [len(value), len(value)]
+            assert value not in lines
+        other.client.delete_secret("KEPT", owner_id=other.info.owner_id)
+        with pytest.raises(SandboxError) as missing:
+            Sandbox.create(client=other.client, secrets=["KEPT"])
+        assert missing.value.code == "SECRET_NOT_FOUND"
+    assert os.listdir(place) == []

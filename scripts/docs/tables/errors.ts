@@ -63,6 +63,11 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
   },
   HOME_NOT_FOUND: { meaning: "no such home, or somebody else's", todo: "list the homes" },
   HOME_IN_USE: { meaning: "a sandbox runs with this home", todo: "stop that sandbox, or use another home" },
+  SECRET_NOT_FOUND: { meaning: "no such secret, or somebody else's", todo: "list the secrets, or put it" },
+  SEALING_KEY_MISSING: {
+    meaning: "the server has no key to seal secrets with, or not the one that this one was sealed with",
+    todo: "the operator sets `secrets.key_file`; put the secret again",
+  },
   PROCESS_NOT_FOUND: {
     meaning: "no such process: it never was, its end was forgotten, or the sandbox was stopped since",
     todo: "list the processes",

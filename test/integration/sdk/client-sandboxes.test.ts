@@ -79,6 +79,7 @@ describe("sandboxes", () => {
       },
       network: "none",
       networkRules: [],
+      secrets: [],
       sync: "never",
       codebaseVersion: 2,
       revocable: false,

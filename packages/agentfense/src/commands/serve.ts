@@ -68,14 +68,14 @@ async function servePrivately(values: SettingValues): Promise<boolean> {
   await using home = await PrivateHome.create(process.env).catch((error: unknown) => {
     throw failure("the server has no place", error);
   });
-  return await serveUntilStopped(home.configuration(loaded), stop.signal, "directories");
+  return await serveUntilStopped(home.configuration(loaded), stop.signal, true);
 }
 
 /** Gives whether everything ended in time. */
-async function serveUntilStopped(config: ServerConfig, stop: AbortSignal, homes?: "directories"): Promise<boolean> {
+async function serveUntilStopped(config: ServerConfig, stop: AbortSignal, isPrivate = false): Promise<boolean> {
   const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
   const doors = await doorsOf(config, log);
-  const server = await openServer(config, { log, doors, homes }).catch((error: unknown) => {
+  const server = await openServer(config, { log, doors, isPrivate }).catch((error: unknown) => {
     throw failure("the server cannot start", error);
   });
   await print(addressLine(server)).catch(() => {}); // nobody reads it

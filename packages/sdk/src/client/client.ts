@@ -30,6 +30,7 @@ import type {
   ProcessInfo,
   RunResult,
   SandboxInfo,
+  SecretInfo,
   ServerInfo,
   SessionInfo,
   UploadResult,
@@ -50,7 +51,6 @@ import type {
   DownloadArchiveOptions,
   ExecOptions,
   GetPortOptions,
-  HomeOptions,
   InteractiveOptions,
   ListCodebasesOptions,
   ListEventsOptions,
@@ -58,8 +58,10 @@ import type {
   ListSandboxesOptions,
   ManifestEntry,
   OpenTerminalOptions,
+  OwnerOptions,
   PathsOptions,
   PortConnection,
+  PutSecretOptions,
   RecursiveOptions,
   SessionExecOptions,
   SessionStreamOptions,
@@ -287,13 +289,31 @@ export class SandboxClient implements AsyncDisposable {
   }
 
   /** Homes that outlive sandboxes. */
-  listHomes(options?: HomeOptions): Promise<HomeInfo[]> {
+  listHomes(options?: OwnerOptions): Promise<HomeInfo[]> {
     return this.#sandboxes.listHomes(options);
   }
 
   /** Removes one with all that is in it; refused while a sandbox runs with it. */
-  deleteHome(name: string, options?: HomeOptions): Promise<void> {
+  deleteHome(name: string, options?: OwnerOptions): Promise<void> {
     return this.#sandboxes.deleteHome(name, options);
+  }
+
+  /**
+   * Keeps a secret on the server for sandboxes that name it, in place of one of that name. No call gives its value back. Sandboxes
+   * that run send it from now on if it is as long as the one before and for the same hosts, otherwise from their next start on.
+   */
+  putSecret(name: string, secret: PutSecretOptions): Promise<SecretInfo> {
+    return this.#sandboxes.putSecret(name, secret);
+  }
+
+  /** Names, hosts, places and times of the secrets that the server keeps. */
+  listSecrets(options?: OwnerOptions): Promise<SecretInfo[]> {
+    return this.#sandboxes.listSecrets(options);
+  }
+
+  /** In force at once, for sandboxes that run too. */
+  deleteSecret(name: string, options?: OwnerOptions): Promise<void> {
+    return this.#sandboxes.deleteSecret(name, options);
   }
 
   /** New rules, at once, also for a running sandbox. */

@@ -1,13 +1,14 @@
 import type { Rule } from "@agentfense/permission";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
-import type { CallOptions, NetworkList, RuleOptions } from "../model/options.ts";
-import type { HomeInfo, PathExplanation, SandboxInfo } from "../model/records.ts";
-import type { CreateSandboxRequest, HomeOptions, ListSandboxesOptions } from "../model/requests.ts";
+import type { CallOptions, NetworkList, RuleOptions, SandboxSecret } from "../model/options.ts";
+import type { HomeInfo, PathExplanation, SandboxInfo, SecretInfo } from "../model/records.ts";
+import type { CreateSandboxRequest, ListSandboxesOptions, OwnerOptions, PutSecretOptions } from "../model/requests.ts";
+import { readSecret } from "../secrets/values.ts";
 import { listFields } from "./messages/network.ts";
 import { pageSizeOf } from "./messages/numbers.ts";
 import { rulesFor } from "./messages/rules.ts";
-import { createSandboxMessage, explanationOf, sandboxOf } from "./messages/sandbox.ts";
+import { createSandboxMessage, explanationOf, sandboxOf, secretOf } from "./messages/sandbox.ts";
 import { numberFor, SANDBOX_STATUSES } from "./messages/words.ts";
 import type { Rpc } from "./rpc.ts";
 
@@ -21,7 +22,7 @@ export class SandboxCalls {
   }
 
   async create(request: CreateSandboxRequest, options?: CallOptions): Promise<SandboxInfo> {
-    return sandboxOf(await this.#rpc.unary(method.createSandbox, createSandboxMessage(request), options));
+    return sandboxOf(await this.#rpc.unary(method.createSandbox, await createSandboxMessage(request), options));
   }
 
   async get(sandboxId: string, options?: CallOptions): Promise<SandboxInfo> {
@@ -63,13 +64,26 @@ export class SandboxCalls {
     await this.#rpc.unary(method.destroySandbox, { sandboxId }, options);
   }
 
-  async listHomes({ ownerId = "", ...options }: HomeOptions = {}): Promise<HomeInfo[]> {
+  async listHomes({ ownerId = "", ...options }: OwnerOptions = {}): Promise<HomeInfo[]> {
     const { homes } = await this.#rpc.unary(method.listHomes, { ownerId }, options);
     return homes.map((home) => ({ name: home.name, ownerId: home.ownerId, sandboxId: home.sandboxId }));
   }
 
-  async deleteHome(name: string, { ownerId = "", ...options }: HomeOptions = {}): Promise<void> {
+  async deleteHome(name: string, { ownerId = "", ...options }: OwnerOptions = {}): Promise<void> {
     await this.#rpc.unary(method.deleteHome, { name, ownerId }, options);
+  }
+
+  async putSecret(name: string, { ownerId = "", signal, ...secret }: PutSecretOptions): Promise<SecretInfo> {
+    const request = { ...(await readSecret(name, secret as SandboxSecret)), ownerId };
+    return secretOf(await this.#rpc.unary(method.putSecret, request, { signal }));
+  }
+
+  async listSecrets({ ownerId = "", ...options }: OwnerOptions = {}): Promise<SecretInfo[]> {
+    return (await this.#rpc.unary(method.listSecrets, { ownerId }, options)).secrets.map(secretOf);
+  }
+
+  async deleteSecret(name: string, { ownerId = "", ...options }: OwnerOptions = {}): Promise<void> {
+    await this.#rpc.unary(method.deleteSecret, { name, ownerId }, options);
   }
 
   async updatePermissions(

@@ -66,6 +66,25 @@ export interface NetworkList {
   readonly presets?: readonly string[] | undefined;
 }
 
+/** Where the value of a secret comes from. It is read here, and sent with the request. */
+export type SecretSource =
+  | { readonly value: string; readonly fromEnv?: undefined; readonly file?: undefined; readonly command?: undefined }
+  | { readonly fromEnv: string; readonly value?: undefined; readonly file?: undefined; readonly command?: undefined }
+  /** Without its last line end. */
+  | { readonly file: string; readonly value?: undefined; readonly fromEnv?: undefined; readonly command?: undefined }
+  /** A line for the shell that prints it. */
+  | { readonly command: string; readonly value?: undefined; readonly fromEnv?: undefined; readonly file?: undefined };
+
+/** Where in a request a secret is sent. */
+export type SecretPlace = "bearer" | "basic" | "body" | `header ${string}` | `query ${string}`;
+
+/** A secret that stays outside of sandboxes: in them a variable of its name holds a placeholder. */
+export type SandboxSecret = SecretSource & {
+  /** Towards these alone it is sent: names, or "*.example.com" for all names below one. */
+  readonly hosts: readonly string[];
+  readonly in: SecretPlace;
+};
+
 /** When changes reach the codebase: after each command, when `apply` or `sync` is called, or not at all. */
 export type SyncMode = "on-exec" | "manual" | "never";
 
@@ -91,6 +110,11 @@ export interface SandboxOptions extends RuleOptions {
   readonly resources?: ResourceLimits | undefined;
   /** Default none. A list means filtered. */
   readonly network?: NetworkMode | NetworkList | undefined;
+  /**
+   * What the sandbox may use and never has: by name, with their values or as "kept" for one that the server keeps; or the names of such.
+   * Means a filtered network, with their hosts on its list.
+   */
+  readonly secrets?: readonly string[] | Readonly<Record<string, SandboxSecret | "kept">> | undefined;
   readonly sync?: SyncMode | undefined;
   /** For every command. */
   readonly env?: Readonly<Record<string, string>> | undefined;

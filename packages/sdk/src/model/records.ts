@@ -1,5 +1,5 @@
 import type { Level, Rule } from "@agentfense/permission";
-import type { NetworkMode, NetworkRule, ResourceLimits, RuntimeName, SyncMode } from "./options.ts";
+import type { NetworkMode, NetworkRule, ResourceLimits, RuntimeName, SecretPlace, SyncMode } from "./options.ts";
 
 export type SandboxStatus = "pending" | "running" | "paused" | "stopped" | "error";
 
@@ -18,6 +18,8 @@ export interface SandboxInfo {
   readonly network: NetworkMode;
   /** What it may reach when its network is filtered; those of presets included. */
   readonly networkRules: readonly NetworkRule[];
+  /** The names of the secrets that it uses. */
+  readonly secrets: readonly string[];
   readonly sync: SyncMode;
   /** The version it is pinned to; 0 follows the newest. */
   readonly codebaseVersion: number;
@@ -38,6 +40,16 @@ export interface HomeInfo {
   readonly ownerId: string;
   /** The sandbox that runs with it, or "". */
   readonly sandboxId: string;
+}
+
+/** All that can be known of a secret that the server keeps. */
+export interface SecretInfo {
+  readonly name: string;
+  readonly ownerId: string;
+  readonly hosts: readonly string[];
+  readonly in: SecretPlace;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
 }
 
 /** How a command ended. */

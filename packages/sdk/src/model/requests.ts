@@ -1,4 +1,4 @@
-import type { CallOptions, CommandOptions, PageOptions, SandboxOptions } from "./options.ts";
+import type { CallOptions, CommandOptions, PageOptions, SandboxOptions, SandboxSecret } from "./options.ts";
 import type { ApiKey, Role, SandboxStatus } from "./records.ts";
 
 // What the calls of SandboxClient take, beyond what they have in common with Sandbox.
@@ -89,10 +89,12 @@ export interface ListSandboxesOptions extends PageOptions {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
-export interface HomeOptions extends CallOptions {
+export interface OwnerOptions extends CallOptions {
   /** For administrators: whose. */
   readonly ownerId?: string | undefined;
 }
+
+export type PutSecretOptions = SandboxSecret & OwnerOptions;
 
 export interface ExecOptions extends CommandOptions {
   /** Throws CommandExecutionError on a non-zero exit code and CommandTimeoutError when the time was up. */

@@ -34,7 +34,7 @@ export class MockSandbox {
   #ended = new AbortController();
 
   constructor(codebase: MockCodebase, request: CreateSandboxRequest, log: EventLog) {
-    const { codebaseVersion, sync, network, networkRules, expiresIn } = request;
+    const { codebaseVersion, sync, network, networkRules, secrets, expiresIn } = request;
     const pinned = codebaseVersion === 0n ? undefined : codebase.at(Number(codebaseVersion));
     if (pinned !== undefined && sync === SyncMode.ON_EXEC) {
       throw invalid("a sandbox that is pinned to a version cannot sync to its codebase");
@@ -56,7 +56,9 @@ export class MockSandbox {
       runtime: RuntimeType.MOCK,
       ownerId: codebase.message.ownerId,
       sync: sync || (pinned === undefined ? SyncMode.ON_EXEC : SyncMode.NEVER),
-      network: network || (networkRules.length > 0 ? NetworkMode.FILTERED : NetworkMode.NONE),
+      // Of these the names alone: what runs in a mock sends nothing.
+      secrets: secrets.map(({ name }) => name),
+      network: network || (networkRules.length + secrets.length > 0 ? NetworkMode.FILTERED : NetworkMode.NONE),
     });
     this.#policy = compileRules(this.rules);
     this.overlay = new Overlay(() =>

@@ -41,6 +41,8 @@ const CLASSES = {
   PORT_CLOSED: errors.PortClosedError,
   HOME_NOT_FOUND: errors.SandboxError,
   HOME_IN_USE: errors.SandboxError,
+  SECRET_NOT_FOUND: errors.SandboxError,
+  SEALING_KEY_MISSING: errors.SandboxError,
   PROCESS_NOT_FOUND: errors.ProcessError,
   PROCESS_UNSUITABLE: errors.ProcessError,
   READER_TOO_SLOW: errors.ProcessError,

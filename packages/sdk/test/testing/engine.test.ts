@@ -71,6 +71,9 @@ test("a sandbox keeps the hosts of a filtered network, and takes others", async 
   expect(sandbox).toMatchObject({ network: "filtered", networkRules: [{ host: "github.com" }] });
   const changed = await client.updateNetwork(sandbox.id, { allow: ["pypi.org"] });
   expect(changed.networkRules).toMatchObject([{ host: "pypi.org" }]);
+  const own = { value: "a value of a secret", hosts: ["api.test"], in: "bearer" } as const;
+  const keeping = await client.createSandbox({ codebaseId, secrets: { KEPT: "kept", OWN: own } });
+  expect(keeping).toMatchObject({ network: "filtered", secrets: ["KEPT", "OWN"] });
   const closed = await client.createSandbox({ codebaseId, network: "none" });
   expect(await codeOf(client.updateNetwork(closed.id, { allow: ["pypi.org"] }))).toBe("INVALID_ARGUMENT");
 });
@@ -101,6 +104,7 @@ test("a sandbox goes through its states", async () => {
     sync: "on-exec",
     network: "private",
     networkRules: [],
+    secrets: [],
     labels: { team: "x" },
     resources: { memoryBytes: 1000 },
   });

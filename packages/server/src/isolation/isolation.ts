@@ -275,7 +275,7 @@ class HostIsolation implements Isolation {
     return new FilteredNetwork({
       ...{ gates, internet, opening, policy: NetworkPolicy.of(networkRules) },
       onEvent: ({ kind, ...event }) =>
-        onEvent?.({ ...event, kind: kind === "secret_misplaced" ? kind : `connection_${kind}` }),
+        onEvent?.({ ...event, kind: kind === "allowed" || kind === "denied" ? `connection_${kind}` : kind }),
     });
   }
 

@@ -27,6 +27,9 @@ export type RuntimeErrorCode =
   | "SESSION_NOT_FOUND"
   | "HOME_NOT_FOUND"
   | "KEY_NOT_FOUND"
+  | "SECRET_NOT_FOUND"
+  /** There is no key to seal a secret with, or not the one that it was sealed with. */
+  | "SEALING_KEY_MISSING"
   | "COMMAND_TIMEOUT"
   /** The rules, or the file system, refuse an operation on a file of a sandbox's view. */
   | "FILE_PERMISSION_DENIED"

@@ -1,9 +1,9 @@
-import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { searchProcesses } from "../../../../test/support/box-memory.ts";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { reasonAgainst } from "../../../../test/support/identity.ts";
 import { GOOD_ADDRESS, type Internet, openInternet } from "../../../../test/support/internet.ts";
@@ -134,35 +134,8 @@ test.skipIf(reason !== undefined)(
     started.catch(() => {});
     await eventually(() => expect(received("x-api-key")).toEqual([VALUE]));
     // The same search finds the placeholder: it would have found the value.
-    const found = search(placeholder, VALUE);
+    const found = searchProcesses({ placeholder, value: VALUE });
     expect(found.processes).toBeGreaterThanOrEqual(3);
     expect(found).toMatchObject({ placeholder: found.processes, value: 0 });
   },
 );
-
-/** How many processes have the placeholder in their environment, and in how many of these each text is in memory. */
-function search(placeholder: string, value: string): { processes: number; placeholder: number; value: number } {
-  const program = `
-import json, os, sys
-texts = json.load(sys.stdin)
-found = {"processes": 0, "placeholder": 0, "value": 0}
-for pid in filter(str.isdigit, os.listdir("/proc")):
-    try:
-        if texts["placeholder"].encode() not in open(f"/proc/{pid}/environ", "rb").read(): continue
-        memory = open(f"/proc/{pid}/cmdline", "rb").read()
-        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
-            for line in maps:
-                low, high = (int(part, 16) for part in line.split(" ", 1)[0].split("-"))
-                if not line.split(" ")[1].startswith("rw"): continue
-                try:
-                    mem.seek(low)
-                    memory += mem.read(high - low)
-                except (OSError, ValueError, OverflowError): pass
-    except OSError: continue
-    found["processes"] += 1
-    for name, text in texts.items(): found[name] += text.encode() in memory
-print(json.dumps(found))
-`;
-  const input = JSON.stringify({ placeholder, value });
-  return JSON.parse(execFileSync("/usr/bin/python3", ["-c", program], { input, encoding: "utf8" }));
-}

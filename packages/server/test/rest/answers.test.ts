@@ -48,6 +48,7 @@ describe("JSON of answers", () => {
       sync: "SYNC_MODE_UNSPECIFIED",
       network: "NETWORK_MODE_UNSPECIFIED",
       networkRules: [],
+      secrets: [],
       codebaseVersion: "0",
       statusReason: "",
       idlePause: null,

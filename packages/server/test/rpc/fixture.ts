@@ -27,6 +27,7 @@ export const ADMIN: Caller = { ownerId: undefined, role: "admin" };
 export interface RuntimeParts {
   readonly codebases?: Partial<ServiceRuntime["codebases"]>;
   readonly sandboxes?: Partial<ServiceRuntime["sandboxes"]>;
+  readonly secrets?: Partial<ServiceRuntime["secrets"]>;
   readonly audit?: Partial<ServiceRuntime["audit"]>;
   readonly keys?: Partial<ServiceRuntime["keys"]>;
   readonly links?: Partial<ServiceRuntime["links"]>;
@@ -70,6 +71,7 @@ export function runtimeOf(parts: RuntimeParts): ServiceRuntime {
   return {
     codebases: only("codebases", parts.codebases),
     sandboxes: only("sandboxes", parts.sandboxes),
+    secrets: only("secrets", parts.secrets),
     // Every call that changes something waits for the log.
     audit: only("audit", { flush: () => Promise.resolve(), ...parts.audit }),
     keys: only("keys", parts.keys),

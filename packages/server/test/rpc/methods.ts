@@ -15,6 +15,7 @@ import type {
   EventRecord,
   KeyRecord,
   SandboxRecord,
+  SecretRecord,
   SessionRecord,
   VersionRecord,
 } from "../../src/runtime/store/store.ts";
@@ -88,6 +89,13 @@ const VERSION_JSON = {
 const BATCH: BatchResult = { version: 8, filesChanged: 2, bytesReceived: 5 };
 const BATCH_JSON = { codebaseId: CODEBASE.id, version: "8", filesChanged: 2, bytesReceived: "5" };
 
+const SECRET: SecretRecord = {
+  ...{ ownerId: "bob", name: "KEY", hosts: ["api.test"], place: "bearer", sealed: "1.hush" },
+  ...{ createdAtMs: AT, updatedAtMs: AT },
+};
+const { sealed: _, createdAtMs: __, updatedAtMs: ___, ...SECRET_FACTS } = SECRET;
+const SECRET_JSON = { ...SECRET_FACTS, createdAt: AT_JSON, updatedAt: AT_JSON };
+
 export const SANDBOX: SandboxRecord = {
   id: "sb_0123456789abcdef",
   ownerId: "alice",
@@ -107,6 +115,7 @@ export const SANDBOX: SandboxRecord = {
     { host: "pypi.org", ports: [443] },
     { host: "*.example.com", ports: [443, 80], methods: ["GET"], paths: ["/v1/*"] },
   ],
+  secrets: [{ name: "KEPT" }, { name: "OWN", own: { hosts: ["api.test"], place: "bearer", sealed: "1.hush" } }],
   sync: "on-exec",
   revocable: false,
   home: "tools",
@@ -139,6 +148,7 @@ const SANDBOX_JSON = {
   ],
   idlePause: "600s",
   home: "tools",
+  secrets: ["KEPT", "OWN"],
 };
 
 const SESSION: SessionRecord = {
@@ -480,6 +490,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
           { host: "a.example.com", ports: [443], methods: ["GET"], paths: ["/v1/*"] },
         ],
         networkPresets: ["npm"],
+        secrets: [{ name: "KEPT" }, { name: "OWN", value: "hush-hush", hosts: ["api.test"], place: "bearer" }],
         codebaseVersion: 4n,
         preset: "agent-safe",
         revocable: true,
@@ -513,6 +524,10 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
           ],
           presets: ["npm"],
         },
+        secrets: [
+          { name: "KEPT", value: undefined, hosts: [], place: "" },
+          { name: "OWN", value: "hush-hush", hosts: ["api.test"], place: "bearer" },
+        ],
         revocable: true,
         home: "tools",
         env: { A: "b" },
@@ -687,6 +702,23 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     asks: ["sandboxes.listHomes", "bob"],
     answer: [{ name: "tools", ownerId: "bob", sandboxId }],
     responses: [{ homes: [{ name: "tools", ownerId: "bob", sandboxId }] }],
+  },
+  PutSecret: {
+    requests: [{ name: "KEY", value: "hush-hush", hosts: ["api.test"], place: "bearer", ownerId: "bob" }],
+    asks: ["secrets.put", { name: "KEY", value: "hush-hush", hosts: ["api.test"], place: "bearer", ownerId: "bob" }],
+    answer: SECRET,
+    responses: [SECRET_JSON],
+  },
+  ListSecrets: {
+    requests: [{ ownerId: "bob" }],
+    asks: ["secrets.list", "bob"],
+    answer: [SECRET],
+    responses: [{ secrets: [SECRET_JSON] }],
+  },
+  DeleteSecret: {
+    requests: [{ name: "KEY", ownerId: "bob" }],
+    asks: ["secrets.delete", "bob", "KEY"],
+    responses: [{}],
   },
   DeleteHome: {
     requests: [{ name: "tools", ownerId: "bob" }],

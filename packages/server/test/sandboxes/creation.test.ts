@@ -20,7 +20,7 @@ const make = (
   changes: Partial<CreateSandboxRequest> = {},
   terms: Partial<Parameters<typeof newSandbox>[2]> = {},
 ): ReturnType<typeof newSandbox> =>
-  newSandbox(sandboxRequest(changes), CODEBASE, {
+  newSandbox({ ...sandboxRequest(changes), secrets: [] }, CODEBASE, {
     runtimes: ["bwrap"],
     defaults: SANDBOX_DEFAULTS,
     nowMs: 1000,

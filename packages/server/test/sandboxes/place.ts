@@ -13,6 +13,8 @@ import type { CreateSandboxRequest, ExecAnswer, ExecCall } from "../../src/runti
 import { deltaWork } from "../../src/runtime/sandboxes/delta-work.ts";
 import { type OpenSandboxes, openSandboxes } from "../../src/runtime/sandboxes/open.ts";
 import type { SandboxesOptions } from "../../src/runtime/sandboxes/options.ts";
+import { SealingKeys } from "../../src/runtime/secrets/sealing.ts";
+import { SecretVault } from "../../src/runtime/secrets/vault.ts";
 import { openSqliteStore } from "../../src/runtime/store/sqlite/open.ts";
 import type { EventRecord, MetadataStore, RuntimeName, SandboxRecord } from "../../src/runtime/store/store.ts";
 import { jobsOfProcess } from "../jobs-of-process.ts";
@@ -194,6 +196,7 @@ export class Place implements AsyncDisposable {
       codebases: this.codebases,
       isolation: wrap(isolation),
       deltas: deltaWork(jobs),
+      secrets: new SecretVault({ store: this.store, audit, sealing: SealingKeys.ofProcess() }),
       audit,
       deltaDirectory: this.deltaDirectory,
       homeDirectory: join(this.directory, "homes"),
@@ -213,6 +216,7 @@ export function sandboxRequest(changes: Partial<CreateSandboxRequest> = {}): Cre
     resources: {},
     network: "none",
     networkList: {},
+    secrets: [],
     revocable: false,
     env: {},
     home: "",

@@ -83,6 +83,7 @@ export function sandbox(values: Partial<SandboxRecord> & { id: string }): Sandbo
     image: "",
     network: "none",
     networkRules: [],
+    secrets: [],
     sync: "on-exec",
     idlePauseMs: 0,
     lastProcessNumber: 0,

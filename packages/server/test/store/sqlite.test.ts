@@ -211,6 +211,8 @@ test("a database from before versions were dropped knows what they keep", async 
       ALTER TABLE sandboxes DROP COLUMN home;
       ALTER TABLE sandboxes DROP COLUMN last_process;
       ALTER TABLE sandboxes DROP COLUMN network_rules;
+      ALTER TABLE sandboxes DROP COLUMN secrets;
+      DROP TABLE secrets;
       PRAGMA user_version = 1;
     `);
   }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from agentfense._async.client_base import AsyncClientPart, all_pages
 from agentfense._connection.method import SandboxService
+from agentfense._face.async_face import run_blocking
 from agentfense._messages.network import network_presets, network_rule_messages
 from agentfense._messages.numbers import strings
 from agentfense._messages.rules import rule_messages
 from agentfense._messages.sandbox import create_sandbox_message, explanation_of, sandbox_of
+from agentfense._messages.secrets import read_secret, secret_of
 from agentfense._messages.words import SANDBOX_STATUSES
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import (
@@ -24,6 +26,8 @@ from agentfense.types import (
     SandboxInfo,
     SandboxStatus,
     Seconds,
+    SecretInfo,
+    SecretsLike,
     SyncMode,
 )
 
@@ -49,6 +53,7 @@ class AsyncSandboxMethods(AsyncClientPart):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
     ) -> SandboxInfo:
         """Makes a sandbox, which is not started.
 
@@ -69,8 +74,11 @@ class AsyncSandboxMethods(AsyncClientPart):
             idle_pause: Seconds without a call after which it pauses, until the next command; 0: never. Default: the
                 server's, usually never.
             home: The name of a home that outlives it; default: one of its own.
+            secrets: What it may use and never has: by name, with their values or as "kept" for one that the server
+                keeps; or the names of such. Means a filtered network, with their hosts on its list.
         """
-        request = create_sandbox_message(
+        request = await run_blocking(
+            create_sandbox_message,
             codebase_id,
             permissions,
             labels,
@@ -86,6 +94,7 @@ class AsyncSandboxMethods(AsyncClientPart):
             revocable=revocable,
             idle_pause=idle_pause,
             home=home,
+            secrets=secrets,
         )
         return sandbox_of(await self._calls.unary(SandboxService.create_sandbox, request))
 
@@ -152,6 +161,53 @@ class AsyncSandboxMethods(AsyncClientPart):
         """Removes one with all that is in it; refused while a sandbox runs with it."""
         request = sandbox_pb2.DeleteHomeRequest(name=name, owner_id=owner_id or "")
         await self._calls.unary(SandboxService.delete_home, request)
+
+    async def put_secret(
+        self,
+        name: str,
+        *,
+        hosts: Sequence[str],
+        place: str,
+        value: Optional[str] = None,
+        from_env: Optional[str] = None,
+        file: Optional[str] = None,
+        command: Optional[str] = None,
+        owner_id: Optional[str] = None,
+    ) -> SecretInfo:
+        """Keeps a secret on the server for sandboxes that name it, in place of one of that name.
+
+        No call gives its value back. Sandboxes that run send it from now on if it is as long as the one before and for
+        the same hosts, otherwise from their next start on.
+
+        Args:
+            name: Of the variable that holds a placeholder in sandboxes.
+            hosts: Towards these alone it is sent.
+            place: Where in a request: "header NAME", "bearer", "basic", "query KEY" or "body".
+            value: The value, or one of the next three.
+            from_env: A variable of this process.
+            file: A file, without its last line end.
+            command: A line for the shell that prints it.
+            owner_id: For administrators: whose.
+        """
+        sources = {"value": value, "from_env": from_env, "file": file, "command": command}
+        given = {source: text for source, text in sources.items() if text is not None}
+        secret: Any = {**given, "hosts": hosts, "in": place}
+        read = await run_blocking(read_secret, name, secret)
+        request = sandbox_pb2.PutSecretRequest(
+            name=name, value=read.value, hosts=read.hosts, place=read.place, owner_id=owner_id or ""
+        )
+        return secret_of(await self._calls.unary(SandboxService.put_secret, request))
+
+    async def list_secrets(self, *, owner_id: Optional[str] = None) -> List[SecretInfo]:
+        """Names, hosts, places and times of the secrets that the server keeps."""
+        request = sandbox_pb2.ListSecretsRequest(owner_id=owner_id or "")
+        answer = await self._calls.unary(SandboxService.list_secrets, request)
+        return [secret_of(secret) for secret in answer.secrets]
+
+    async def delete_secret(self, name: str, *, owner_id: Optional[str] = None) -> None:
+        """In force at once, for sandboxes that run too."""
+        request = sandbox_pb2.DeleteSecretRequest(name=name, owner_id=owner_id or "")
+        await self._calls.unary(SandboxService.delete_secret, request)
 
     async def update_permissions(
         self,

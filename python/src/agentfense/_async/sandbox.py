@@ -26,6 +26,7 @@ from agentfense.types import (
     SandboxInfo,
     SandboxStatus,
     Seconds,
+    SecretsLike,
     SyncMode,
     TlsOptions,
     UploadProgress,
@@ -74,6 +75,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -114,6 +116,8 @@ class AsyncSandbox(AsyncOpenSandbox):
                 server's, usually never.
             home: A home that outlives the sandbox, for one sandbox at a time: on a server a name, else a directory
                 ("./home", made if absent). Default: one of its own, which goes with it.
+            secrets: What it may use and never has: by name, with their values or as "kept" for one that the server
+                keeps; or the names of such. Means a filtered network, with their hosts on its list.
             api_key: Default: AGENTFENSE_API_KEY.
             tls: Certificates.
             client: To use instead of a connection of its own; stays open, whatever becomes of the sandbox.
@@ -140,6 +144,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         upload = UploadOptions(ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy)
         project = await run_blocking(read_project, path, given, upload)
@@ -169,6 +174,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -198,6 +204,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         return await cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
 
@@ -225,6 +232,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -250,6 +258,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         is_new = codebase_id is None
         ground = (
@@ -303,6 +312,7 @@ class AsyncSandbox(AsyncOpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[AsyncSandboxClient] = None,
@@ -341,6 +351,7 @@ class AsyncSandbox(AsyncOpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         codebase = CodebaseOptions(codebase_name, owner_id)
         if path is not None and codebase_id is not None:

@@ -98,6 +98,11 @@ class SandboxService:
     pause_sandbox = _method(_SANDBOX_SERVICE, "PauseSandbox", sandbox_pb2.PauseSandboxRequest, sandbox_pb2.Sandbox)
     resume_sandbox = _method(_SANDBOX_SERVICE, "ResumeSandbox", sandbox_pb2.ResumeSandboxRequest, sandbox_pb2.Sandbox)
     list_homes = _method(_SANDBOX_SERVICE, "ListHomes", sandbox_pb2.ListHomesRequest, sandbox_pb2.ListHomesResponse)
+    put_secret = _method(_SANDBOX_SERVICE, "PutSecret", sandbox_pb2.PutSecretRequest, sandbox_pb2.Secret)
+    list_secrets = _method(
+        _SANDBOX_SERVICE, "ListSecrets", sandbox_pb2.ListSecretsRequest, sandbox_pb2.ListSecretsResponse
+    )
+    delete_secret = _method(_SANDBOX_SERVICE, "DeleteSecret", sandbox_pb2.DeleteSecretRequest, common_pb2.Empty)
     delete_home = _method(_SANDBOX_SERVICE, "DeleteHome", sandbox_pb2.DeleteHomeRequest, common_pb2.Empty)
     destroy_sandbox = _method(_SANDBOX_SERVICE, "DestroySandbox", sandbox_pb2.DestroySandboxRequest, common_pb2.Empty)
     exec = _method(_SANDBOX_SERVICE, "Exec", sandbox_pb2.ExecRequest, sandbox_pb2.ExecResult)

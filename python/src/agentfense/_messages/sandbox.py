@@ -9,6 +9,7 @@ from typing import Dict, Iterable, Mapping, Optional, Union
 from agentfense._messages.network import network_number, network_presets, network_rule_messages, network_rule_of
 from agentfense._messages.numbers import count, strings
 from agentfense._messages.rules import rule_messages, rule_of
+from agentfense._messages.secrets import secret_messages
 from agentfense._messages.time import duration_message, idle_pause_message, moment, moment_or_none, timedelta_of
 from agentfense._messages.words import (
     NETWORKS,
@@ -30,6 +31,7 @@ from agentfense.types import (
     RuntimeType,
     SandboxInfo,
     Seconds,
+    SecretsLike,
     SessionInfo,
     SyncMode,
 )
@@ -54,8 +56,9 @@ def create_sandbox_message(
     revocable: bool,
     idle_pause: Optional[Seconds],
     home: Union[str, os.PathLike[str], None],
+    secrets: Optional[SecretsLike],
 ) -> sandbox_pb2.CreateSandboxRequest:
-    """What a sandbox is to be."""
+    """What a sandbox is to be. It reads the values of secrets, from files and commands too."""
     return sandbox_pb2.CreateSandboxRequest(
         codebase_id=codebase_id,
         codebase_version=count(codebase_version, "codebase_version"),
@@ -69,6 +72,7 @@ def create_sandbox_message(
         network=network_number(network),
         network_rules=network_rule_messages(network),
         network_presets=network_presets(network),
+        secrets=secret_messages(secrets),
         sync=SYNC_MODES.number(sync),
         resources=None if resources is None else _resources_message(resources),
         expires_in=duration_message(expires_in, "expires_in"),
@@ -123,6 +127,7 @@ def sandbox_of(message: sandbox_pb2.Sandbox) -> SandboxInfo:
         expires_at=moment_or_none(message.HasField("expires_at"), message.expires_at),
         idle_pause=timedelta_of(message.idle_pause) if message.HasField("idle_pause") else None,
         network_rules=tuple(network_rule_of(rule) for rule in message.network_rules),
+        secrets=tuple(message.secrets),
     )
 
 

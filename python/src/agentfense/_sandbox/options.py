@@ -13,6 +13,7 @@ from agentfense.types import (
     RuleLike,
     RuntimeType,
     Seconds,
+    SecretsLike,
     SyncMode,
     TlsOptions,
     UploadProgress,
@@ -54,6 +55,7 @@ class SandboxOptions:
     revocable: bool = False
     idle_pause: Optional[Seconds] = None
     home: Union[str, os.PathLike[str], None] = None
+    secrets: Optional[SecretsLike] = None
 
 
 @dataclass(frozen=True)

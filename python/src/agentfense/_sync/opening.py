@@ -64,6 +64,7 @@ def build(
             revocable=options.revocable,
             idle_pause=options.idle_pause,
             home=options.home,
+            secrets=options.secrets,
             codebase_version=ground.codebase_version,
         )
         undo.add(lambda: client.destroy_sandbox(created.id))

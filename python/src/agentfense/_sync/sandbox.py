@@ -27,6 +27,7 @@ from agentfense.types import (
     SandboxInfo,
     SandboxStatus,
     Seconds,
+    SecretsLike,
     SyncMode,
     TlsOptions,
     UploadProgress,
@@ -75,6 +76,7 @@ class Sandbox(OpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -115,6 +117,8 @@ class Sandbox(OpenSandbox):
                 server's, usually never.
             home: A home that outlives the sandbox, for one sandbox at a time: on a server a name, else a directory
                 ("./home", made if absent). Default: one of its own, which goes with it.
+            secrets: What it may use and never has: by name, with their values or as "kept" for one that the server
+                keeps; or the names of such. Means a filtered network, with their hosts on its list.
             api_key: Default: AGENTFENSE_API_KEY.
             tls: Certificates.
             client: To use instead of a connection of its own; stays open, whatever becomes of the sandbox.
@@ -141,6 +145,7 @@ class Sandbox(OpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         upload = UploadOptions(ignore_files, ignore_patterns or (), include_git, skip_unreadable, on_progress, policy)
         project = run_blocking(read_project, path, given, upload)
@@ -170,6 +175,7 @@ class Sandbox(OpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -199,6 +205,7 @@ class Sandbox(OpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         return cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
 
@@ -226,6 +233,7 @@ class Sandbox(OpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -251,6 +259,7 @@ class Sandbox(OpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         is_new = codebase_id is None
         ground = (
@@ -304,6 +313,7 @@ class Sandbox(OpenSandbox):
         revocable: bool = False,
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
         api_key: Optional[str] = None,
         tls: Optional[TlsOptions] = None,
         client: Optional[SandboxClient] = None,
@@ -342,6 +352,7 @@ class Sandbox(OpenSandbox):
             revocable,
             idle_pause,
             home,
+            secrets,
         )
         codebase = CodebaseOptions(codebase_name, owner_id)
         if path is not None and codebase_id is not None:

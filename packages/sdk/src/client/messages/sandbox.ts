@@ -5,14 +5,16 @@ import type {
   ResourceLimits as ResourceLimitsMessage,
   ResourceLimitsSchema,
   Sandbox,
+  Secret,
   Session,
 } from "@agentfense/protocol/sandbox";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { SandboxError } from "../../errors.ts";
-import type { ResourceLimits } from "../../model/options.ts";
-import type { PathExplanation, RuleCandidate, SandboxInfo, SessionInfo } from "../../model/records.ts";
+import type { ResourceLimits, SecretPlace } from "../../model/options.ts";
+import type { PathExplanation, RuleCandidate, SandboxInfo, SecretInfo, SessionInfo } from "../../model/records.ts";
 import type { CreateSandboxRequest } from "../../model/requests.ts";
+import { secretFields } from "../../secrets/values.ts";
 import { networkFields, networkRuleOf } from "./network.ts";
 import { bigintOf, invalid, numberOf } from "./numbers.ts";
 import { ruleOf, rulesFor } from "./rules.ts";
@@ -28,9 +30,9 @@ import {
   wordOf,
 } from "./words.ts";
 
-export function createSandboxMessage(
+export async function createSandboxMessage(
   request: CreateSandboxRequest,
-): MessageInitShape<typeof CreateSandboxRequestSchema> {
+): Promise<MessageInitShape<typeof CreateSandboxRequestSchema>> {
   return {
     codebaseId: request.codebaseId,
     codebaseVersion: bigintOf(request.codebaseVersion, "codebaseVersion"),
@@ -42,6 +44,7 @@ export function createSandboxMessage(
     home: request.home ?? "",
     runtime: numberFor(RUNTIMES, request.runtime, "runtime"),
     ...networkFields(request.network),
+    secrets: await secretFields(request.secrets),
     sync: numberFor(SYNC_MODES, request.sync, "sync"),
     ...(request.resources === undefined ? {} : { resources: resourcesMessage(request.resources) }),
     ...(request.idlePauseMs === undefined ? {} : { idlePause: idlePauseMessage(request.idlePauseMs) }),
@@ -98,6 +101,7 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     resources: resourcesOf(message.resources),
     network: wordOf(NETWORKS, message.network, "network"),
     networkRules: message.networkRules.map(networkRuleOf),
+    secrets: [...message.secrets],
     sync: wordOf(SYNC_MODES, message.sync, "way to sync"),
     codebaseVersion: numberOf(message.codebaseVersion),
     revocable: message.revocable,
@@ -106,6 +110,11 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     createdAt: dateOf(message.createdAt),
     ...datesOf({ startedAt, stoppedAt, expiresAt }),
   };
+}
+
+export function secretOf({ name, ownerId, hosts, place, createdAt, updatedAt }: Secret): SecretInfo {
+  const times = { createdAt: dateOf(createdAt), updatedAt: dateOf(updatedAt) };
+  return { name, ownerId, hosts: [...hosts], in: place as SecretPlace, ...times };
 }
 
 export function sessionOf(message: Session): SessionInfo {

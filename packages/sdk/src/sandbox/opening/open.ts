@@ -80,10 +80,10 @@ function userName(): string {
 function sandboxOptionsOf(options: SandboxOptions): {
   readonly [Name in keyof Required<SandboxOptions>]: SandboxOptions[Name];
 } {
-  const { preset, permissions, runtime, image, resources, network, sync, env, labels } = options;
+  const { preset, permissions, runtime, image, resources, network, secrets, sync, env, labels } = options;
   const { expiresInMs, revocable, idlePauseMs, home } = options;
   return {
-    ...{ preset, permissions, runtime, image, resources, network, sync, env, labels },
+    ...{ preset, permissions, runtime, image, resources, network, secrets, sync, env, labels },
     ...{ expiresInMs, revocable, idlePauseMs, home },
   };
 }

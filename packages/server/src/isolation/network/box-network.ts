@@ -101,6 +101,12 @@ export class BoxNetwork implements AsyncDisposable {
     for (const connection of this.#held) if (!this.#isStillAllowed(connection)) cut(connection.socket);
   }
 
+  /** Ends the connections to these hosts that this opener opened: what they send and mask has changed. */
+  cutOpened(opener: Opener | undefined, hosts: readonly string[]): void {
+    if (opener === undefined || opener !== this.#opener) return;
+    for (const { host, socket } of this.#held) if (covers(hosts, host)) cut(socket);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     const closed = this.#servers.map((server) => once(server, "close"));
@@ -252,6 +258,7 @@ export class BoxNetwork implements AsyncDisposable {
       onRequest: () => connection.settle(),
       onDenied: (sentence, denied) =>
         void this.#tellDenied({ host: denied, port, sentence }, "tcp", connection.socket.remotePort),
+      onSecretUsed: (secret) => this.#events.add({ kind: "secret_used", host, port, secret }),
       onMisplaced: (sentence) => this.#events.add({ kind: "secret_misplaced", host, port, sentence }),
     };
   }

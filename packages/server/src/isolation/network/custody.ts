@@ -11,6 +11,12 @@ export interface Credentials {
   readonly placeholders: Readonly<Record<string, string>>;
 }
 
+export interface Renewal {
+  /** Whether the new value is sent from now on. */
+  readonly isUsed: boolean;
+  readonly hosts: readonly string[];
+}
+
 /** What opens the connections of one box: exactly those to its names, its authority's certificate reaches further down. */
 export interface Opener {
   /** As in a network rule: those that are opened, exactly. */
@@ -48,6 +54,18 @@ export class Custody {
 
   opener(id: number | undefined): Opener | undefined {
     return id === undefined ? undefined : this.#openers.get(id);
+  }
+
+  /**
+   * Puts another value, or none, in the place of a secret's. One for a host whose connections are not opened waits for the next box.
+   * Gives what became of it, and the hosts to which connections have to be made anew.
+   */
+  renew(id: number, name: string, next: SecretWithValue | undefined): Renewal {
+    const opener = this.#openers.get(id);
+    if (opener === undefined) return { isUsed: false, hosts: [] };
+    const { names, secrets } = opener;
+    const hosts = secrets.renew(name, next?.hosts.every((host) => names.includes(host)) ? next : undefined);
+    return { isUsed: next !== undefined && secrets.has(name), hosts };
   }
 
   forget(id: number): void {

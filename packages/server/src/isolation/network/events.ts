@@ -14,7 +14,7 @@ export type Happening = Omit<GateEvent, "count">;
 
 /**
  * Tells of the first of its kind at once, and of those that followed within a minute together when it is over: a box may make any number of them. One
- * that let something through is told once for each name and port.
+ * that let something through is told once for each name and port, and so is the use of a secret.
  */
 export class EventFold implements Disposable {
   readonly #tell: (event: GateEvent) => void;
@@ -31,7 +31,7 @@ export class EventFold implements Disposable {
 
   add(event: Happening): void {
     const key = keyOf(event);
-    if (event.kind === "allowed") {
+    if (event.kind === "allowed" || event.kind === "secret_used") {
       if (this.#allowed.has(key)) return;
       if (this.#allowed.size >= MOST_ALLOWED) this.#allowed.clear();
       this.#allowed.add(key);
@@ -94,8 +94,8 @@ export class EventFold implements Disposable {
 
 const MOST_ALLOWED = 10_000;
 
-function keyOf({ kind, host, port, sentence }: Happening): string {
-  return `${kind} ${host} ${port} ${sentence}`;
+function keyOf({ kind, host, port, secret, sentence }: Happening): string {
+  return `${kind} ${host} ${port} ${secret ?? sentence}`;
 }
 
 /** Asks the server's other end, which knows the box, for the program that has a socket. */

@@ -5,7 +5,7 @@ import { Queue } from "../queue.ts";
 import type { Gate, GateEvent, GateListeners, NetworkGates, Opening, PortListeners, TestInternet } from "./gate.ts";
 import { NAME_SERVER } from "./names.ts";
 import type { NetworkPolicy } from "./policy.ts";
-import { openedNames } from "./secrets.ts";
+import { openedNames, type SecretWithValue } from "./secrets.ts";
 
 export interface FilteredNetworkOptions {
   readonly gates: NetworkGates;
@@ -62,6 +62,11 @@ export class FilteredNetwork {
       };
       return { close };
     });
+  }
+
+  /** See Opening.renew. */
+  async renewSecret(name: string, secret: SecretWithValue | undefined): Promise<boolean> {
+    return (await this.#options.opening?.renew(name, secret)) ?? false;
   }
 
   /** Another list, from now on. When a port cannot be had the old one stays. */

@@ -27,12 +27,14 @@ export interface PortListeners {
 }
 
 export interface GateEvent {
-  readonly kind: "allowed" | "denied" | "secret_misplaced";
+  readonly kind: "allowed" | "denied" | "secret_used" | "secret_misplaced";
   readonly host: string;
   /** 0 where only the name was asked for. */
   readonly port: number;
   /** Its name, of the first of its kind, where it could be found. It calls itself what it likes. */
   readonly program?: string;
+  /** The name of the secret that was put in. */
+  readonly secret?: string;
   /** What a model can act on. */
   readonly sentence?: string;
   /** How many there were since the last event about the same, this one included. */
@@ -83,6 +85,8 @@ export interface GateOptions {
 export interface Opening extends Credentials {
   readonly id: number;
   readonly names: readonly string[];
+  /** Puts another value in the place of a secret's, or none. Gives whether it is sent from now on; otherwise the next box has it. */
+  renew(name: string, secret: SecretWithValue | undefined): Promise<boolean>;
   /** When the box is gone. */
   forget(): Promise<void>;
 }
@@ -148,15 +152,17 @@ export class NetworkGates {
    * alone from then on. A process that holds any leaves no image of its memory when it dies.
    */
   async prepare(names: readonly string[], secrets: readonly SecretWithValue[]): Promise<Opening> {
-    if (secrets.length > 0) processes.leaveNoCore();
+    if (secrets.length > 0) leaveNoCore();
     const thread = this.#living();
     const id = this.#nextId++;
     const credentials = (await thread.ask({ kind: "keep", id, names, secrets } satisfies GateRequest)) as Credentials;
+    const renew = async (name: string, secret: SecretWithValue | undefined): Promise<boolean> =>
+      (await thread.ask({ kind: "renew", id, name, secret } satisfies GateRequest)) as boolean;
     const forget = async (): Promise<void> => {
       // A thread that is gone, or goes meanwhile, has forgotten everything.
       if (thread.isAlive) await thread.ask({ kind: "forget", id } satisfies GateRequest).catch(() => {});
     };
-    return { ...credentials, id, names, forget };
+    return { ...credentials, id, names, renew, forget };
   }
 
   #mayLook(): boolean {
@@ -180,6 +186,11 @@ export class NetworkGates {
     this.#isClosed = true;
     await this.#thread?.abandon(new Error("the network's thread is closed"));
   }
+}
+
+/** For a process that has values of secrets in its memory. */
+export function leaveNoCore(): void {
+  processes.leaveNoCore();
 }
 
 /** What the gates ask of their thread. */
@@ -206,5 +217,11 @@ export type GateRequest =
       readonly id: number;
       readonly names: readonly string[];
       readonly secrets: readonly SecretWithValue[];
+    }
+  | {
+      readonly kind: "renew";
+      readonly id: number;
+      readonly name: string;
+      readonly secret: SecretWithValue | undefined;
     }
   | { readonly kind: "forget"; readonly id: number };

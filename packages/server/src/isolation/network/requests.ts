@@ -39,6 +39,8 @@ export interface RequestConnection {
   /** The host is the one that the request was for. */
   onDenied(sentence: string, host: string): void;
   onMisplaced(sentence: string): void;
+  /** The value of the secret of this name was put in. */
+  onSecretUsed?(name: string): void;
 }
 
 const MOST_HEADER_BYTES = 16 * 1024;
@@ -170,7 +172,7 @@ class Exchanges {
       else this.#fail(response, error);
     });
     const { secrets, isSecure, host } = this.#connection;
-    const [replacer] = replacing(secrets.intoBody(isSecure ? host : undefined, this.#misplaced));
+    const [replacer] = replacing(secrets.intoBody(isSecure ? host : undefined, this.#misplaced, this.#used));
     const body = replacer === undefined ? request : request.pipe(replacer);
     // A host may answer and close before it has read everything; what it said is passed on all the same.
     upstream.once("close", () => void body.unpipe(upstream).resume());
@@ -278,6 +280,7 @@ class Exchanges {
       { target: request.url!, headers: [["Host", this.#name], ...kept, ...own] },
       isSecure ? host : undefined,
       this.#misplaced,
+      this.#used,
     );
     let upstream: ClientRequest;
     try {
@@ -340,6 +343,8 @@ class Exchanges {
     const mask = this.#mask;
     return mask === undefined ? headers : headers.map(([name, value]) => [mask.text(name), mask.text(value)] as const);
   }
+
+  readonly #used = ({ name }: SecretRule): void => this.#connection.onSecretUsed?.(name);
 
   readonly #misplaced = ({ name, hosts, place }: SecretRule, where: string): void => {
     const { host, isSecure, onMisplaced } = this.#connection;

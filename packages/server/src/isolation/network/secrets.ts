@@ -71,7 +71,7 @@ export function parseSecretRule(name: string, hosts: unknown, place: unknown): S
   if (!NAME.test(name))
     throw invalid(`${JSON.stringify(name.slice(0, 200))} is no name of a secret`, "it becomes a variable");
   if (!Array.isArray(hosts) || hosts.length === 0 || hosts.length > MOST_HOSTS) {
-    throw invalid(`the secret ${name} needs hosts that it may be sent to (at most ${MOST_HOSTS})`);
+    throw invalid(`the secret ${name} needs hosts that it may be sent to, ${MOST_HOSTS} at most`);
   }
   return {
     name,
@@ -189,13 +189,38 @@ export interface RequestHead {
 
 /** A secret's placeholder that was somewhere else than where the secret belongs. */
 export type Misplaced = (secret: SecretRule, where: string) => void;
+/** A secret whose value was put in. */
+export type Used = (secret: SecretRule) => void;
+
+/** How many values that are not sent any more are masked all the same: a host may still know them. */
+const MOST_PAST = 16;
 
 /** The secrets of one sandbox. */
 export class SecretSet {
-  readonly #secrets: readonly Secret[];
+  #secrets: readonly Secret[];
+  #past: readonly Secret[] = [];
 
   constructor(secrets: readonly Secret[]) {
     this.#secrets = secrets;
+  }
+
+  /**
+   * From now on the placeholder stands for another value, which is as long, or for none. Gives the hosts of the value that it
+   * stood for: connections to them would send and mask that one.
+   */
+  renew(name: string, next: SecretWithValue | undefined): readonly string[] {
+    const current = this.#secrets.find((secret) => secret.name === name);
+    const placeholder = (current ?? this.#past.find((secret) => secret.name === name))?.placeholder;
+    if (placeholder === undefined) return [];
+    if (current !== undefined) this.#past = [current, ...this.#past].slice(0, MOST_PAST);
+    const others = this.#secrets.filter((secret) => secret !== current);
+    this.#secrets = next?.value.length === placeholder.length ? [...others, { ...next, placeholder }] : others;
+    return [...(current?.hosts ?? []), ...(next?.hosts ?? [])];
+  }
+
+  /** Whether it has a value to be sent. */
+  has(name: string): boolean {
+    return this.#secrets.some((secret) => secret.name === name);
   }
 
   get isEmpty(): boolean {
@@ -208,10 +233,14 @@ export class SecretSet {
   }
 
   /** The head with values in their places. `host` is undefined where nothing may be put in, as on a connection without TLS. */
-  intoHead(head: RequestHead, host: string | undefined, onMisplaced: Misplaced): RequestHead {
+  intoHead(head: RequestHead, host: string | undefined, onMisplaced: Misplaced, onUsed: Used = () => {}): RequestHead {
     let result = head;
-    for (const secret of this.#secrets)
-      if (belongsTo(secret, host)) result = REPLACE[secret.place.kind](result, secret);
+    for (const secret of this.#secrets) {
+      if (!belongsTo(secret, host)) continue;
+      const before = result;
+      result = REPLACE[secret.place.kind](before, secret);
+      if (result !== before) onUsed(secret);
+    }
     for (const secret of this.#secrets) {
       for (const where of placesOf(secret.placeholder, result)) onMisplaced(secret, where);
     }
@@ -219,7 +248,7 @@ export class SecretSet {
   }
 
   /** For the body of one request. Nothing when there is nothing to look for. */
-  intoBody(host: string | undefined, onMisplaced: Misplaced): StreamReplacer | undefined {
+  intoBody(host: string | undefined, onMisplaced: Misplaced, onUsed: Used = () => {}): StreamReplacer | undefined {
     if (this.isEmpty) return undefined;
     return new StreamReplacer(
       this.#secrets.map((secret) => ({
@@ -227,7 +256,8 @@ export class SecretSet {
         to: secret.place.kind === "body" && belongsTo(secret, host) ? Buffer.from(secret.value) : undefined,
         once: true,
         onFound: (isReplaced) => {
-          if (!isReplaced) onMisplaced(secret, "the body");
+          if (isReplaced) onUsed(secret);
+          else onMisplaced(secret, "the body");
         },
       })),
     );
@@ -235,7 +265,7 @@ export class SecretSet {
 
   /** For one response of the host: values become placeholders again, also where they are encoded. */
   outOf(host: string): ResponseMask | undefined {
-    const sent = this.#secrets.filter((secret) => belongsTo(secret, host));
+    const sent = [...this.#secrets, ...this.#past].filter((secret) => belongsTo(secret, host));
     return sent.length === 0 ? undefined : new ResponseMask(sent);
   }
 }

@@ -38,6 +38,11 @@ const HANDLERS: Handlers = {
     await network?.[Symbol.asyncDispose]();
   },
   keep: ({ id, names, secrets }) => custody.keep(id, names, secrets),
+  renew: ({ id, name, secret }) => {
+    const { isUsed, hosts } = custody.renew(id, name, secret);
+    for (const network of networks.values()) network.cutOpened(custody.opener(id), hosts);
+    return isUsed;
+  },
   forget: ({ id }) => custody.forget(id),
 };
 

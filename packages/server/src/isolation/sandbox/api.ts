@@ -68,14 +68,16 @@ export interface SandboxLimits extends ResourceLimits {
 
 export type SandboxEvent = WorkspaceEvent | LimitEvent | ConnectionEvent;
 
-/** Of a filtered network. One that was allowed is told once for each host and port. */
+/** Of a filtered network. One that was allowed, and the use of a secret, is told once for each host and port. */
 export interface ConnectionEvent {
-  readonly kind: "connection_allowed" | "connection_denied" | "secret_misplaced";
+  readonly kind: "connection_allowed" | "connection_denied" | "secret_used" | "secret_misplaced";
   /** "": several, which are counted. */
   readonly host: string;
   /** 0: only the name was asked for. */
   readonly port: number;
   readonly program?: string;
+  /** The name of the secret that was sent. */
+  readonly secret?: string;
   /** Why not, and what to do about it: made for a model. */
   readonly sentence?: string;
   /** How many alike it stands for. */
@@ -105,6 +107,11 @@ export interface Sandbox extends AsyncDisposable {
   updateRules(rules: readonly Rule[]): Promise<void>;
   /** Another list for its network, which is `filtered`, at once: connections that it does not allow are cut. */
   updateNetwork(rules: readonly NetworkRule[]): Promise<void>;
+  /**
+   * Sends another value in the place of a secret's from now on, or none. False: the old one is not sent any more, and the new one, which is
+   * not as long or for other hosts, by the next life of the sandbox.
+   */
+  renewSecret(name: string, secret: SecretWithValue | undefined): Promise<boolean>;
   usage(): Promise<ResourceUsage>;
   /** Files as a process inside sees them: every rule applies. */
   readonly files: MountedFiles;

@@ -16,6 +16,7 @@ import type { Instance } from "../instance/instance.ts";
 import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
 import type { FilteredNetwork } from "../network/filtered.ts";
 import { NetworkPolicy, type NetworkRule } from "../network/policy.ts";
+import type { SecretWithValue } from "../network/secrets.ts";
 import { Queue } from "../queue.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import { ShellSession } from "../session/session.ts";
@@ -235,6 +236,10 @@ export class GuardedSandbox implements Sandbox {
     if (network === undefined)
       throw new SandboxError("INVALID_ARGUMENT", "only a filtered network has a list of hosts");
     await network.update(NetworkPolicy.of(rules));
+  }
+
+  async renewSecret(name: string, secret: SecretWithValue | undefined): Promise<boolean> {
+    return (await this.#parts.network?.renewSecret(name, secret)) ?? false;
   }
 
   codebaseChanged(paths: readonly string[]): Promise<readonly string[]> {

@@ -42,7 +42,11 @@ export function mountsOf({ workspaces, home }: SandboxSpec): readonly WorkspaceS
   return [...workspaces, { target: HOME, lowers: [], delta: place, rules: [{ pattern: "**", permission: "write" }] }];
 }
 
-function checkSecrets({ secrets = [], network, env = {} }: SandboxSpec): void {
+export function checkSecrets({
+  secrets = [],
+  network,
+  env = {},
+}: Pick<SandboxSpec, "secrets" | "network" | "env">): void {
   if (secrets.length === 0) return;
   if (network !== "filtered") throw invalid("secrets need the network filtered, which puts them into requests");
   if (secrets.length > MOST_SECRETS) throw invalid(`a sandbox has at most ${MOST_SECRETS} secrets`);

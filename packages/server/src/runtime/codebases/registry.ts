@@ -72,7 +72,7 @@ export function codebaseKey({ createdAtMs, id }: CodebaseRecord): readonly [crea
 }
 
 /** With keys the owner of the key, which the request may repeat; without, whoever the request names. */
-function ownerFor(caller: Caller, requested: string): string {
+export function ownerFor(caller: Caller, requested: string): string {
   if (caller.ownerId === undefined) return checkLabel("owner_id", requested);
   if (requested === "" || requested === caller.ownerId) return caller.ownerId;
   throw invalid("owner_id is not the owner of the key");

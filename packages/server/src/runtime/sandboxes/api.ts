@@ -8,6 +8,7 @@ import type { ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation
 import type { ViewChange, ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
+import type { AskedSecret } from "../secrets/api.ts";
 import type {
   NetworkName,
   ResourceRecord,
@@ -37,6 +38,7 @@ export interface CreateSandboxRequest {
   readonly network?: NetworkName | undefined;
   /** Of a filtered network. */
   readonly networkList: NetworkList;
+  readonly secrets: readonly AskedSecret[];
   readonly revocable: boolean;
   readonly env: Readonly<Record<string, string>>;
   /** Absent: the server's default; 0: never. */

@@ -1,4 +1,5 @@
 import type { Rule } from "@agentfense/permission";
+import { withSecretHosts } from "../../isolation/network/secrets.ts";
 import { invalid, RuntimeError } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { SandboxRecord } from "../store/store.ts";
@@ -23,7 +24,7 @@ const MOST_NAMED = 10;
 
 /** The calls about sandboxes as a whole. `onCreated`: there is a new one, which may be the next to expire. */
 export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
-  const { store, codebases, registry, lifecycle, pausing, homes, witness, clock } = parts;
+  const { store, codebases, registry, lifecycle, pausing, homes, secrets, witness, clock } = parts;
   /** Who makes a sandbox and who deletes its codebase take turns. */
   const codebaseTurns = new KeyedTurns();
   const onCodebase = async <T>(codebaseId: string, work: () => Promise<T>): Promise<T> => {
@@ -41,7 +42,10 @@ export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
         const defaults = { ...parts.defaults, sync };
         const asked = { id: codebase.id, version: request.codebaseVersion };
         const home = await translating(homes.admit(request.home, asked));
-        const record = newSandbox({ ...request, home }, codebase, { ...parts, defaults, nowMs: clock() });
+        const admitted = await secrets.admit(codebase.ownerId, request.secrets);
+        const terms = { ...parts, defaults, nowMs: clock() };
+        const made = newSandbox({ ...request, home, secrets: admitted }, codebase, terms);
+        const record = { ...made, secrets: secrets.recordsFor(made, admitted) };
         if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
         if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
         const { maxPerOwner } = defaults;
@@ -118,7 +122,10 @@ export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
         resident.requirePresent();
         const { network } = resident.record;
         if (network !== "filtered") throw invalid(`the network ${network} has no list of hosts; filtered has`);
-        await translating(resident.running?.sandbox.updateNetwork(networkRules) ?? Promise.resolve());
+        const { running } = resident;
+        if (running !== undefined) {
+          await translating(running.sandbox.updateNetwork(withSecretHosts(networkRules, running.secrets)));
+        }
         await resident.update({ networkRules });
         witness.tell("network_updated", resident, caller, { data: { network_rules: networkRules } });
         return resident.record;
@@ -159,7 +166,9 @@ function inUse(users: readonly Resident[]): RuntimeError {
   });
 }
 
-function creationData({ rules, runtime, network, networkRules, sync, labels, codebaseVersion }: SandboxRecord) {
+function creationData(record: SandboxRecord) {
+  const { rules, runtime, network, networkRules, secrets, sync, labels, codebaseVersion } = record;
   const list = network === "filtered" ? { network_rules: networkRules } : {};
-  return { permissions: rules, runtime, network, ...list, sync, labels, codebase_version: codebaseVersion };
+  const names = secrets.length > 0 ? { secrets: secrets.map(({ name }) => name) } : {};
+  return { permissions: rules, runtime, network, ...list, ...names, sync, labels, codebase_version: codebaseVersion };
 }

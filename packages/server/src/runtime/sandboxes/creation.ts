@@ -1,6 +1,8 @@
 import { checkImageName } from "../../isolation/docker/image-name.ts";
 import { validateLimits } from "../../isolation/limits/validate.ts";
+import { type SecretWithValue, withSecretHosts } from "../../isolation/network/secrets.ts";
 import type { SandboxLimits } from "../../isolation/sandbox/api.ts";
+import { checkSecrets } from "../../isolation/sandbox/specification.ts";
 import { invalid, RuntimeError } from "../errors.ts";
 import { newSandboxId } from "../ids.ts";
 import type {
@@ -13,7 +15,7 @@ import type {
 } from "../store/store.ts";
 import type { CreateSandboxRequest } from "./api.ts";
 import { toRuntimeError } from "./errors.ts";
-import { storedNetworkRules } from "./network.ts";
+import { requireWithin, storedNetworkRules } from "./network.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
 import { checkLabels, checkWish } from "./request.ts";
 import { storedRules } from "./rules.ts";
@@ -23,12 +25,13 @@ export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fall
   readonly nowMs: number;
 }
 
-/** The record of a new sandbox, or why there cannot be one. Nothing is looked up but what is given. */
-export function newSandbox(
-  request: CreateSandboxRequest,
-  codebase: CodebaseRecord,
-  terms: CreationTerms,
-): SandboxRecord {
+/** What is asked for, with what was looked up for it. */
+export interface AdmittedRequest extends Omit<CreateSandboxRequest, "secrets"> {
+  readonly secrets: readonly SecretWithValue[];
+}
+
+/** The record of a new sandbox, its secrets not sealed yet, or why there cannot be one. Nothing is looked up but what is given. */
+export function newSandbox(request: AdmittedRequest, codebase: CodebaseRecord, terms: CreationTerms): SandboxRecord {
   const { defaults, nowMs } = terms;
   const rules = storedRules(request);
   checkLabels(request.labels);
@@ -48,6 +51,7 @@ export function newSandbox(
     runtime,
     image: chooseImage(request.image, runtime),
     ...chooseNetwork(request, runtime, terms),
+    secrets: [],
     sync: chooseSync(request.sync, request.codebaseVersion, defaults.sync),
     revocable: request.revocable,
     home: request.home,
@@ -102,15 +106,22 @@ function chooseImage(image: string, runtime: RuntimeName): string {
 }
 
 function chooseNetwork(
-  { network: asked, networkList }: CreateSandboxRequest,
+  { network: asked, networkList, secrets, env }: AdmittedRequest,
   runtime: RuntimeName,
   { defaults: { networks, networkAllow, docker }, allowedBy = "operator" }: CreationTerms,
 ): Pick<SandboxRecord, "network" | "networkRules"> {
   const { allow = [], presets = [] } = networkList;
   const hasList = allow.length + presets.length > 0;
-  const network = asked ?? (hasList ? "filtered" : runtime === "docker" ? docker.network : "none");
+  const network =
+    asked ?? (hasList || secrets.length > 0 ? "filtered" : runtime === "docker" ? docker.network : "none");
   if (hasList && network !== "filtered") throw invalid(`the network ${network} has no list of hosts; filtered has`);
   const networkRules = storedNetworkRules(networkList, networkAllow);
+  try {
+    checkSecrets({ secrets, network, env });
+  } catch (error) {
+    throw toRuntimeError(error);
+  }
+  requireWithin(withSecretHosts(networkRules, secrets), networkAllow);
   const allowed = runtime === "docker" ? docker.networks : networks;
   if (network === "none" || allowed.includes(network)) return { network, networkRules };
   throw new RuntimeError(

@@ -1,3 +1,4 @@
+import { type SecretRule, type SecretWithValue, withSecretHosts } from "../../isolation/network/secrets.ts";
 import type { SandboxEvent, SandboxSpec } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import { RuntimeError } from "../errors.ts";
@@ -9,6 +10,12 @@ import { requireWithin } from "./network.ts";
 import type { Parts } from "./parts.ts";
 import type { Resident, Running } from "./resident.ts";
 import { isHeld, isLiving } from "./state.ts";
+
+/** What is got for a sandbox before it is mounted. */
+interface Belongings {
+  readonly home: TakenHome | undefined;
+  readonly secrets: readonly SecretWithValue[];
+}
 
 type LifecycleParts = Omit<Parts, "lifecycle" | "commands">;
 
@@ -76,7 +83,7 @@ export class Lifecycle {
       } catch (error) {
         // Its failure is in its record and in the audit log, unless it did not even come to a start.
         const isUntold = !this.#closing && resident.departure === undefined && isLiving(resident.state);
-        if (isUntold) await this.#fail(resident, SERVER, toRuntimeError(error).message, error);
+        if (isUntold) await this.#leave(resident, error);
         return;
       }
       this.#parts.witness.tell("sandbox_started", resident, SERVER, { data: { restarted: true } });
@@ -97,7 +104,8 @@ export class Lifecycle {
 
   async #launch(resident: Resident, caller: Caller, signal: AbortSignal | undefined): Promise<void> {
     const { observe, clock } = this.#parts;
-    // A home that another sandbox has is no failure of this one: it can start later.
+    // A secret that is not there, or a home that another sandbox has, is no failure of this one: it can start later.
+    const secrets = await this.#parts.secrets.open(resident.record);
     const home = await this.#parts.homes.take(resident.record);
     const abandoned = new AbortController();
     resident.starting = abandoned;
@@ -105,7 +113,7 @@ export class Lifecycle {
     const tellStart = (ok: boolean): void => observe?.start?.(clock() - beganAtMs, ok);
     try {
       const signals = [abandoned.signal, ...(signal === undefined ? [] : [signal])];
-      resident.running = await this.#mount(resident, home, AbortSignal.any(signals));
+      resident.running = await this.#mount(resident, { home, secrets }, AbortSignal.any(signals));
       resident.asked();
       tellStart(true);
     } catch (error) {
@@ -126,10 +134,11 @@ export class Lifecycle {
     }
   }
 
-  async #mount(resident: Resident, home: TakenHome | undefined, signal: AbortSignal): Promise<Running> {
+  async #mount(resident: Resident, { home, secrets }: Belongings, signal: AbortSignal): Promise<Running> {
     const { codebases, isolation } = this.#parts;
     const { record } = resident;
-    requireWithin(record.networkRules, this.#parts.defaults.networkAllow); // the operator's list may have changed
+    const networkRules = withSecretHosts(record.networkRules, secrets);
+    requireWithin(networkRules, this.#parts.defaults.networkAllow); // the operator's list may have changed
     await using undo = new AsyncDisposableStack();
     undo.defer(() => home?.release());
     const layer = await codebases.open(record.codebaseId, record.codebaseVersion);
@@ -145,7 +154,7 @@ export class Lifecycle {
       workspaces: [{ ...workspace, revocable: record.revocable }, ...(toolchains?.workspaces ?? [])],
       limits: limitsOf(record.resources),
       network: record.network,
-      ...(record.network === "filtered" ? { networkRules: record.networkRules } : {}),
+      ...(record.network === "filtered" ? { networkRules, secrets } : {}),
       env: { ...toolchains?.env, ...record.env },
       ...(home === undefined ? {} : { home: home.directory }),
       ...(record.image === "" ? {} : { image: record.image }),
@@ -161,6 +170,7 @@ export class Lifecycle {
     const isDirect = codebases.direct(record.codebaseId) !== undefined;
     return {
       sandbox,
+      secrets: secrets.map(({ name, hosts, place }): SecretRule => ({ name, hosts, place })),
       lower: layer.directory,
       async release() {
         home?.release();
@@ -207,6 +217,17 @@ export class Lifecycle {
     failing.catch((error: unknown) => {
       this.#parts.log({ level: "error", message: "a failure could not be noted", sandboxId: resident.id, error });
     });
+  }
+
+  /** It ran when the last server ended, and cannot run now. */
+  async #leave(resident: Resident, error: unknown): Promise<void> {
+    const { code, message: reason } = toRuntimeError(error);
+    if (code !== "SECRET_NOT_FOUND" && code !== "SEALING_KEY_MISSING") {
+      return await this.#fail(resident, SERVER, reason, error);
+    }
+    const { witness, clock } = this.#parts;
+    await resident.step("stop", { changes: () => ({ stoppedAtMs: clock() }), reason });
+    witness.tell("sandbox_stopped", resident, SERVER, { level: "warn", data: { reason } });
   }
 
   async #fail(resident: Resident, caller: Caller, reason: string, error: unknown): Promise<void> {

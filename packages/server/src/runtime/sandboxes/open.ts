@@ -19,6 +19,7 @@ import { reap } from "./reaper.ts";
 import { SandboxRegistry } from "./registry.ts";
 import type { Resident } from "./resident.ts";
 import { bringBack, findSandboxes, settleInterrupted, tidyDeltas } from "./restart.ts";
+import { spreadSecret } from "./secret-news.ts";
 import { openSessions } from "./sessions.ts";
 import { Sync } from "./sync.ts";
 import { unsettledIn } from "./unsettled.ts";
@@ -84,7 +85,9 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   };
   let measured: { readonly atMs: number; readonly bytes: Promise<number> } | undefined;
 
-  const listening = codebases.onChange((change) => spreadNews(parts, change));
+  const listening = new DisposableStack();
+  listening.use(codebases.onChange((change) => spreadNews(parts, change)));
+  listening.use(options.secrets.onChange((change) => spreadSecret(parts, change)));
   const ready = bringBack(parts).then(() => reaper.look());
   ready.catch(() => {}); // awaited by whoever opens the door
 

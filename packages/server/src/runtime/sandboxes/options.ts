@@ -4,6 +4,7 @@ import type { SandboxSpec } from "../../isolation/sandbox/api.ts";
 import type { AuditLog } from "../audit/api.ts";
 import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
 import type { Log } from "../log.ts";
+import type { SandboxSecrets } from "../secrets/api.ts";
 import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 
@@ -56,6 +57,7 @@ export interface SandboxesOptions {
   readonly codebases: Pick<Codebases, "get" | "getVersion" | "delete"> & CodebaseLayers;
   readonly isolation: Isolation;
   readonly deltas: DeltaWork;
+  readonly secrets: SandboxSecrets;
   readonly audit: AuditLog;
   /** One directory for each sandbox's changes is made in it. */
   readonly deltaDirectory: string;

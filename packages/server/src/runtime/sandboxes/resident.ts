@@ -1,4 +1,5 @@
 import { compileRules, type Policy } from "@agentfense/permission";
+import type { SecretRule } from "../../isolation/network/secrets.ts";
 import type { Sandbox } from "../../isolation/sandbox/api.ts";
 import type { SandboxChanges, SandboxMetadata, SandboxRecord } from "../store/store.ts";
 import { Turns } from "../turns.ts";
@@ -10,6 +11,8 @@ export interface Running {
   readonly sandbox: Sandbox;
   /** It takes no more commands; those that run go on until they are ended. */
   readonly isEnding?: true;
+  /** Without their values. Their hosts are on its network's list. */
+  readonly secrets: readonly SecretRule[];
   /** The directory of its codebase. */
   readonly lower: string;
   /** Lets go of that directory, and of its home. */
@@ -26,7 +29,7 @@ export interface Taking {
   undo?(before: State): Promise<void>;
   /** What else is recorded. */
   changes?(): SandboxChanges;
-  /** Of an ERROR. */
+  /** Of an ERROR, or of a stop that nobody asked for. */
   readonly reason?: string;
 }
 

@@ -52,7 +52,7 @@ export function stateOf({ status, statusReason }: Pick<SandboxRecord, "status" |
   return status === "PAUSED" && statusReason === IDLE_REASON ? "IDLE" : status;
 }
 
-/** As the record has it; `reason` is that of an ERROR. */
+/** As the record has it; `reason` is that of an ERROR, or of a stop that nobody asked for. */
 export function recorded(state: State, reason = ""): Pick<SandboxRecord, "status" | "statusReason"> {
   return state === "IDLE" ? { status: "PAUSED", statusReason: IDLE_REASON } : { status: state, statusReason: reason };
 }

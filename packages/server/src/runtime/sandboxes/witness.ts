@@ -25,7 +25,8 @@ export function witnessFor(audit: AuditLog) {
     /** What the isolation layer saw. Nobody called: the agent did it. */
     tellEvent(resident: Resident, event: SandboxEvent): void {
       const data = eventData(resident, event);
-      const level = event.kind === "connection_allowed" ? "info" : "warn";
+      const isUsual = event.kind === "connection_allowed" || event.kind === "secret_used";
+      const level = isUsual ? "info" : "warn";
       if (data !== undefined) tell(event.kind, resident, SERVER, { level, data });
     },
   };
@@ -46,6 +47,7 @@ function eventData({ record }: Resident, event: SandboxEvent): Readonly<Record<s
       return { limit: event.limit, detail: event.detail };
     case "connection_allowed":
     case "connection_denied":
+    case "secret_used":
     case "secret_misplaced": {
       const { kind: _, ...data } = event;
       return data;

@@ -193,7 +193,7 @@ export interface SandboxRecord {
   readonly codebaseVersion: number;
   readonly rules: readonly Rule[];
   readonly status: SandboxRecordStatus;
-  /** Of ERROR: why; of PAUSED: "idle" when it paused by itself. */
+  /** Of ERROR, and of STOPPED when nobody asked for it: why; of PAUSED: "idle" when it paused by itself. */
   readonly statusReason: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly runtime: RuntimeName;
@@ -201,6 +201,7 @@ export interface SandboxRecord {
   readonly network: NetworkName;
   /** Of a filtered network: what it may reach. */
   readonly networkRules: readonly NetworkRule[];
+  readonly secrets: readonly SandboxSecretRecord[];
   readonly sync: SyncMode;
   readonly revocable: boolean;
   /** The home it uses: a name of the owner's, or a directory where those are the program's; "": one of its own. */
@@ -215,6 +216,25 @@ export interface SandboxRecord {
   readonly startedAtMs?: number;
   readonly stoppedAtMs?: number;
   readonly expiresAtMs?: number;
+}
+
+/** A secret that a sandbox uses: its owner's of this name, or one of its own. */
+export interface SandboxSecretRecord {
+  readonly name: string;
+  readonly own?: Pick<SecretRecord, "hosts" | "place" | "sealed">;
+}
+
+/** A secret that an owner keeps. */
+export interface SecretRecord {
+  readonly ownerId: string;
+  readonly name: string;
+  readonly hosts: readonly string[];
+  /** "header x-api-key" */
+  readonly place: string;
+  /** The value, as secrets/sealing.ts writes it. Nothing here can read it. */
+  readonly sealed: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
 }
 
 export interface SessionRecord {
@@ -233,6 +253,7 @@ type Changing =
   | "statusReason"
   | "rules"
   | "networkRules"
+  | "secrets"
   | "startedAtMs"
   | "stoppedAtMs"
   | "expiresAtMs"
@@ -334,4 +355,20 @@ export interface KeyMetadata {
   touchKey(id: string, lastUsedAtMs: number): Promise<void>;
 }
 
-export interface MetadataStore extends CodebaseMetadata, SandboxMetadata, EventMetadata, KeyMetadata, AsyncDisposable {}
+export interface SecretMetadata {
+  /** In place of the owner's of that name, of which it keeps the age. Undefined: the owner has `maxPerOwner` others (0: no limit). */
+  putSecret(record: SecretRecord, maxPerOwner: number): Promise<SecretRecord | undefined>;
+  secret(ownerId: string, name: string): Promise<SecretRecord | undefined>;
+  /** By owner and name. */
+  listSecrets(ownerId?: string): Promise<readonly SecretRecord[]>;
+  /** False: there is none. */
+  deleteSecret(ownerId: string, name: string): Promise<boolean>;
+}
+
+export interface MetadataStore
+  extends CodebaseMetadata,
+    SandboxMetadata,
+    EventMetadata,
+    KeyMetadata,
+    SecretMetadata,
+    AsyncDisposable {}

@@ -141,6 +141,16 @@ const runtime = {
   docker,
 };
 
+const secrets = {
+  key_file: optionalPath(
+    "keys that secrets are sealed with, one a line: 32 random bytes in base64; the first seals, each opens; empty keeps no secrets",
+  ),
+  lost_keys: texts(
+    [],
+    "ids of keys that are gone for good, so that what they sealed does not keep the server from starting",
+  ),
+};
+
 const resources = {
   memory_bytes: size("0", "memory of all processes together; 0 is no limit"),
   cpu_quota: count(0, "microseconds of CPU time in each 100000; 0 is no limit"),
@@ -196,7 +206,7 @@ const logging = {
   format: choice(["text", "json"], "text", "one line an entry, for people or as JSON"),
 };
 
-export const SETTINGS = { server, auth, limits, storage, runtime, sandbox, audit, logging };
+export const SETTINGS = { server, auth, limits, storage, runtime, secrets, sandbox, audit, logging };
 
 type Values<Node> = Node extends Setting<infer Value> ? Value : { -readonly [Name in keyof Node]: Values<Node[Name]> };
 

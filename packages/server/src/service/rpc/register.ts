@@ -8,6 +8,7 @@ import type { Codebases } from "../../runtime/codebases/api.ts";
 import type { Keys } from "../../runtime/keys/api.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
+import type { Secrets } from "../../runtime/secrets/api.ts";
 import type { RuntimeName } from "../../runtime/store/store.ts";
 import { codebaseHandlers } from "./codebase-service.ts";
 import { eventHandlers } from "./event-service.ts";
@@ -20,6 +21,7 @@ import { admitToSystem, systemHandlers } from "./system-service.ts";
 export interface ServiceRuntime {
   readonly codebases: Codebases;
   readonly sandboxes: Sandboxes;
+  readonly secrets: Secrets;
   readonly audit: AuditLog;
   readonly keys: Keys;
   readonly links: PortLinks;
@@ -51,7 +53,7 @@ export function registerServices(router: ConnectRouter, runtime: ServiceRuntime,
   const witnessed = (): Promise<void> => runtime.audit.flush().catch(() => {});
   const serving = { log, witnessed };
   serve(router, CodebaseService, codebaseHandlers(runtime), serving);
-  serve(router, SandboxService, sandboxHandlers(runtime.sandboxes, runtime.links, { maxMessageBytes }), serving);
+  serve(router, SandboxService, sandboxHandlers(runtime, { maxMessageBytes }), serving);
   serve(router, EventService, eventHandlers(runtime.audit), serving);
   serve(router, SystemService, systemHandlers(runtime), { ...serving, admit: admitToSystem });
 }

@@ -1,5 +1,6 @@
 import type { SandboxService, SessionExecRequest } from "@agentfense/protocol/sandbox";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
+import type { Secrets } from "../../runtime/secrets/api.ts";
 import { execHandlers, execOutputs, execResult, type MessageLimits } from "./exec-handlers.ts";
 import { fileHandlers } from "./file-handlers.ts";
 import type { Handlers, SandboxHandlers } from "./handlers.ts";
@@ -14,15 +15,16 @@ import {
   rulesOf,
   SANDBOX_STATUSES,
   sandboxMessage,
+  secretMessage,
   sessionMessage,
 } from "./messages/sandbox.ts";
-import { type PortLinks, portHandlers } from "./port-handlers.ts";
+import { portHandlers } from "./port-handlers.ts";
 import { processHandlers, terminalHandlers } from "./process-handlers.ts";
+import type { ServiceRuntime } from "./register.ts";
 
 /** The service in parts: here is what one does to a sandbox, with its sessions and its changes. */
 export function sandboxHandlers(
-  sandboxes: Sandboxes,
-  links: PortLinks,
+  { sandboxes, secrets, links }: Pick<ServiceRuntime, "sandboxes" | "secrets" | "links">,
   limits: MessageLimits,
 ): Handlers<typeof SandboxService> {
   return {
@@ -32,6 +34,7 @@ export function sandboxHandlers(
     ...terminalHandlers(sandboxes),
     ...processHandlers(sandboxes),
     ...portHandlers(sandboxes, links),
+    ...secretHandlers(secrets),
     ...changeHandlers(sandboxes, limits),
     ...fileHandlers(sandboxes),
   };
@@ -70,6 +73,17 @@ function lifecycleHandlers(sandboxes: Sandboxes) {
 
     explainPath: async ({ sandboxId, path }, { caller }) =>
       explanationMessage(await sandboxes.explain(caller, sandboxId, required(path, "path"))),
+  } satisfies SandboxHandlers;
+}
+
+function secretHandlers(secrets: Secrets) {
+  return {
+    putSecret: async ({ name, value, hosts, place, ownerId }, { caller }) =>
+      secretMessage(await secrets.put(caller, { name, value, hosts, place, ownerId })),
+    listSecrets: async ({ ownerId }, { caller }) => ({
+      secrets: (await secrets.list(caller, ownerId)).map(secretMessage),
+    }),
+    deleteSecret: ({ name, ownerId }, { caller }) => secrets.delete(caller, ownerId, name),
   } satisfies SandboxHandlers;
 }
 

@@ -193,7 +193,7 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
   codebaseVersion: bigint;
 
   /**
-   * Why it is in ERROR. "idle" when it is PAUSED because nothing was asked of it: then the next call that needs a process
+   * Why it is in ERROR, or STOPPED without having been asked to. "idle" when it is PAUSED because nothing was asked of it: then the next call that needs a process
    * resumes it.
    *
    * @generated from field: string status_reason = 17;
@@ -227,6 +227,13 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
    * @generated from field: repeated sandbox.v1.NetworkRule network_rules = 21;
    */
   networkRules: NetworkRule[];
+
+  /**
+   * The names of the secrets that it uses.
+   *
+   * @generated from field: repeated string secrets = 22;
+   */
+  secrets: string[];
 };
 
 /**
@@ -338,6 +345,13 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
    * @generated from field: repeated string network_presets = 17;
    */
   networkPresets: string[];
+
+  /**
+   * What stays outside of it. With any, a request without a network means FILTERED; their hosts are on its list, at port 443.
+   *
+   * @generated from field: repeated sandbox.v1.SandboxSecret secrets = 18;
+   */
+  secrets: SandboxSecret[];
 };
 
 /**
@@ -345,6 +359,183 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export declare const CreateSandboxRequestSchema: GenMessage<CreateSandboxRequest>;
+
+/**
+ * A secret that a sandbox uses: in it a variable of this name holds a placeholder, in whose place the value is sent.
+ *
+ * @generated from message sandbox.v1.SandboxSecret
+ */
+export declare type SandboxSecret = Message<"sandbox.v1.SandboxSecret"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Absent: the owner's secret of this name, with its hosts and its place.
+   *
+   * @generated from field: optional string value = 2;
+   */
+  value?: string | undefined;
+
+  /**
+   * Towards these alone it is sent: names, or "*.example.com" for all names below one.
+   *
+   * @generated from field: repeated string hosts = 3;
+   */
+  hosts: string[];
+
+  /**
+   * "header NAME", "bearer", "basic", "query KEY" or "body".
+   *
+   * @generated from field: string place = 4;
+   */
+  place: string;
+};
+
+/**
+ * Describes the message sandbox.v1.SandboxSecret.
+ * Use `create(SandboxSecretSchema)` to create a new message.
+ */
+export declare const SandboxSecretSchema: GenMessage<SandboxSecret>;
+
+/**
+ * All that can be known of a secret that is kept.
+ *
+ * @generated from message sandbox.v1.Secret
+ */
+export declare type Secret = Message<"sandbox.v1.Secret"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string owner_id = 2;
+   */
+  ownerId: string;
+
+  /**
+   * @generated from field: repeated string hosts = 3;
+   */
+  hosts: string[];
+
+  /**
+   * @generated from field: string place = 4;
+   */
+  place: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp created_at = 5;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp updated_at = 6;
+   */
+  updatedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.Secret.
+ * Use `create(SecretSchema)` to create a new message.
+ */
+export declare const SecretSchema: GenMessage<Secret>;
+
+/**
+ * @generated from message sandbox.v1.PutSecretRequest
+ */
+export declare type PutSecretRequest = Message<"sandbox.v1.PutSecretRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string value = 2;
+   */
+  value: string;
+
+  /**
+   * @generated from field: repeated string hosts = 3;
+   */
+  hosts: string[];
+
+  /**
+   * @generated from field: string place = 4;
+   */
+  place: string;
+
+  /**
+   * For administrators: whose it is.
+   *
+   * @generated from field: string owner_id = 5;
+   */
+  ownerId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.PutSecretRequest.
+ * Use `create(PutSecretRequestSchema)` to create a new message.
+ */
+export declare const PutSecretRequestSchema: GenMessage<PutSecretRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListSecretsRequest
+ */
+export declare type ListSecretsRequest = Message<"sandbox.v1.ListSecretsRequest"> & {
+  /**
+   * For administrators: those of one owner. Empty: of all.
+   *
+   * @generated from field: string owner_id = 1;
+   */
+  ownerId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.ListSecretsRequest.
+ * Use `create(ListSecretsRequestSchema)` to create a new message.
+ */
+export declare const ListSecretsRequestSchema: GenMessage<ListSecretsRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListSecretsResponse
+ */
+export declare type ListSecretsResponse = Message<"sandbox.v1.ListSecretsResponse"> & {
+  /**
+   * @generated from field: repeated sandbox.v1.Secret secrets = 1;
+   */
+  secrets: Secret[];
+};
+
+/**
+ * Describes the message sandbox.v1.ListSecretsResponse.
+ * Use `create(ListSecretsResponseSchema)` to create a new message.
+ */
+export declare const ListSecretsResponseSchema: GenMessage<ListSecretsResponse>;
+
+/**
+ * @generated from message sandbox.v1.DeleteSecretRequest
+ */
+export declare type DeleteSecretRequest = Message<"sandbox.v1.DeleteSecretRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * For administrators: whose it is.
+   *
+   * @generated from field: string owner_id = 2;
+   */
+  ownerId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.DeleteSecretRequest.
+ * Use `create(DeleteSecretRequestSchema)` to create a new message.
+ */
+export declare const DeleteSecretRequestSchema: GenMessage<DeleteSecretRequest>;
 
 /**
  * @generated from message sandbox.v1.Home
@@ -3108,6 +3299,35 @@ export declare const SandboxService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof PortDataSchema;
     output: typeof PortDataSchema;
+  },
+  /**
+   * Keeps a value for sandboxes of its owner that name it, in place of one of that name. It stays outside of them: what they hold is a
+   * placeholder. No call ever gives it back. Sandboxes that run use it from now on where they can, and the one it replaces no more.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.PutSecret
+   */
+  putSecret: {
+    methodKind: "unary";
+    input: typeof PutSecretRequestSchema;
+    output: typeof SecretSchema;
+  },
+  /**
+   * @generated from rpc sandbox.v1.SandboxService.ListSecrets
+   */
+  listSecrets: {
+    methodKind: "unary";
+    input: typeof ListSecretsRequestSchema;
+    output: typeof ListSecretsResponseSchema;
+  },
+  /**
+   * In force at once, for sandboxes that run too.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.DeleteSecret
+   */
+  deleteSecret: {
+    methodKind: "unary";
+    input: typeof DeleteSecretRequestSchema;
+    output: typeof EmptySchema;
   },
 }>;
 

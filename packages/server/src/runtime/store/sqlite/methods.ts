@@ -7,6 +7,7 @@ import { keyMethods } from "./keys.ts";
 import type { Immediate, StoreCalls } from "./protocol.ts";
 import { retentionMethods } from "./retention.ts";
 import { sandboxMethods } from "./sandboxes.ts";
+import { secretMethods } from "./secrets.ts";
 import { sessionMethods } from "./sessions.ts";
 import { versionMethods } from "./versions.ts";
 
@@ -22,5 +23,6 @@ export function storeMethods(database: Database): Immediate<StoreCalls> {
     ...sessionMethods(database),
     ...eventMethods(database),
     ...keyMethods(database),
+    ...secretMethods(database),
   };
 }

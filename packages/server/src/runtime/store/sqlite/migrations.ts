@@ -174,6 +174,20 @@ const MIGRATIONS: readonly string[] = [
   "ALTER TABLE sandboxes ADD COLUMN home TEXT NOT NULL DEFAULT ''",
   "ALTER TABLE sandboxes ADD COLUMN last_process INTEGER NOT NULL DEFAULT 0",
   "ALTER TABLE sandboxes ADD COLUMN network_rules TEXT NOT NULL DEFAULT '[]'",
+  // Values are sealed before they come here (secrets/sealing.ts).
+  `
+  ALTER TABLE sandboxes ADD COLUMN secrets TEXT NOT NULL DEFAULT '[]';
+  CREATE TABLE secrets (
+    owner_id   TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    hosts      TEXT NOT NULL,
+    place      TEXT NOT NULL,
+    sealed     TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (owner_id, name)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** Some that every version of the schema has. */

@@ -17,6 +17,7 @@ const SANDBOXES = new Table<SandboxRecord>("sandboxes", {
   image: "image",
   network: "network",
   networkRules: json("network_rules"),
+  secrets: json("secrets"),
   sync: "sync",
   revocable: flag("revocable"),
   home: "home",

@@ -46,6 +46,7 @@ export function createSandboxRequestOf(message: wire.CreateSandboxRequest): runt
     sync: wordFor(words.SYNC_MODES, message.sync, "sync"),
     network: wordFor(words.NETWORKS, message.network, "network"),
     networkList: networkListOf(message),
+    secrets: message.secrets.map(({ name, value, hosts, place }) => ({ name, value, hosts, place })),
   };
 }
 
@@ -71,8 +72,14 @@ export function sandboxMessage(record: store.SandboxRecord): MessageInitShape<ty
     sync: words.SYNC_MODES[record.sync],
     network: words.NETWORKS[record.network],
     networkRules: record.networkRules.map(networkRuleMessage),
+    secrets: record.secrets.map(({ name }) => name),
     idlePause: record.idlePauseMs === 0 ? undefined : durationMessage(record.idlePauseMs),
   });
+}
+
+/** Nothing of the value, sealed or not. */
+export function secretMessage(record: store.SecretRecord): MessageInitShape<typeof wire.SecretSchema> {
+  return messageOf(wire.SecretSchema, record, { hosts: [...record.hosts] });
 }
 
 function networkRuleMessage({ host, ports, methods = [], paths = [] }: NetworkRule) {

@@ -288,6 +288,7 @@ class Sandbox(_message.Message):
     IDLE_PAUSE_FIELD_NUMBER: _builtins.int
     HOME_FIELD_NUMBER: _builtins.int
     NETWORK_RULES_FIELD_NUMBER: _builtins.int
+    SECRETS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     codebase_id: _builtins.str
     status: _common_pb2.SandboxStatus.ValueType
@@ -299,7 +300,7 @@ class Sandbox(_message.Message):
     codebase_version: _builtins.int
     """The version it is pinned to; 0 follows the newest."""
     status_reason: _builtins.str
-    """Why it is in ERROR. "idle" when it is PAUSED because nothing was asked of it: then the next call that needs a process
+    """Why it is in ERROR, or STOPPED without having been asked to. "idle" when it is PAUSED because nothing was asked of it: then the next call that needs a process
     resumes it.
     """
     revocable: _builtins.bool
@@ -328,6 +329,10 @@ class Sandbox(_message.Message):
     def network_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___NetworkRule]:
         """What it may reach when its network is FILTERED; those of presets included."""
 
+    @_builtins.property
+    def secrets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names of the secrets that it uses."""
+
     def __init__(
         self,
         *,
@@ -352,10 +357,11 @@ class Sandbox(_message.Message):
         idle_pause: _duration_pb2.Duration | None = ...,
         home: _builtins.str = ...,
         network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
+        secrets: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "idle_pause", b"idle_pause", "resources", b"resources", "started_at", b"started_at", "stopped_at", b"stopped_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_rules", b"network_rules", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_rules", b"network_rules", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -422,6 +428,7 @@ class CreateSandboxRequest(_message.Message):
     HOME_FIELD_NUMBER: _builtins.int
     NETWORK_RULES_FIELD_NUMBER: _builtins.int
     NETWORK_PRESETS_FIELD_NUMBER: _builtins.int
+    SECRETS_FIELD_NUMBER: _builtins.int
     codebase_id: _builtins.str
     runtime: Global___RuntimeType.ValueType
     image: _builtins.str
@@ -461,6 +468,10 @@ class CreateSandboxRequest(_message.Message):
     def network_presets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Lists of the server's: "npm", "pypi", "github"."""
 
+    @_builtins.property
+    def secrets(self) -> _containers.RepeatedCompositeFieldContainer[Global___SandboxSecret]:
+        """What stays outside of it. With any, a request without a network means FILTERED; their hosts are on its list, at port 443."""
+
     def __init__(
         self,
         *,
@@ -481,14 +492,187 @@ class CreateSandboxRequest(_message.Message):
         home: _builtins.str = ...,
         network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
         network_presets: _abc.Iterable[_builtins.str] | None = ...,
+        secrets: _abc.Iterable[Global___SandboxSecret] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "idle_pause", b"idle_pause", "resources", b"resources"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_presets", b"network_presets", "network_rules", b"network_rules", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_presets", b"network_presets", "network_rules", b"network_rules", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "sync", b"sync"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CreateSandboxRequest: _TypeAlias = CreateSandboxRequest  # noqa: Y015
+
+@_typing.final
+class SandboxSecret(_message.Message):
+    """A secret that a sandbox uses: in it a variable of this name holds a placeholder, in whose place the value is sent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    HOSTS_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    value: _builtins.str
+    """Absent: the owner's secret of this name, with its hosts and its place."""
+    place: _builtins.str
+    """"header NAME", "bearer", "basic", "query KEY" or "body"."""
+    @_builtins.property
+    def hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Towards these alone it is sent: names, or "*.example.com" for all names below one."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str | None = ...,
+        hosts: _abc.Iterable[_builtins.str] | None = ...,
+        place: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_value", b"_value", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_value", b"_value", "hosts", b"hosts", "name", b"name", "place", b"place", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
+    _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
+
+Global___SandboxSecret: _TypeAlias = SandboxSecret  # noqa: Y015
+
+@_typing.final
+class Secret(_message.Message):
+    """All that can be known of a secret that is kept."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    HOSTS_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    owner_id: _builtins.str
+    place: _builtins.str
+    @_builtins.property
+    def hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
+        hosts: _abc.Iterable[_builtins.str] | None = ...,
+        place: _builtins.str = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "updated_at", b"updated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "hosts", b"hosts", "name", b"name", "owner_id", b"owner_id", "place", b"place", "updated_at", b"updated_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Secret: _TypeAlias = Secret  # noqa: Y015
+
+@_typing.final
+class PutSecretRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    HOSTS_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    value: _builtins.str
+    place: _builtins.str
+    owner_id: _builtins.str
+    """For administrators: whose it is."""
+    @_builtins.property
+    def hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str = ...,
+        hosts: _abc.Iterable[_builtins.str] | None = ...,
+        place: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hosts", b"hosts", "name", b"name", "owner_id", b"owner_id", "place", b"place", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutSecretRequest: _TypeAlias = PutSecretRequest  # noqa: Y015
+
+@_typing.final
+class ListSecretsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    owner_id: _builtins.str
+    """For administrators: those of one owner. Empty: of all."""
+    def __init__(
+        self,
+        *,
+        owner_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["owner_id", b"owner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSecretsRequest: _TypeAlias = ListSecretsRequest  # noqa: Y015
+
+@_typing.final
+class ListSecretsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SECRETS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def secrets(self) -> _containers.RepeatedCompositeFieldContainer[Global___Secret]: ...
+    def __init__(
+        self,
+        *,
+        secrets: _abc.Iterable[Global___Secret] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["secrets", b"secrets"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSecretsResponse: _TypeAlias = ListSecretsResponse  # noqa: Y015
+
+@_typing.final
+class DeleteSecretRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    OWNER_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    owner_id: _builtins.str
+    """For administrators: whose it is."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        owner_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "owner_id", b"owner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSecretRequest: _TypeAlias = DeleteSecretRequest  # noqa: Y015
 
 @_typing.final
 class Home(_message.Message):
