@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { createRouterTransport, type Interceptor, type Transport } from "@connectrpc/connect";
+import type { Interceptor, Transport } from "@connectrpc/connect";
 import { openStateDirectory } from "./isolation/instance/instance.ts";
 import { TemporaryHome } from "./isolation/instance/temporary-home.ts";
 import type { IsolationOptions } from "./isolation/isolation.ts";
@@ -18,7 +18,9 @@ import { httpPortLinks, portServer } from "./service/http/port-server.ts";
 import { paced, UNHURRIED } from "./service/http/upload-pace.ts";
 import { toConnectError } from "./service/rpc/errors.ts";
 import { callerKey } from "./service/rpc/handlers.ts";
+import { createMemoryTransport } from "./service/rpc/memory-transport.ts";
 import { registerServices } from "./service/rpc/register.ts";
+import type { CallContext } from "./service/rpc/unary.ts";
 
 export interface EmbeddedOptions {
   /** Where a directory for deltas and codebases is made, which goes with the server; default: the system's place for such. */
@@ -119,10 +121,11 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   const ports = undo.use(portServer({ sandboxes: runtime.sandboxes, keys: undefined, tokens, log }));
   const links = httpPortLinks({ ...runtime, ...runtime.service, tokens, origin: () => ports.origin() });
   const service = { ...runtime.service, links };
-  const transport = createRouterTransport(
-    (router) => registerServices(router, service, { log, maxMessageBytes: MESSAGE_BYTES }),
-    { transport: limits, router: { ...limits, interceptors: [asProgram] } },
-  );
+  const transport = createMemoryTransport({
+    register: (router) => registerServices(router, service, { log, maxMessageBytes: MESSAGE_BYTES }),
+    unary: { ...limits, gate: asProgram, supervise: ({ signal }, work) => work(signal) },
+    streams: { ...limits, requestGate: asProgram, interceptors: [endingWithItsSignal] },
+  });
   const parts = undo.move();
   let ending: Promise<void> | undefined;
   return {
@@ -141,9 +144,10 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   };
 }
 
+async function asProgram({ values }: Pick<CallContext, "values">): Promise<void> {
+  values.set(callerKey, PROGRAM);
+}
+
 /** A request that is given up ends with its signal, even if the program never gives its next message. */
-const asProgram: Interceptor = (next) => (request) => {
-  request.contextValues.set(callerKey, PROGRAM);
-  if (!request.stream) return next(request);
-  return next({ ...request, message: paced(request.message, UNHURRIED, request.signal) });
-};
+const endingWithItsSignal: Interceptor = (next) => (request) =>
+  next(request.stream ? { ...request, message: paced(request.message, UNHURRIED, request.signal) } : request);

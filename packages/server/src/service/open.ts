@@ -1,4 +1,4 @@
-import { type ConnectRouter, createConnectRouter, createRouterTransport } from "@connectrpc/connect";
+import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
 import { RuntimeError } from "../runtime/errors.ts";
 import type { Keys } from "../runtime/keys/api.ts";
 import type { Log } from "../runtime/log.ts";
@@ -24,6 +24,8 @@ import { Metrics } from "./metrics/metrics.ts";
 import { openApiDocument } from "./openapi/openapi.ts";
 import { createRestHandler } from "./rest/handler.ts";
 import { fromRuntimeError } from "./rpc/errors.ts";
+import { createMemoryTransport } from "./rpc/memory-transport.ts";
+import { UnaryMethods } from "./rpc/unary.ts";
 
 export interface StartServiceOptions {
   readonly runtime: {
@@ -104,12 +106,13 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     log,
   });
   const chain = createCallChain({ limits, authenticator, rates, calls, serving, metrics, log });
-  const router = createConnectRouter(chain);
-  options.register(router);
+  const router = createConnectRouter(chain.connect);
+  const unary = new UnaryMethods(chain.unary);
+  options.register(unary.learningFrom(router));
   const contract = [...new Set(router.handlers.map((handler) => handler.service))];
   registerHealth(router, serving, new Set(contract.map((service) => service.typeName)));
   registerReflection(router, contract);
-  const rpc = createRpcDoor({ router, log, messageTimeoutMs: limits.uploadIdleMs });
+  const rpc = createRpcDoor({ router, unary, log, messageTimeoutMs: limits.uploadIdleMs });
 
   const policy = {
     allowedHosts: new Set((options.allowedHosts ?? []).map((host) => host.toLowerCase())),
@@ -153,7 +156,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const nothing = front(async (_request, response) => sendStatus(response, 404, "NOT_FOUND", "Not Found"));
   const grpcAddress = await listen(options.grpc.address, options, nothing);
   const separateMetrics = options.metrics?.address;
-  const inMemory = createRouterTransport(options.register, { router: chain });
+  const inMemory = createMemoryTransport({ register: options.register, unary: chain.unary, streams: chain.connect });
   const doors = new Doors({ doors: options.doors ?? [], authenticator, calls, transport: inMemory, log });
   undo.defer(async () => void (await doors.close()));
   const pages = createPages({

@@ -1,13 +1,7 @@
 import { STATUS_NUMBERS } from "@agentfense/protocol";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import {
-  type ConnectError,
-  type ConnectRouterOptions,
-  createContextKey,
-  type HandlerContext,
-  type Interceptor,
-} from "@connectrpc/connect";
+import { type ConnectError, type ConnectRouterOptions, createContextKey, type Interceptor } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
@@ -16,6 +10,7 @@ import { unless } from "../../runtime/race.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { callerKey } from "../rpc/handlers.ts";
+import type { CallContext, UnaryChain } from "../rpc/unary.ts";
 import type { Authenticator } from "./authentication.ts";
 import type { ServiceLimits } from "./limits.ts";
 import type { OwnerRates } from "./rate-limit.ts";
@@ -37,16 +32,27 @@ export interface CallChainOptions {
 }
 
 /** What every call over every door passes: the gate before its first message, the supervision from then on. */
-export function createCallChain(options: CallChainOptions): ConnectRouterOptions {
-  const { limits } = options;
+export interface CallChain {
+  readonly unary: UnaryChain;
+  /** The same for what Connect carries. */
+  readonly connect: ConnectRouterOptions;
+}
+
+export function createCallChain(options: CallChainOptions): CallChain {
+  const { messageBytes: readMaxBytes, responseBytes: writeMaxBytes } = options.limits;
+  const gate = createGate(options);
+  const { supervise, interceptor } = createSupervision(options);
   return {
-    acceptCompression: [compressionGzip, compressionBrotli],
-    // Answers go out as they are: near networks carry bytes faster than we squeeze them.
-    compressMinBytes: 0xffff_ffff,
-    readMaxBytes: limits.messageBytes,
-    writeMaxBytes: limits.responseBytes,
-    requestGate: createGate(options),
-    interceptors: [createSupervision(options)],
+    unary: { readMaxBytes, writeMaxBytes, gate, supervise },
+    connect: {
+      acceptCompression: [compressionGzip, compressionBrotli],
+      // Answers go out as they are: near networks carry bytes faster than we squeeze them.
+      compressMinBytes: 0xffff_ffff,
+      readMaxBytes,
+      writeMaxBytes,
+      requestGate: gate,
+      interceptors: [interceptor],
+    },
   };
 }
 
@@ -57,7 +63,7 @@ const REFLECTION = new Set(["grpc.reflection.v1.ServerReflection", "grpc.reflect
  * Decides about every call, over whatever door it came, before its first message is read: is the server still serving,
  * who calls, may a key of this role call this, is it the owner's turn.
  */
-function createGate(options: CallChainOptions): (context: HandlerContext) => Promise<void> {
+function createGate(options: CallChainOptions): UnaryChain["gate"] {
   const { serving, authenticator, rates, metrics, log } = options;
   return async ({ method, requestHeader, values, signal }) => {
     if (method.parent.typeName === HEALTH) return;
@@ -93,17 +99,30 @@ const ENDLESS = new Set([
   "grpc.health.v1.Health.Watch",
 ]);
 
+/** A call that is counted and can be ended. */
+interface Watched {
+  readonly call: RunningCall;
+  end(error?: ConnectError): void;
+  failureOf(error: unknown): ConnectError;
+}
+
 /** Stands around every call: counts it, can end it, and gives its errors their form. */
-function createSupervision({ limits, calls, metrics, log }: CallChainOptions): Interceptor {
+function createSupervision({ limits, calls, metrics, log }: CallChainOptions): {
+  readonly supervise: UnaryChain["supervise"];
+  readonly interceptor: Interceptor;
+} {
   const pace = { idleMs: limits.uploadIdleMs, totalMs: limits.uploadMs };
-  return (next) => async (request) => {
-    const { method, contextValues } = request;
-    const caller = contextValues.get(callerKey);
+
+  async function watch<Answer>(
+    { method, values, signal }: Pick<CallContext, "method" | "values" | "signal">,
+    work: (watched: Watched) => Promise<Answer>,
+  ): Promise<Answer> {
+    const caller = values.get(callerKey);
     const startedAtMs = performance.now();
     let call: RunningCall | undefined;
     let ended = false;
     const failureOf = (error: unknown): ConnectError =>
-      toConnectError(error, { log, method: methodName(method), signal: call?.signal ?? request.signal });
+      toConnectError(error, { log, method: methodName(method), signal: call?.signal ?? signal });
     const end = (error?: ConnectError): void => {
       if (ended) return;
       ended = true;
@@ -114,27 +133,42 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): I
       call = calls.begin({
         // Nobody's calls (health) must not be in the way of anybody's, nor of each other's.
         owner: caller === undefined ? `nobody:${methodName(method)}` : limitedAs(caller),
-        secret: contextValues.get(secretKey),
+        secret: values.get(secretKey),
         endless: ENDLESS.has(methodName(method)),
-        signal: request.signal,
+        signal,
       });
-      const { signal, cut } = call;
-      const ownPace = method.methodKind === "bidi_streaming" ? UNHURRIED : pace;
-      const answer = next(
-        request.stream
-          ? { ...request, signal, message: paced(request.message, ownPace, signal) }
-          : { ...request, signal },
-      );
-      const response = await unless(answer, { signal: cut });
-      if (response.stream) return { ...response, message: supervised(response.message, call, end, failureOf) };
-      end();
-      return response;
+      return await unless(work({ call, end, failureOf }), { signal: call.cut });
     } catch (error) {
       const failure = failureOf(error);
       end(failure);
       throw failure;
     }
+  }
+
+  const supervise: UnaryChain["supervise"] = (context, work) =>
+    watch(context, async ({ call, end }) => {
+      const answer = await work(call.signal);
+      end();
+      return answer;
+    });
+
+  const interceptor: Interceptor = (next) => (request) => {
+    const { method, contextValues: values, signal } = request;
+    const context = { method, values, signal };
+    return watch(context, async (watched) => {
+      const { call, end } = watched;
+      const ownPace = method.methodKind === "bidi_streaming" ? UNHURRIED : pace;
+      const response = await next(
+        request.stream
+          ? { ...request, signal: call.signal, message: paced(request.message, ownPace, call.signal) }
+          : { ...request, signal: call.signal },
+      );
+      if (response.stream) return { ...response, message: supervised(response.message, watched) };
+      end();
+      return response;
+    });
   };
+  return { supervise, interceptor };
 }
 
 /**
@@ -143,9 +177,7 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): I
  */
 async function* supervised<Message>(
   source: AsyncIterable<Message>,
-  call: RunningCall,
-  end: (error?: ConnectError) => void,
-  failureOf: (error: unknown) => ConnectError,
+  { call, end, failureOf }: Watched,
 ): AsyncGenerator<Message> {
   const iterator = source[Symbol.asyncIterator]();
   const stopSource = (): void => {

@@ -2,6 +2,8 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Log } from "../../runtime/log.ts";
+import type { UnaryMethods } from "../rpc/unary.ts";
+import { answerGrpc, isPlainGrpc, withPlainMessage } from "./grpc-unary.ts";
 import { isCutShort, type NodeRequest, type NodeResponse } from "./listener.ts";
 
 /**
@@ -10,21 +12,28 @@ import { isCutShort, type NodeRequest, type NodeResponse } from "./listener.ts";
  */
 export function createRpcDoor(options: {
   readonly router: ConnectRouter;
+  readonly unary: UnaryMethods;
   readonly log: Log;
   readonly messageTimeoutMs: number;
 }): (request: NodeRequest, response: NodeResponse) => Promise<boolean> {
-  const { router, log, messageTimeoutMs } = options;
+  const { router, unary, log, messageTimeoutMs } = options;
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   return async (request, response) => {
-    const handler = handlers.get(request.url?.split("?", 1)[0] ?? "");
+    const path = request.url?.split("?", 1)[0] ?? "";
+    const handler = handlers.get(path);
     if (handler === undefined) return false;
     if (handler.method.methodKind === "unary" && messageTimeoutMs > 0)
       limitArrival(request, response, messageTimeoutMs);
     try {
+      const method = unary.find(path);
+      if (method !== undefined && isPlainGrpc(request)) {
+        await answerGrpc(request, response, unary, method);
+        return true;
+      }
       const call = universalRequestFromNodeRequest(request, response, undefined, undefined);
       const body = wholeBody(request, call.body as AsyncIterable<Uint8Array>);
       // Resolves only with the last byte, so nothing waits for it.
-      await universalResponseToNodeResponse(withPlainMessage(await handler({ ...call, body })), response);
+      await universalResponseToNodeResponse(withPlainTrailer(await handler({ ...call, body })), response);
     } catch (error) {
       const { code } = ConnectError.from(error);
       if (code !== Code.Aborted && code !== Code.Canceled) {
@@ -61,29 +70,14 @@ export function answerUnknown(request: NodeRequest, response: NodeResponse): boo
   return true;
 }
 
-const GRPC_MESSAGE = "grpc-message";
-
-/**
- * The answer with the text of its status encoded as gRPC has it: what is not printable ASCII, and "%". The library encodes all
- * that a URL would, and clients that decode with decodeURI then show "file not found%3A a.txt".
- */
-function withPlainMessage(response: UniversalServerResponse): UniversalServerResponse {
+/** A stream's status is known only at its end, which is when its trailer is asked for. */
+function withPlainTrailer(response: UniversalServerResponse): UniversalServerResponse {
   const { trailer } = response;
   if (trailer === undefined) return response;
   return {
     ...response,
-    // A stream's status is known only at its end, which is when this is asked for.
     get trailer() {
-      const encoded = trailer.get(GRPC_MESSAGE);
-      if (encoded === null) return trailer;
-      const plain = new Headers(trailer);
-      plain.set(GRPC_MESSAGE, encodeMessage(decodeURIComponent(encoded)));
-      return plain;
+      return withPlainMessage(trailer);
     },
   };
-}
-
-function encodeMessage(text: string): string {
-  // Spaces at the ends would not survive a header.
-  return text.replace(/[^ -~]+|%|^ | $/gu, encodeURIComponent);
 }
