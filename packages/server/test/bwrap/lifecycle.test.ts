@@ -58,20 +58,59 @@ describe("the life of a bwrap backend", () => {
     expect(place.log.map((line) => line.level)).toContain("error");
   });
 
-  test("the place of a waiter that ends is taken back when its command has ended, and that of one that stays is not", async () => {
+  test("a waiter that is free takes the next command, its place is told once, and one with something left keeps its own", async () => {
     const told: number[] = [];
     const limits = freeLimits({ makeRoom: (count) => told.push(count) });
     await using place = await openPlace({ limits });
-    for (const [line, left] of [
-      ["exit 0", 0],
-      ["sleep 1000 >&- 2>&- &", 1],
-      ["exit 0", 1],
-    ] as const) {
-      const { exit } = await place.box.run({ ...quick, argv: ["/bin/sh", "-c", line] });
-      await exit;
-      expect(told.at(-1)).toBe(left);
+    const run = async (line: string): Promise<number[]> => {
+      await (await place.box.run({ ...quick, argv: ["/bin/sh", "-c", line] })).exit;
+      return told.splice(0);
+    };
+    expect(await run("exit 0")).toEqual([0, 1]); // when the box was made, and its first waiter
+    expect(await run("exit 0")).toEqual([]);
+    expect(await run("sleep 1000 >&- 2>&- &")).toEqual([]);
+    expect(await run("exit 0")).toEqual([2]);
+    expect(await run("exit 0")).toEqual([]);
+  });
+
+  test("a free waiter that nobody needs for a while ends, after its place is taken back", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });
+    try {
+      const told: number[] = [];
+      await using place = await openPlace({ limits: freeLimits({ makeRoom: (count) => told.push(count) }) });
+      await place.sh("exit 0");
+      expect(told.at(-1)).toBe(1);
+      vi.advanceTimersByTime(31_000);
+      expect(told.at(-1)).toBe(0);
+      await eventually(() => childrenOf(place.box.initPid!).length === 0);
+    } finally {
+      vi.useRealTimers();
     }
   });
+
+  test.skipIf(unlessRoot !== "")(
+    `a free waiter that was stopped, killed or changed holds no command up, and none is lost, run twice or changed${unlessRoot}`,
+    async () => {
+      const told: number[] = [];
+      await using place = await openPlace({ limits: freeLimits({ makeRoom: (count) => told.push(count) }) });
+      const free = () => childrenOf(place.box.initPid!);
+      await place.sh("exit 0");
+      for (const signal of ["SIGSTOP", "SIGKILL", "SIGKILL"] as const) {
+        const [waiter, ...others] = free();
+        expect(others).toEqual([]);
+        process.kill(waiter!.pid, signal);
+        expect(await place.sh("echo once >> /tmp/runs; wc -l < /tmp/runs")).toMatchObject({ exitCode: 0 });
+      }
+      expect((await place.sh("cat /tmp/runs")).stdout).toBe("once\n".repeat(3));
+      const before = (await place.sh("ulimit -n; nice")).stdout;
+      const lower =
+        "prlimit --pid $PPID --nofile=10:10; renice -n 19 -p $PPID; prlimit --pid $PPID --nofile -o SOFT --noheadings";
+      expect((await place.sh(lower)).stdout).toMatch(/ 10\n$/);
+      expect((await place.sh("ulimit -n; nice")).stdout).toBe(before);
+      process.kill(free()[0]!.pid, "SIGKILL");
+      await eventually(() => told.at(-1) === 0);
+    },
+  );
 
   for (const as of ["root", "user"] satisfies As[]) {
     const reason = reasonAgainst(as);

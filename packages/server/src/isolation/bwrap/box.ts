@@ -325,7 +325,8 @@ export class BwrapBox implements Box {
       try {
         await this.#patiently(command.started, signal, () => command.kill());
       } catch (error) {
-        if (isFirst && command.neverBegan && keeper.isOver) continue; // the box broke just before; there will be another
+        // The box broke just before, and there will be another; or its waiter was killed, and there will be others.
+        if (command.neverBegan && (keeper.isOver ? isFirst : command.wasGivenToStanding)) continue;
         throw error;
       }
       const exit = this.#exitOf(command, oomKillsBefore);

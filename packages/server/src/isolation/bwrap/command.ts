@@ -82,6 +82,8 @@ export class Command {
   readonly #status: number = -1;
   readonly #channels = { stdin: -1, channel: -1 };
   #waiterPid: number | undefined;
+  /** Of the standing waiter that was given the order. */
+  #expectedPid: number | undefined;
   #waiter: HostProcess | undefined;
   #mainPid: number | undefined;
   #isStarted = false;
@@ -149,9 +151,14 @@ export class Command {
     return this.#isGone ? undefined : this.#waiter;
   }
 
-  /** Its box ended before the keeper came to it: nothing of it ever ran. */
+  /** Its box or its waiter ended before that came to it: nothing of it ever ran. */
   get neverBegan(): boolean {
     return this.#isGone && this.#waiterPid === undefined && this.#failure === undefined && !this.#isKilled;
+  }
+
+  /** A standing waiter got the order, which somebody in the box may have killed just before. */
+  get wasGivenToStanding(): boolean {
+    return this.#expectedPid !== undefined;
   }
 
   /** The command's process as the host sees it, once it has started. */
@@ -179,6 +186,12 @@ export class Command {
     }
     if (sending === "sent") this.#lent[Symbol.dispose]();
     return sending;
+  }
+
+  /** The waiter that has the order, by its number inside. It may have been stopped. */
+  givenTo(waiterPid: number): void {
+    this.#expectedPid = waiterPid;
+    this.#nudge();
   }
 
   /** To be called once, after the order: the keeper is at work meanwhile. */
@@ -230,7 +243,7 @@ export class Command {
     return { ...state, bytesUnread: Math.max(0, processes.bytesWaiting(stdin)) + (this.stdin?.writableLength ?? 0) };
   }
 
-  /** It has ended, and its waiter said that it ends too. */
+  /** It has ended, and its waiter said that nothing is left. */
   get leavesNothing(): boolean {
     return this.#leavesNothing;
   }
@@ -242,7 +255,7 @@ export class Command {
       case "w":
         this.#waiterPid ??= number;
         if (this.#isKilled) this.#killTree();
-        else this.#nudge();
+        else if (this.#expectedPid === undefined) this.#nudge();
         break;
       case "s":
         this.#mainPid ??= number;
@@ -277,8 +290,9 @@ export class Command {
   }
 
   #findWaiter(): HostProcess | undefined {
-    if (this.#isGone || this.#waiterPid === undefined) return undefined;
-    this.#waiter ??= this.#place.waiterOf(this.#waiterPid);
+    const number = this.#waiterPid ?? this.#expectedPid;
+    if (this.#isGone || number === undefined) return undefined;
+    this.#waiter ??= this.#place.waiterOf(number);
     return this.#waiter;
   }
 

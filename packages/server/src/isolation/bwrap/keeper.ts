@@ -21,9 +21,10 @@ import {
 } from "./host-processes.ts";
 import type { Launcher } from "./launcher.ts";
 import { type Attachment, openNamespaces } from "./network.ts";
-import { askForDescriptor, sendOrder } from "./orders.ts";
+import { askForDescriptor, type Sending, sendOrder } from "./orders.ts";
 import { scriptFile } from "./scripts.ts";
 import { type BoxNetwork, BoxSockets } from "./sockets.ts";
+import { StandingWaiter } from "./standing-waiter.ts";
 
 const SIGKILL = 9;
 const GONE_TIMEOUT_MS = 5_000;
@@ -79,8 +80,9 @@ export class Keeper {
   readonly #commands = new Set<Command>();
   /** Those of them that have ended and have left processes behind. */
   readonly #left = new Set<Command>();
-  /** Those whose waiters said that they end. */
-  readonly #ending = new Set<Command>();
+  /** Those that have a waiter, unless it said that it ends or is free. */
+  readonly #attended = new Set<Command>();
+  #standing: StandingWaiter | undefined;
   #toldWaiters = 0;
   readonly #queue: (() => boolean)[] = [];
   readonly #leftovers: Leftovers;
@@ -167,16 +169,14 @@ export class Keeper {
       programs: () => this.#programs(),
     });
     this.#commands.add(command);
-    this.#tellWaiters();
     void command.gone.then(() => {
       this.#commands.delete(command);
-      this.#ending.delete(command);
-      this.#tellWaiters();
+      this.#noLongerAttended(command);
       if (this.#left.delete(command)) this.#request.leftoverRoom.giveBack();
     });
     void command.ended.then(() => {
-      if (command.leavesNothing && this.#commands.has(command)) this.#ending.add(command);
-      this.#tellWaiters();
+      if (command.leavesNothing) this.#noLongerAttended(command);
+      else if (this.#standing?.attends(command)) this.#dismissWaiter(); // it stays with what the command left
       setTimeout(() => this.#countIfLeft(command), LEFT_AFTER_MS).unref();
     });
     this.#queue.push(() => this.#give(command));
@@ -218,12 +218,28 @@ export class Keeper {
     return this.#init === undefined || this.#isOver ? () => {} : await stopTree(this.#init);
   }
 
-  /** How many waiters the box has: one that is about to end ends before we hear of it, and its place would be anybody's until then. */
+  /** Its waiter said so before it ends: its place would be anybody's until we hear of that. Or it is free for the next command. */
+  #noLongerAttended(command: Command): void {
+    this.#attended.delete(command);
+    if (this.#standing?.attends(command)) {
+      if (command.leavesNothing) this.#standing.becomeFree();
+      else this.#dismissWaiter(); // somebody in the box killed it
+    }
+    this.#tellWaiters();
+  }
+
   #tellWaiters(): void {
-    const count = this.#commands.size - this.#ending.size;
+    const count = this.#attended.size + (this.#standing?.isFree ? 1 : 0);
     if (count === this.#toldWaiters) return;
     this.#toldWaiters = count;
     this.#request.onWaiters(count);
+  }
+
+  #dismissWaiter(): void {
+    const standing = this.#standing;
+    this.#standing = undefined;
+    this.#tellWaiters();
+    standing?.dismiss();
   }
 
   #countIfLeft(command: Command): void {
@@ -237,7 +253,7 @@ export class Keeper {
       command.lost();
       return true;
     }
-    const sending = command.order((fields, descriptors) => sendOrder(this.#orders, "r", fields, descriptors));
+    const sending = command.order((fields, descriptors) => this.#send(command, fields, descriptors));
     if (sending === "full") return false;
     if (sending === "gone") command.lost();
     else if (sending === "sent") {
@@ -248,6 +264,23 @@ export class Keeper {
       });
     }
     return true;
+  }
+
+  #send(command: Command, fields: readonly (string | number)[], descriptors: readonly number[]): Sending {
+    this.#attended.add(command);
+    if (this.#standing?.isFree) {
+      if (this.#standing.take(command, fields, descriptors) === "sent") return "sent";
+      this.#dismissWaiter();
+    }
+    this.#tellWaiters();
+    if (this.#standing !== undefined) return sendOrder(this.#orders, "r", fields, descriptors);
+    using lent = new DescriptorSet();
+    const [ours, theirs] = lent.pair(syscalls.socketpair());
+    const sending = sendOrder(this.#orders, "s", fields, [theirs, ...descriptors]);
+    if (sending === "sent") {
+      this.#standing = new StandingWaiter(lent.release(ours), command, () => this.#dismissWaiter());
+    }
+    return sending;
   }
 
   #work(): void {
@@ -291,9 +324,12 @@ export class Keeper {
 
   /** Those of process 1, as the host counts them. */
   #children(): { readonly waiters: readonly HostProcess[]; readonly strays: readonly HostProcess[] } {
-    const commands = [...this.#commands];
-    const found = new Set(commands.flatMap(({ knownWaiter }) => knownWaiter?.pid ?? []));
-    const sought = new Set(commands.flatMap(({ knownWaiter, waiterPid }) => (knownWaiter ? [] : (waiterPid ?? []))));
+    const waiting = [
+      ...[...this.#commands].map(({ waiterPid: number, knownWaiter: process }) => ({ number, process })),
+      ...(this.#standing === undefined ? [] : [this.#standing]),
+    ];
+    const found = new Set(waiting.flatMap(({ process }) => process?.pid ?? []));
+    const sought = new Set(waiting.flatMap(({ number, process }) => (process ? [] : (number ?? []))));
     const isWaiter = (pid: number): boolean => found.has(pid) || (sought.size > 0 && sought.has(innerPid(pid) ?? -1));
     const children = this.#init === undefined ? [] : childrenOf(this.#init.pid);
     const { waiters = [], strays = [] } = Object.groupBy(children, ({ pid }) => (isWaiter(pid) ? "waiters" : "strays"));
@@ -383,6 +419,7 @@ export class Keeper {
     this.#ready.reject(this.#failure());
     for (const fd of [this.#grip, this.#gate, this.#orders]) if (fd >= 0) syscalls.close(fd);
     this.#sockets?.close();
+    this.#standing?.dismiss();
     this.#leftovers.close();
     await this.#attached?.close();
     this.#end.resolve();

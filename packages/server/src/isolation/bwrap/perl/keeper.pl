@@ -3,21 +3,24 @@
 #   r  [fields, status, then what becomes descriptors 0, 1, 2 … of the program]   runs a program
 #      WORKDIR INPUT COUNT (RESOURCE VALUE)… COUNT NAME=VALUE… PROGRAM ARGUMENT…
 #
+#   s  [fields, a socket, then as for r]   the same, by a waiter that stays and takes further orders, of the letter r, by the socket
+#
 #   t  [fields, status, a socket]   opens a terminal of the box and sends its master by the socket
 #
 # INPUT is "none", then the streams begin with descriptor 1; "pipe"; or "terminal", which becomes the program's own.
 #
 # Between the keeper and each program stands a waiter: a subreaper, so that whatever the program leaves behind becomes the
-# waiter's child and can be told from what other programs left. It goes when nothing is left. The status says, line by line:
+# waiter's child and can be told from what other programs left. It goes when nothing is left, or is there for the next program, for
+# making and ending one takes longer than most programs do. The status says, line by line:
 #
 #   w WAITER        the waiter's process number
 #   s MAIN          the program runs
 #   f ERRNO STAGE   it does not and will not, whatever is said of it after this: fork, descriptors, terminal, directory, limits, program
-#   x CODE          it ended;  k SIGNAL: by a signal;  either with "last" when nothing of it is left and the waiter ends too
+#   x CODE          it ended;  k SIGNAL: by a signal;  either with "last" when nothing of it is left
 #
 #   d               what was asked for is sent
 #
-# and ends with the waiter. All that is said here is the word of the box: the server believes it about this box alone.
+# and ends when nothing of the program is left, or with the waiter. All that is said here is the word of the box: the server believes it about this box alone.
 
 my ($PR_SET_DUMPABLE, $PR_SET_CHILD_SUBREAPER, $TIOCSCTTY) = (4, 36, 0x540e);
 my ($CLONE_VFORK, $SIGCHLD, $WNOHANG) = (0x4000, 17, 1);
@@ -36,17 +39,18 @@ open(STDOUT, ">", "/dev/null");
 open(STDERR, ">", "/dev/null");
 
 while (my ($letter, $payload, $status, @streams) = receive()) {
-  if ($letter eq "r") { run($payload, $status, @streams) }
+  if ($letter eq "r") { run(undef, $payload, $status, @streams) }
+  elsif ($letter eq "s") { run($status, $payload, @streams) }
   elsif ($letter eq "t") { open_terminal($status, @streams) }
   forget($payload, $status, @streams);
 }
 exit 0;
 
 sub run {
-  my ($payload, $status, @streams) = @_;
+  my ($orders, $payload, $status, @streams) = @_;
   my $child = split_off($SIGCHLD);
   if ($child < 0) { report($status, "f", $! + 0, "fork") }
-  elsif ($child == 0) { stand_by($payload, $status, @streams) }
+  elsif ($child == 0) { stand_by($orders, $payload, $status, @streams) }
 }
 
 sub open_terminal {
@@ -56,12 +60,46 @@ sub open_terminal {
   report($status, $is_sent ? "d" : ("f", $! + 0, "terminal"));
 }
 
-# The waiter. It keeps nothing of the program's.
+# The waiter, with further orders or without. It keeps nothing of a program's.
 sub stand_by {
-  my ($payload, $status, @streams) = @_;
+  my ($orders, $payload, $status, @streams) = @_;
   $0 = "waiter";
   $SIG{CHLD} = "DEFAULT";
   control($PR_SET_CHILD_SUBREAPER, 1);
+  if (defined $orders) {
+    my ($from, $to, $flags) = ($orders + 0, $ORDERS, 02000000); # O_CLOEXEC
+    syscall($NR{dup3}, $from, $to, $flags);
+    forget($orders);
+  }
+  else { forget($ORDERS) }
+  my $legacy = defined $orders && legacy();
+  for (;;) {
+    attend($payload, $status, @streams);
+    leave(0) unless defined $orders;
+    forget($status);
+    (undef, $payload, $status, @streams) = receive() or leave(0);
+    leave(0) if $legacy ne legacy(); # the order was not begun, and is given to another
+  }
+}
+
+# What a program would have from this process that others of the same user can change of it: limits, priorities, its CPUs.
+sub legacy {
+  my ($self, $none, $process) = (0, 0, 1); # IOPRIO_WHO_PROCESS
+  my ($attributes, $attributes_size, $cpus, $cpus_size) = ("\0" x 56, 56, "\0" x 128, 128);
+  my $found = "";
+  for my $resource (0 .. 15) {
+    my ($number, $limit) = ($resource + 0, "\0" x 16);
+    syscall($NR{prlimit64}, $self, $number, $none, $limit);
+    $found .= $limit;
+  }
+  syscall($NR{sched_getattr}, $self, $attributes, $attributes_size, $none);
+  syscall($NR{sched_getaffinity}, $self, $cpus_size, $cpus);
+  return $found . $attributes . $cpus . syscall($NR{ioprio_get}, $process, $self);
+}
+
+# One program, until nothing of it is left.
+sub attend {
+  my ($payload, $status, @streams) = @_;
   report($status, "w", $$);
   # The kernel lets us go on when the program has taken over, or has ended without that.
   my $main = split_off($CLONE_VFORK | $SIGCHLD);
@@ -73,7 +111,7 @@ sub stand_by {
     report($status, "f", become($payload, @streams));
     leave(127);
   }
-  forget($ORDERS, $payload, @streams);
+  forget($payload, @streams);
   report($status, "s", $main);
   while ((my $ended = waitpid(-1, 0)) > 0) {
     next if $ended != $main;
@@ -82,7 +120,6 @@ sub stand_by {
     do { $next = waitpid(-1, $WNOHANG) } while ($next > 0);
     report($status, @end, $next < 0 ? "last" : ()); # the last one: nothing is left to wait for
   }
-  leave(0);
 }
 
 # The program. What it returns is why it is none: an error and the step that failed.

@@ -45,7 +45,7 @@ sub report {
 
 sub fields {
   my $descriptor = $_[0] + 0;
-  my ($text, $piece, $size) = ("", "\0" x 16384, 16384);
+  my ($text, $piece, $size) = ("", "\0" x 4096, 4096);
   while ((my $count = syscall($NR{pread64}, $descriptor, $piece, $size, length $text)) > 0) {
     $text .= substr($piece, 0, $count);
   }
