@@ -351,6 +351,22 @@ describe("what is carried", () => {
     ]);
   });
 
+  test("the head of an answer comes before there is content, and the content when there is", async () => {
+    for (const length of [undefined, 5, 1_000_000]) {
+      let made: import("node:http").ServerResponse | undefined;
+      answer = (_request, response) => {
+        made = response;
+        response.writeHead(200, length === undefined ? {} : { "content-length": length }).flushHeaders();
+      };
+      const [host, number] = open.http.split(":");
+      const request = httpRequest({ host, port: number, path: `${base()}/`, headers: asOwner, agent: false }).end();
+      const [response] = (await withoutHanging(() => once(request, "response"))) as [IncomingMessage];
+      expect(response.statusCode).toBe(200);
+      made?.end("x".repeat(length ?? 5));
+      expect((await buffer(response)).length).toBe(length ?? 5);
+    }
+  });
+
   test("an answer comes as it is made, and its breaking off shows", async () => {
     const steps = Promise.withResolvers<void>();
     answer = async (request, response) => {

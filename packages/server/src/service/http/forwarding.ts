@@ -232,6 +232,10 @@ export class Forwarder {
       clearTimeout(patience);
       sendHead(response, answer.statusCode ?? 502, answerHeaders(answer, target));
       passOn(answer, request.method ?? "", inside, response);
+      // The head goes with the first of the content, if that came with it, and does not wait for it; over HTTP/2 it has gone.
+      setImmediate(() => {
+        if ("flushHeaders" in response && !response.writableEnded && !response.destroyed) response.flushHeaders();
+      });
     });
     // A program may answer before it has read everything: its leaving ends neither the request nor our answer.
     upstream.once("close", () => request.unpipe(upstream));
