@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { Counter, exposition, Histogram } from "../../src/service/metrics/exposition.ts";
+import { LoopLag } from "../../src/service/metrics/loop-lag.ts";
 import { Metrics } from "../../src/service/metrics/metrics.ts";
 import { grpcClient, openTestService, unary } from "./fixture.ts";
 
@@ -119,4 +120,29 @@ test("from another machine there are none on the HTTP port", async () => {
   expect((await fetch(`http://${address}:${port}/healthz`)).status).toBe(200);
   expect((await fetch(`http://${address}:${port}/metrics`)).status).toBe(404);
   expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
+});
+
+test("lag is what timers were late while calls ran; without calls nothing ticks, and a pause is no lag", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+  try {
+    let nowMs = 0;
+    using lag = new LoopLag(() => nowMs);
+    const tick = (afterMs: number): void => {
+      nowMs += afterMs;
+      vi.advanceTimersByTime(20);
+    };
+    expect([lag.take(), vi.getTimerCount()]).toEqual([{ "0.5": 0, "0.99": 0, "1": 0 }, 0]);
+    lag.workBegins();
+    for (const afterMs of [20, 20, 320]) tick(afterMs);
+    lag.workEnds();
+    expect(lag.take()["1"]).toBeCloseTo(0.3, 2);
+    vi.advanceTimersByTime(1_000);
+    expect(vi.getTimerCount()).toBe(0);
+    nowMs += 60_000;
+    lag.workBegins();
+    tick(20);
+    expect(lag.take()["1"]).toBeCloseTo(0, 6);
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -119,6 +119,7 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): {
   ): Promise<Answer> {
     const caller = values.get(callerKey);
     const startedAtMs = performance.now();
+    const endless = ENDLESS.has(methodName(method));
     let call: RunningCall | undefined;
     let ended = false;
     const failureOf = (error: unknown): ConnectError =>
@@ -126,6 +127,7 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): {
     const end = (error?: ConnectError): void => {
       if (ended) return;
       ended = true;
+      if (call !== undefined && !endless) metrics.loopLag.workEnds();
       call?.end();
       observe(metrics, method, performance.now() - startedAtMs, error);
     };
@@ -134,9 +136,10 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): {
         // Nobody's calls (health) must not be in the way of anybody's, nor of each other's.
         owner: caller === undefined ? `nobody:${methodName(method)}` : limitedAs(caller),
         secret: values.get(secretKey),
-        endless: ENDLESS.has(methodName(method)),
+        endless,
         signal,
       });
+      if (!endless) metrics.loopLag.workBegins();
       return await unless(work({ call, end, failureOf }), { signal: call.cut });
     } catch (error) {
       const failure = failureOf(error);

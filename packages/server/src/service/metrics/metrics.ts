@@ -1,5 +1,5 @@
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { CONTENT_TYPE, Counter, exposition, Histogram, type Metric, type Numbers, readMetric } from "./exposition.ts";
+import { LoopLag } from "./loop-lag.ts";
 
 /** Where numbers come from that others keep; asked at each scrape. */
 export interface MetricSources {
@@ -22,7 +22,7 @@ const RPC_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 
 /** What an operator sees of the server: numbers, and never an id, a path or a name of an owner. */
 export class Metrics implements Disposable {
-  readonly #loopDelay = monitorEventLoopDelay({ resolution: 20 });
+  readonly loopLag = new LoopLag();
   readonly #execSeconds = new Histogram(
     "agentfense_exec_duration_seconds",
     "Time from the start of a command to its end",
@@ -51,7 +51,6 @@ export class Metrics implements Disposable {
   readonly #metrics: readonly Metric[];
 
   constructor(sources: MetricSources = {}) {
-    this.#loopDelay.enable();
     this.#metrics = [
       this.#execSeconds,
       this.#execs,
@@ -60,7 +59,7 @@ export class Metrics implements Disposable {
       this.#syncConflicts,
       this.#rpcSeconds,
       ...sourceMetrics(sources),
-      ...processMetrics(this.#loopDelay),
+      ...processMetrics(this.loopLag),
     ];
   }
 
@@ -93,7 +92,7 @@ export class Metrics implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#loopDelay.disable();
+    this.loopLag[Symbol.dispose]();
   }
 }
 
@@ -123,21 +122,14 @@ function isolationMetrics(counters: NonNullable<MetricSources["counters"]>): Met
   ];
 }
 
-function processMetrics(delay: ReturnType<typeof monitorEventLoopDelay>): Metric[] {
-  const lags = () => {
-    // The histogram's clock ticks every 20 ms; what is above that is lag. Without a sample it holds NaN.
-    const lag = (nanoseconds: number): number => (delay.count === 0 ? 0 : Math.max(0, nanoseconds / 1e9 - 0.02));
-    const quantiles = { "0.5": lag(delay.percentile(50)), "0.99": lag(delay.percentile(99)), "1": lag(delay.max) };
-    delay.reset();
-    return quantiles;
-  };
+function processMetrics(loopLag: LoopLag): Metric[] {
   const memory = () => {
     const { rss, heapTotal, heapUsed, external } = process.memoryUsage();
     return { rss, heap_total: heapTotal, heap_used: heapUsed, external };
   };
-  const lagHelp = "How late the API thread's timers were since the last scrape";
+  const lagHelp = "How late the API thread's timers were since the last scrape, while calls ran";
   return [
-    gauge("agentfense_event_loop_lag_seconds", lagHelp, lags, "quantile"),
+    gauge("agentfense_event_loop_lag_seconds", lagHelp, () => loopLag.take(), "quantile"),
     gauge("agentfense_process_memory_bytes", "Memory of the server process, by kind", memory, "kind"),
     gauge("agentfense_process_uptime_seconds", "Time since the server process started", () => process.uptime()),
   ];
