@@ -1,9 +1,10 @@
 import { tmpdir } from "node:os";
 import manifest from "../package.json" with { type: "json" };
-import { CommandFailure, UsageError } from "./command.ts";
-import { type Found, findCommand } from "./help/find.ts";
-import { familyHelp, membersOf, overview } from "./help/overview.ts";
+import type { Command } from "./command.ts";
+import { FAMILIES, GROUPS } from "./commands.ts";
+import { CommandFailure, UsageError } from "./failure.ts";
 import { complain } from "./output.ts";
+import { printable } from "./terminal.ts";
 
 // A reader that has seen enough (`| head`) is no error of ours.
 process.stdout.on("error", leaveWithReader);
@@ -12,13 +13,12 @@ process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<number> {
   const [first = "--help"] = args;
-  if (first === "--help" || first === "-h") return tell(overview());
   if (first === "--version" || first === "-V") return tell(`${manifest.version}\n`);
-
   let found: Found | undefined;
   try {
+    if (asksForHelp([first])) return tell((await import("./help.ts")).overview(GROUPS));
     if (first === "help") return await tellAbout(args.slice(1));
-    found = findCommand(args);
+    found = await find(args);
     return await carryOut(found, args.slice(found.words));
   } catch (error) {
     if (error instanceof UsageError) {
@@ -39,25 +39,66 @@ function isFull(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }
 
-async function carryOut(found: Found, rest: readonly string[]): Promise<number> {
-  const own = rest.includes("--") ? rest.slice(0, rest.indexOf("--")) : rest;
-  const asksForHelp = own.some((argument) => argument === "--help" || argument === "-h");
-  if (found.kind === "family") {
-    if (asksForHelp) return tell(familyHelp(found.name));
-    throw new UsageError(`${found.name} needs a subcommand; there are: ${membersOf(found.name).join(", ")}`);
+/** What the first words of a command line name, and how many words that took. */
+interface Found {
+  readonly name: string;
+  readonly words: number;
+  /** Absent: a family of commands. */
+  readonly command?: Command;
+  readonly commands: readonly Command[];
+}
+
+/** Finds the command, or else the family, or complains with what may have been meant. */
+async function find([first = "", second = ""]: readonly string[]): Promise<Found> {
+  const family = Object.hasOwn(FAMILIES, first) ? FAMILIES[first] : undefined;
+  if (family === undefined) throw unknownWord(first);
+  const commands = await family.load();
+  const command = commands.find(({ name }) => name === first || name === `${first} ${second}`);
+  if (command !== undefined) return { name: command.name, words: command.name.split(" ").length, command, commands };
+  if (second === "" || second.startsWith("-")) return { name: first, words: 1, commands };
+  const members = commands.map(({ name }) => name);
+  throw new UsageError(`unknown command ${first} ${printable(second)}; there are: ${members.join(", ")}`, {
+    slip: { given: `${first} ${second}`, known: members },
+  });
+}
+
+function unknownWord(given: string): UsageError {
+  if (given.startsWith("-")) {
+    return new UsageError(`unknown option ${printable(given)}`, { slip: { given, known: ["--help", "--version"] } });
   }
-  const command = await found.load();
-  if (asksForHelp) return tell(command.help);
+  const known = [...Object.keys(FAMILIES), "help"];
+  return new UsageError(`unknown command ${printable(given)}; there are: ${known.join(", ")}`, {
+    slip: { given, known },
+  });
+}
+
+async function carryOut(found: Found, rest: readonly string[]): Promise<number> {
+  if (asksForHelp(rest)) return await tellHelp(found);
+  const { name, commands, command } = found;
+  if (command === undefined) {
+    throw new UsageError(`${name} needs a subcommand; there are: ${commands.map((each) => each.name).join(", ")}`);
+  }
   if (command.handlesClosedOutput) process.stdout.off("error", leaveWithReader);
-  return await command.run(rest);
+  return await command.run(rest, FAMILIES);
+}
+
+/** What stands behind -- is somebody else's. */
+function asksForHelp(args: readonly string[]): boolean {
+  const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  return own.some((argument) => argument === "--help" || argument === "-h");
 }
 
 /** `agentfense help`, and with a command or a family of them, theirs. */
 async function tellAbout(words: readonly string[]): Promise<number> {
-  if (words.length === 0 || words[0] === "--help" || words[0] === "-h") return tell(overview());
-  const found = findCommand(words);
+  if (words.length === 0 || asksForHelp(words.slice(0, 1))) return tell((await import("./help.ts")).overview(GROUPS));
+  const found = await find(words);
   if (found.words < words.length) throw new UsageError("help takes one command");
-  return tell(found.kind === "family" ? familyHelp(found.name) : (await found.load()).help);
+  return await tellHelp(found);
+}
+
+async function tellHelp({ name, command, commands }: Found): Promise<number> {
+  const { commandHelp, familyHelp } = await import("./help.ts");
+  return tell(command === undefined ? familyHelp(name, commands) : commandHelp(command));
 }
 
 /** What to do about a command that was given wrongly: what was meant, if that can be guessed, else where to read on. */

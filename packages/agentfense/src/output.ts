@@ -17,3 +17,13 @@ export function complain(message: string, hint: string | undefined): void {
   const hints = hint === undefined ? [] : hint.split("\n").map((line) => `hint: ${printableSentence(line)}`);
   process.stderr.write(`${[`agentfense: ${first}`, ...more, ...hints].join("\n")}\n`);
 }
+
+/** For programs. */
+export async function printJson(value: unknown): Promise<void> {
+  await print(`${JSON.stringify(value, undefined, 2)}\n`);
+}
+
+/** One object a line, for answers that have no end. */
+export async function printJsonLine(value: unknown): Promise<void> {
+  await print(`${JSON.stringify(value)}\n`);
+}

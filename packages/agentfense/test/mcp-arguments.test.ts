@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { UsageError } from "../src/command.ts";
-import { readMcpRequest } from "../src/mcp/request.ts";
+import { UsageError } from "../src/failure.ts";
+import { readMcp } from "./read-mcp.ts";
 
 const project = join(import.meta.dirname, "../../../examples/project");
 
 test("without options it is a sandbox with the default rules, over standard input and output", async () => {
-  const request = await readMcpRequest([project], {});
+  const request = await readMcp([project], {});
   expect(request).toMatchObject({
     http: undefined,
     approval: "ask",
@@ -20,7 +20,7 @@ test("without options it is a sandbox with the default rules, over standard inpu
 
 test("--http: an address, a key and the names that are ours", async () => {
   const http = async (args: readonly string[], environment: NodeJS.ProcessEnv = {}) =>
-    (await readMcpRequest([...args, project], environment)).http!;
+    (await readMcp([...args, project], environment)).http!;
   expect(await http(["--http"])).toEqual({
     host: "127.0.0.1",
     port: 9010,
@@ -40,8 +40,8 @@ test("--http: an address, a key and the names that are ours", async () => {
 });
 
 test("--browser, with and without a path", async () => {
-  expect((await readMcpRequest(["--browser", project], {})).browser).toEqual({ executablePath: undefined });
-  expect((await readMcpRequest(["--browser=/opt/chromium", project], {})).browser).toEqual({
+  expect((await readMcp(["--browser", project], {})).browser).toEqual({ executablePath: undefined });
+  expect((await readMcp(["--browser=/opt/chromium", project], {})).browser).toEqual({
     executablePath: "/opt/chromium",
   });
 });
@@ -56,14 +56,14 @@ test.each([
   [["--allow-host", "a"], "--allow-host goes with --http"],
   [["--approve", "sometimes"], '--approve is one of ask, never, not "sometimes"'],
   [["--write-through", "--apply"], "give --write-through or --apply, not both"],
-  [["--delta", "/tmp/somewhere"], "mcp has no --delta"],
-  [["--workdir", "src"], "mcp has no --workdir"],
-  [["--root", "/"], "mcp has no --root"],
-  [["--read-only-path", "/opt"], "mcp has no --read-only-path"],
+  [["--delta", "/tmp/somewhere"], "Unknown option '--delta'"],
+  [["--workdir", "src"], "Unknown option '--workdir'"],
+  [["--root", "/"], "Unknown option '--root'"],
+  [["--read-only-path", "/opt"], "Unknown option '--read-only-path'"],
   [["--preset", "no-such"], "no preset"],
   [["other"], "mcp takes one directory"],
 ])("%j is a usage error", async (args, message) => {
-  const failure = await readMcpRequest([...args, project], {}).catch((error: unknown) => error);
+  const failure = await readMcp([...args, project], {}).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(UsageError);
   expect((failure as UsageError).message).toContain(message);
 });

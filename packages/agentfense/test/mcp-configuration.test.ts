@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, test } from "vitest";
-import { readMcpRequest } from "../src/mcp/request.ts";
 import { call } from "./mcp-client.ts";
+import { readMcp } from "./read-mcp.ts";
 import { scratch } from "./run-cli.ts";
 
 const repository = join(import.meta.dirname, "../../..");
@@ -47,11 +47,11 @@ test("the other lines are ones that the command line takes", async () => {
     args.map((word) => (/^(?:\.|\$\{workspaceFolder\})$/.test(word) ? project : word));
   const cursor = (await configured("cursor.json")) as { command: string; args: string[] };
   expect([cursor.command, ...cursor.args.slice(0, 2)]).toEqual(["npx", "agentfense", "mcp"]);
-  expect(await readMcpRequest(there(cursor.args.slice(2)), {})).toMatchObject({ writesThrough: true, http: undefined });
+  expect(await readMcp(there(cursor.args.slice(2)), {})).toMatchObject({ writesThrough: true, http: undefined });
   for (const name of ["claude-code.sh", "inspector.sh"]) {
-    expect(await readMcpRequest(there(argumentsIn(await example(name))), {})).toMatchObject({ http: undefined });
+    expect(await readMcp(there(argumentsIn(await example(name))), {})).toMatchObject({ http: undefined });
   }
-  const { http } = await readMcpRequest(there(argumentsIn(await example("http.sh"))), {
+  const { http } = await readMcp(there(argumentsIn(await example("http.sh"))), {
     AGENTFENSE_API_KEY: "made-up",
   });
   expect(await configured("http.json")).toMatchObject({

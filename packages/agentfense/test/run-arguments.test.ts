@@ -12,7 +12,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
   ["an absent directory", ["run", "absent", "--", "true"], "DIR does not exist: absent"],
   ["an unknown option", ["run", "--frobnicate", "--", "true"], "Unknown option '--frobnicate'"],
   ["an unknown preset", ["run", "--preset", "agent-sfae", "project", "--", "true"], "agent-sfae"],
-  ["an unknown runtime", ["run", "--runtime", "podman", "project", "--", "true"], "--runtime is bwrap or docker"],
+  ["an unknown runtime", ["run", "--runtime", "podman", "project", "--", "true"], "--runtime is one of bwrap, docker"],
   [
     "an image without docker",
     ["run", "--image", "x", "project", "--", "true"],
@@ -56,7 +56,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
     ["run", "--network=host", "--secret", "PATH@a.test", "project", "--", "true"],
     "--secret goes with the network filtered, not with host",
   ],
-  ["a secret for mcp", ["mcp", "--secret", "PATH@a.test", "project"], "mcp has no --secret"],
+  ["a secret for mcp", ["mcp", "--secret", "PATH@a.test", "project"], "Unknown option '--secret'"],
   ["an unknown list", ["run", "--allow-preset", "npm,pipy", "project", "--", "true"], 'no network preset "pipy"'],
   [
     "hosts for another network",
@@ -75,7 +75,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
   ["a shell without a terminal", ["shell", "project"], "shell needs a terminal"],
   ["a shell with a command", ["shell", "project", "ls"], "shell takes one directory"],
   ["a doctor with arguments", ["doctor", "project"], "doctor takes no arguments"],
-  ["a doctor for an unknown runtime", ["doctor", "--runtime", "podman"], "--runtime is bwrap or docker"],
+  ["a doctor for an unknown runtime", ["doctor", "--runtime", "podman"], "--runtime is one of bwrap, docker"],
 ];
 
 test.each(WRONG)("%s: ends with 2 and leaves nothing", async (_what, args, reason) => {

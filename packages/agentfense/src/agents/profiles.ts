@@ -66,3 +66,5 @@ export const AGENTS: Readonly<Record<string, AgentProfile>> = {
     install: "uv tool install aider-chat",
   },
 };
+
+export const AGENT_ARGUMENTS = `the name of an agent first: ${Object.keys(AGENTS).join(", ")}`;

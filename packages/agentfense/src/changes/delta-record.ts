@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseRules, type Rule } from "@agentfense/permission";
-import { CommandFailure, UsageError } from "../command.ts";
+import { CommandFailure, UsageError } from "../failure.ts";
 import { printable } from "../terminal.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { ChangesError, type ChangesErrorCode } from "@agentfense/server/isolation";
-import { CommandFailure, UsageError } from "../command.ts";
+import { CommandFailure, UsageError } from "../failure.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import { type DeltaRecord, readDeltaRecord, requireSameDirectory } from "./delta-record.ts";

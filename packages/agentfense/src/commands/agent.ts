@@ -1,30 +1,14 @@
-import { constants } from "node:fs";
-import { access, mkdir } from "node:fs/promises";
-import { delimiter, join } from "node:path";
-import { type AgentProfile, POLICY_FILE, type ProjectPolicy, readAgentProfileFile } from "@agentfense/sdk/project";
-import type { ExecOutcome, ExecRequest } from "@agentfense/server/isolation";
-import { agentPlace } from "../agents/place.ts";
-import { AGENTS } from "../agents/profiles.ts";
-import { counted } from "../changes/table.ts";
-import { type Command, CommandFailure, UsageError } from "../command.ts";
-import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
-import { print, warn } from "../output.ts";
-import { explainingPolicy } from "../project-policy.ts";
-import { changesOf, exitCodeAfter, quoted, reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
-import { type Collected, exitCodeOf, printJson, runToEnd, warnOfLimits } from "../run/command-output.ts";
-import { converse } from "../run/conversation.ts";
-import { DeltaPlace } from "../run/delta-place.ts";
-import { inSandbox } from "../run/embedded.ts";
-import { explainRequest } from "../run/explanation.ts";
-import { Interruption } from "../run/interruption.ts";
-import { reviewChanges } from "../run/review.ts";
-import { networkSpec, readSandboxRequest, SANDBOX_HELP, type SandboxRequest } from "../run/sandbox-request.ts";
-import { inputToPassOn } from "../run/streaming.ts";
-import { secretsOfProfile } from "../secret-option.ts";
+import { POLICY_FILE } from "@agentfense/sdk/project";
+import { AGENT_ARGUMENTS, AGENTS } from "../agents/profiles.ts";
+import { command } from "../command.ts";
+import { option } from "../option.ts";
+import { EXPLAIN, SANDBOX_OPTIONS } from "../run/options.ts";
+import { json } from "../shared-options.ts";
 
-const HELP = `Usage: agentfense agent NAME [OPTIONS] [DIR] [-- ARGUMENT…]
-
-Lets a coding agent work on DIR (default: where you are): your own installation of it, in a sandbox that sees DIR at
+export const agent = command({
+  name: "agent",
+  usage: "NAME [OPTIONS] [DIR] [-- ARGUMENT…]",
+  about: `Lets a coding agent work on DIR (default: where you are): your own installation of it, in a sandbox that sees DIR at
 /workspace as the rules allow, reaches its model and what you allow, and never holds your keys. It starts without asking for
 permissions, for the sandbox is the guard. When it ends you see what it changed, and apply, choose, keep or discard that.
 
@@ -32,223 +16,31 @@ NAME is one of: ${Object.keys(AGENTS).join(", ")}.
 ARGUMENTs go to the agent: agentfense agent claude -- -p "explain this project"
 
 Its home (login, settings, caches) is kept per project, outside of it. Keys that are set here (ANTHROPIC_API_KEY …) stay here:
-the agent gets a placeholder, which is replaced on its way to the model's host and nowhere else.
-
-  --continue        go on with the changes that were kept
-  --profile FILE    another agent, or the same one otherwise: a YAML file with program, arguments, allow, secrets and env
-                    (docs/agents.md); ${POLICY_FILE} can hold such profiles, too, under agents: NAME:
-  --trust-profile   take the one of ${POLICY_FILE}, which says what runs and where keys go
-
-${SANDBOX_HELP}
-
-Other:
-  --explain         run nothing; say what the sandbox would show, find in PATH and leave out
-  --json            one JSON object at the end instead of asking, as that of agentfense run
-  -h, --help        this text
-
-Exit codes: that of the agent, else those of agentfense run.
-Without a terminal nothing is asked: changes are kept unless --apply writes them back.
-`;
-
-export const agent: Command = { help: HELP, handlesClosedOutput: true, run: runAgent };
-
-async function runAgent(args: readonly string[]): Promise<number> {
-  const { request, profile, place, argv, options } = await readRequest(args);
-  if (options.explain) {
-    await print(explainRequest(request, { json: options.json }));
-    return 0;
-  }
-  await requireProgram(profile);
-  await mkdir(place.directory, { recursive: true, mode: 0o700 });
-  using interruption = new Interruption();
-  if (!options.continues) await requireNothingKept(request, options.name, interruption.signal);
-  await using delta = await DeltaPlace.open(request);
-  const isAttended = process.stdin.isTTY && process.stdout.isTTY && !options.json;
-  try {
-    const { signal } = interruption;
-    const outcome = await inSandbox(request, delta.path, interruption, async (sandbox): Promise<Collected> => {
-      if (isAttended) return await converse(sandbox, request, { argv, signal });
-      return await runToEnd(sandbox, execOf(argv, request), { json: options.json, signal });
-    });
-    signal.throwIfAborted();
-    const settlement = await settle({ request, delta, outcome, isAttended, signal });
-    if (options.json) await printJson(outcome, settlement);
-    else if (!isAttended) {
-      warnOfLimits(outcome);
-      reportChanges(request, settlement, exitCodeOf(outcome));
-    }
-    if (isAttended && (await changesOf(request, delta.path, signal)).length > 0) {
-      tellHowToGoOn(options.name, request, delta.path);
-    }
-    return exitCodeAfter(settlement, exitCodeOf(outcome));
-  } catch (error) {
-    if (interruption.exitCode === undefined) throw error;
-    warn(`interrupted; what was changed so far is kept in ${delta.path}`);
-    return interruption.exitCode;
-  }
-}
-
-interface Ended {
-  readonly request: SandboxRequest;
-  readonly delta: DeltaPlace;
-  readonly outcome: ExecOutcome;
-  readonly isAttended: boolean;
-  readonly signal: AbortSignal;
-}
-
-/** A person who did not say beforehand what is to become of the changes is asked. */
-async function settle({ request, delta, outcome, isAttended, signal }: Ended): Promise<Settlement> {
-  if (isAttended && request.apply === "never") return await reviewChanges(request, delta.path, signal);
-  const settlement = await settleChanges(request, delta, { exitCode: exitCodeOf(outcome), signal });
-  if (isAttended) reportChanges(request, settlement, exitCodeOf(outcome));
-  return settlement;
-}
-
-function execOf(argv: readonly [string, ...string[]], { workdir }: SandboxRequest): ExecRequest {
-  const input = inputToPassOn();
-  return {
-    command: argv,
-    ...(input === undefined ? {} : { stdin: input }),
-    ...(workdir === undefined ? {} : { workdir }),
-  };
-}
-
-async function readRequest(args: readonly string[]) {
-  const [name = "", ...rest] = args;
-  if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) {
-    throw new UsageError(`agent takes the name of an agent first: ${Object.keys(AGENTS).join(", ")}`);
-  }
-  const separator = rest.indexOf("--");
-  const [own, more] = separator < 0 ? [rest, []] : [rest.slice(0, separator), rest.slice(separator + 1)];
-  const { request, values, project } = await readSandboxRequest("agent", own, OWN_OPTIONS, { preset: "development" });
-  const options = values as OwnValues;
-  const profile = await findProfile(name, project, options);
-  const place = agentPlace(name, request.directory, process.env);
-  // A project that has this user's state in it would show the agent what it and others keep there.
-  const keptDelta = request.keptDelta ?? (await resolveDelta(place.delta));
-  requireDeltaApart(request.directory, keptDelta);
-  const network = networkFor(request, profile, options);
-  const named = request.spec.secrets ?? [];
-  const secrets = typeof network === "string" ? named : [...named, ...secretsOfProfile(profile, named, process.env)];
-  const argv: readonly [string, ...string[]] = [profile.program, ...(profile.arguments ?? []), ...more];
-  return {
-    profile,
-    place,
-    argv,
-    request: {
-      ...request,
-      home: request.home ?? place.home,
-      keptDelta,
-      network,
-      spec: { ...request.spec, ...networkSpec(network, secrets), env: { ...profile.env, ...request.spec.env } },
-    },
-    options: {
-      name,
-      continues: options.continue === true,
-      json: options.json === true,
-      explain: options.explain === true,
-    },
-  };
-}
-
-/** What the user lists, and what the agent cannot do without; a mode that the user names is all there is. */
-function networkFor(
-  { network }: SandboxRequest,
-  { allow = [] }: AgentProfile,
-  { network: named }: OwnValues,
-): SandboxRequest["network"] {
-  if (typeof network === "string") return named === undefined ? { allow } : network;
-  return { ...network, allow: [...allow, ...(network.allow ?? [])] };
-}
-
-const OWN_OPTIONS = {
-  profile: { type: "string" },
-  "trust-profile": { type: "boolean" },
-  continue: { type: "boolean" },
-  json: { type: "boolean" },
-  explain: { type: "boolean" },
-} as const;
-
-interface OwnValues {
-  readonly profile?: string;
-  readonly "trust-profile"?: boolean;
-  readonly continue?: boolean;
-  readonly json?: boolean;
-  readonly explain?: boolean;
-  /** One of the common ones. */
-  readonly network?: string;
-}
-
-/** The file that is named, else the project's, if the user trusts it, else one that is known. */
-async function findProfile(
-  name: string,
-  project: ProjectPolicy | undefined,
-  { profile: file, "trust-profile": trusts }: OwnValues,
-): Promise<AgentProfile> {
-  if (file !== undefined) return await explainingPolicy(() => readAgentProfileFile(file), "correct it");
-  const fromProject = ownOf(project?.agents, name);
-  if (fromProject !== undefined && trusts !== true) throw untrusted(name, fromProject);
-  const found = fromProject ?? ownOf(AGENTS, name);
-  if (found !== undefined) return found;
-  const known = [...new Set([...Object.keys(AGENTS), ...Object.keys(project?.agents ?? {})])];
-  throw new UsageError(`there is no agent ${JSON.stringify(name)}; there are: ${known.join(", ")}`, {
-    slip: { given: name, known },
-  });
-}
-
-function ownOf<Value>(values: Readonly<Record<string, Value>> | undefined, name: string): Value | undefined {
-  return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined;
-}
-
-/** A file that came with the project could send the user's keys anywhere. */
-function untrusted(name: string, { program, allow = [], secrets = {} }: AgentProfile): UsageError {
-  const keys = Object.entries(secrets).map(([key, { hosts }]) => `${key} to ${hosts.join(", ")}`);
-  const wants = [
-    `runs ${program}`,
-    `talks to ${allow.join(", ") || "nobody"}`,
-    `sends ${keys.join("; ") || "no keys"}`,
-  ];
-  return new UsageError(`the agent ${name} of ${POLICY_FILE} ${wants.join(", ")}`, {
-    hint: "add --trust-profile if you agree",
-  });
-}
-
-/** Changes of an earlier run are somebody's work: going on with them, or not, is not ours to choose. */
-async function requireNothingKept(request: SandboxRequest, name: string, signal: AbortSignal): Promise<void> {
-  const { keptDelta = "" } = request;
-  const changes = (await isThere(join(keptDelta, "tree"))) ? await changesOf(request, keptDelta, signal) : [];
-  if (changes.length === 0) return;
-  throw new CommandFailure(
-    `${counted(changes.length, "change")} of ${name} kept, and not in ${request.directory} yet`,
-    {
-      hint: [
-        `go on with them: agentfense agent ${name} --continue`,
-        ...["diff", "apply", "discard --all"].map((word) => `agentfense ${word} --delta ${quoted(keptDelta)}`),
-      ].join("\n"),
-    },
-  );
-}
-
-/** What PATH does not find here, the sandbox does not either. */
-async function requireProgram({ program, install }: AgentProfile): Promise<void> {
-  const places = program.includes("/")
-    ? [""]
-    : (process.env.PATH ?? "").split(delimiter).filter((place) => place !== "");
-  for (const place of places) if (await isThere(join(place, program), constants.X_OK)) return;
-  throw new CommandFailure(`${program} is not in your PATH`, {
-    exitCode: 125,
-    hint: install === undefined ? undefined : `install it: ${install}`,
-  });
-}
-
-async function isThere(path: string, mode: number = constants.F_OK): Promise<boolean> {
-  return await access(path, mode).then(
-    () => true,
-    () => false,
-  );
-}
-
-function tellHowToGoOn(name: string, { directory }: SandboxRequest, delta: string): void {
-  warn(`the rest is kept; go on with: agentfense agent ${name} --continue ${quoted(directory)}`);
-  warn(`or see it with: agentfense diff --delta ${quoted(delta)}`);
-}
+the agent gets a placeholder, which is replaced on its way to the model's host and nowhere else.`,
+  options: {
+    "": [
+      option({ name: "continue", about: "go on with the changes that were kept" }),
+      option({
+        name: "profile",
+        value: "FILE",
+        kind: "file",
+        about: `another agent, or the same one otherwise: a YAML file with program, arguments, allow, secrets and env
+(docs/agents.md); ${POLICY_FILE} can hold such profiles, too, under agents: NAME:`,
+      }),
+      option({
+        name: "trust-profile",
+        about: `take the one of ${POLICY_FILE}, which says what runs and where keys go`,
+      }),
+    ],
+    ...SANDBOX_OPTIONS,
+    Other: [EXPLAIN, json("one JSON object at the end instead of asking, as that of agentfense run")],
+  },
+  takes: ["NAME", "[DIR]"],
+  wants: AGENT_ARGUMENTS,
+  completes: "directory",
+  passes: "[-- ARGUMENT…]",
+  notes: `Exit codes: that of the agent, else those of agentfense run.
+Without a terminal nothing is asked: changes are kept unless --apply writes them back.`,
+  handlesClosedOutput: true,
+  run: async (call) => await (await import("../agents/agent.ts")).runAgent(call),
+});

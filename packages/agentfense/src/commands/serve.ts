@@ -1,122 +1,65 @@
-import { once } from "node:events";
-import { openServer, type RunningServer } from "@agentfense/server";
-import type { ServerConfig } from "@agentfense/server/configuration";
-import { type Command, CommandFailure, type ExitCode, parseArguments, UsageError } from "../command.ts";
-import { print } from "../output.ts";
-import {
-  readConfiguration,
-  SETTING_OPTIONS,
-  SETTINGS_HELP,
-  type SettingValues,
-  withTwoDashes,
-} from "../serve/configuration.ts";
-import { doorsOf } from "../serve/doors.ts";
-import { createLog } from "../serve/log.ts";
-import { PrivateHome, readPrivateConfiguration, requireProgramAtInput } from "../serve/private.ts";
-import { StopSignals } from "../serve/stop-signals.ts";
+import { type Command, command } from "../command.ts";
+import { option } from "../option.ts";
+import { print, printJson } from "../output.ts";
+import { SETTING_OPTIONS, withTwoDashes } from "../serve/options.ts";
+import { json } from "../shared-options.ts";
+import { tableText } from "../table.ts";
 
-const HELP = `Usage: agentfense serve [OPTIONS]
-
-Runs the server until SIGTERM or SIGINT: codebases, sandboxes and sessions over gRPC and REST. Prints one line with its
+export const serve = alsoWithOneDash(
+  command({
+    name: "serve",
+    about: `Runs the server until SIGTERM or SIGINT: codebases, sandboxes and sessions over gRPC and REST. Prints one line with its
 addresses when it listens; logs to stderr. A second signal ends it at once, and the next start cleans up.
 
 Settings come from a file, then from the environment (AGENTFENSE_SERVER_GRPC_ADDR …), then from these options; later ones
-win. Everything there is to set, and where each value comes from: agentfense config print.
-
-${SETTINGS_HELP}
-  --private         a server for the program that starts it: gRPC on a socket that only this user can reach, no REST,
-                    nothing kept; it ends when standard input does
-  -h, --help        this text
-
-The options of the earlier server work with one dash too: -config -grpc-addr -http-addr -codebase-path -runtime.
+win. Everything there is to set, and where each value comes from: agentfense config print.`,
+    options: {
+      "": [
+        ...SETTING_OPTIONS,
+        option({
+          name: "private",
+          about: `a server for the program that starts it: gRPC on a socket that only this user can reach, no REST,
+nothing kept; it ends when standard input does`,
+        }),
+      ],
+    },
+    notes: `The options of the earlier server work with one dash too: -config -grpc-addr -http-addr -codebase-path -runtime.
 
 Exit codes: 0 after a signal or the end of its input, 1 when it cannot run or did not end in time, 2 for a mistake in the
-settings.
-`;
+settings.`,
+    handlesClosedOutput: true,
+    run: async ({ values }) => await (await import("../serve/serve.ts")).serve(values),
+  }),
+);
 
-/** What was started ends within this, or is left for the next start to clean up. */
-const SHUT_DOWN_MS = 10_000;
+const configPrint = alsoWithOneDash(
+  command({
+    name: "config print",
+    summary: "every setting of the server, and where its value comes from",
+    about: `Every setting of the server as serve would use it with the same options and environment, and where its value comes from:
+default, a line of the file, a variable, an option.`,
+    options: {
+      "": [...SETTING_OPTIONS, json("a list of { name, value, origin, description, variable, default } instead")],
+    },
+    notes: "Exit codes: 0, or 2 for a mistake in the settings.",
+    async run({ values }) {
+      const { readConfiguration } = await import("../serve/configuration.ts");
+      const { describeConfiguration } = await import("@agentfense/server/configuration");
+      const settings = describeConfiguration(await readConfiguration(values, process.env));
+      if (values.json) return await printJson(settings);
+      const rows = settings.map(({ name, value, origin }) => [name, showValue(value), origin]);
+      await print(tableText(["KEY", "VALUE", "ORIGIN"], rows));
+    },
+  }),
+);
 
-export const serve: Command = { help: HELP, handlesClosedOutput: true, run };
+export const CONFIG = [configPrint];
 
-async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = parseArguments(withTwoDashes(args), {
-    ...SETTING_OPTIONS,
-    private: { type: "boolean" },
-  });
-  if (positionals.length > 0) throw new UsageError("serve takes no arguments");
-  // Whoever reads our lines may leave; what we serve is not theirs.
-  for (const output of [process.stdout, process.stderr]) output.on("error", () => {});
-  const inTime = values.private ? await servePrivately(values) : await serveAll(values);
-  // Everything of ours is closed, but a timer that a library keeps for a client's deadline would hold the process.
-  if (inTime) return process.exit(0);
-  process.stderr.write("agentfense: not everything ended in time; the next start cleans up\n");
-  return process.exit(1);
+function alsoWithOneDash(declared: Command): Command {
+  return { ...declared, run: (args, families) => declared.run(withTwoDashes(args), families) };
 }
 
-async function serveAll(values: SettingValues): Promise<boolean> {
-  const { config } = await readConfiguration(values, process.env);
-  using stop = new StopSignals();
-  return await serveUntilStopped(config, stop.signal);
-}
-
-async function servePrivately(values: SettingValues): Promise<boolean> {
-  const loaded = await readPrivateConfiguration(values, process.env);
-  requireProgramAtInput();
-  using stop = new StopSignals();
-  stop.alsoAtEndOf(process.stdin);
-  await using home = await PrivateHome.create(process.env).catch((error: unknown) => {
-    throw failure("the server has no place", error);
-  });
-  return await serveUntilStopped(home.configuration(loaded), stop.signal, true);
-}
-
-/** Gives whether everything ended in time. */
-async function serveUntilStopped(config: ServerConfig, stop: AbortSignal, isPrivate = false): Promise<boolean> {
-  const log = createLog({ ...config.logging, write: (line) => process.stderr.write(line) });
-  const doors = await doorsOf(config, log);
-  const server = await openServer(config, { log, doors, isPrivate }).catch((error: unknown) => {
-    throw failure("the server cannot start", error);
-  });
-  await print(addressLine(server)).catch(() => {}); // nobody reads it
-  const failed = await servesUntil(stop, server);
-  log({
-    level: "info",
-    message: "shutting down",
-    ...(failed === undefined ? { signal: String(stop.reason) } : {}),
-  });
-  const inTime = await shutsDown(server);
-  if (failed !== undefined) throw failure("the server cannot run", failed);
-  return inTime;
-}
-
-function addressLine({ grpcAddress, httpAddress }: RunningServer): string {
-  const rest = httpAddress === undefined ? "no REST" : `REST on ${httpAddress}`;
-  return `agentfense: gRPC on ${grpcAddress}, ${rest}\n`;
-}
-
-/** Gives what the server failed with on its way to being ready, or nothing when somebody asked it to end. */
-async function servesUntil(stop: AbortSignal, server: RunningServer): Promise<unknown> {
-  const stopped = stop.aborted ? Promise.resolve() : once(stop, "abort").then(() => undefined);
-  const neverReady = server.ready.then(
-    () => stopped,
-    (error: unknown) => error ?? new Error("unknown reason"),
-  );
-  return await Promise.race([stopped, neverReady]);
-}
-
-async function shutsDown(server: RunningServer): Promise<boolean> {
-  const { promise: tooLate, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), SHUT_DOWN_MS);
-  try {
-    return await Promise.race([server.shutDown().then(() => true), tooLate]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function failure(what: string, error: unknown): CommandFailure {
-  if (!(error instanceof Error)) return new CommandFailure(`${what}: ${String(error)}`);
-  const hint = "hint" in error && typeof error.hint === "string" ? error.hint : undefined;
-  return new CommandFailure(`${what}: ${error.message}`, { hint });
+/** As the file would have it. */
+function showValue(value: unknown): string {
+  return typeof value === "string" && value !== "" ? value : JSON.stringify(value);
 }

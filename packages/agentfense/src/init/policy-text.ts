@@ -1,7 +1,7 @@
 import { compileRules, getPreset, LEVEL, listPresets, type Rule } from "@agentfense/permission";
 import { POLICY_FILE } from "@agentfense/sdk/project";
-import { counted } from "../changes/table.ts";
 import { printable } from "../terminal.ts";
+import { counted } from "../wording.ts";
 import type { Outputs } from "./outputs.ts";
 import type { Section } from "./purposes.ts";
 import type { SecretGroup } from "./secrets.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { rename, rm, writeFile } from "node:fs/promises";
-import { CommandFailure } from "../command.ts";
+import { CommandFailure } from "../failure.ts";
 import { printable } from "../terminal.ts";
 
 /** Makes a new file; what is there already, a link too, stays unless it may be replaced, and is never written through. */

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { UsageError } from "../command.ts";
+import { UsageError } from "../failure.ts";
 
 /** Where HTTP clients come to, and what they have to show. */
 export interface HttpPlace {
@@ -16,7 +16,7 @@ const KEY_BYTES = 24;
 
 export function readPlace(
   address: string,
-  given: { readonly key?: string; readonly "allow-host"?: readonly string[] },
+  given: { readonly key: string | undefined; readonly names: readonly string[] | undefined },
   environment: NodeJS.ProcessEnv,
 ): HttpPlace {
   const { host, port } = parseAddress(address);
@@ -28,7 +28,7 @@ export function readPlace(
     host,
     port,
     key: { value: named ?? randomBytes(KEY_BYTES).toString("base64url"), isRandom: named === undefined },
-    names: [...LOOPBACK, ...(given["allow-host"] ?? []).map((name) => name.toLowerCase()), inUrl(host).toLowerCase()],
+    names: [...LOOPBACK, ...(given.names ?? []).map((name) => name.toLowerCase()), inUrl(host).toLowerCase()],
   };
 }
 

@@ -9,19 +9,18 @@ import {
 import type { ResourceLimits } from "@agentfense/sdk";
 import { SandboxError } from "@agentfense/sdk";
 import { networkMode } from "@agentfense/sdk/project";
-import { CommandFailure, UsageError } from "../command.ts";
 import { EmbeddedEngine } from "../embedded/engine.ts";
+import { CommandFailure, UsageError } from "../failure.ts";
 import { warn } from "../output.ts";
+import { NOT_RUN } from "../run/command-output.ts";
 import type { SandboxRequest } from "../run/sandbox-request.ts";
 import { Sandbox } from "../sandbox.ts";
 import { StopSignals } from "../serve/stop-signals.ts";
 import { listen } from "./listener.ts";
 import type { McpRequest } from "./request.ts";
-import { reportRemarkable, settle } from "./settle.ts";
-import { writeThrough } from "./write-through.ts";
+import { reportRemarkable, settle, writeThrough } from "./settle.ts";
 
 /** As for `run`. */
-const NOT_RUN = 125;
 const NOT_WRITTEN_BACK = 123;
 
 /** Serves until the client is gone or somebody wants an end. Then nothing is left running or mounted. */

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type ApplyOutcome, type Change, SandboxError } from "@agentfense/sdk";
-import { counted, countsText, shownPath, summaryLines } from "../changes/table.ts";
-import { CommandFailure } from "../command.ts";
+import { CommandFailure } from "../failure.ts";
 import { warn } from "../output.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { printable, printableSentence } from "../terminal.ts";
+import { counted, countsText, numberIn, shownPath, summaryLines } from "../wording.ts";
 import type { McpRequest } from "./request.ts";
 
 const KEPT_PREFIX = "agentfense-mcp-kept-";
@@ -31,7 +31,7 @@ export async function settle(
   }
   warn(
     `${counted(
-      changes.reduce((sum, { folded }) => sum + numberIn(folded), 0),
+      changes.reduce((sum, change) => sum + numberIn(change), 0),
       "change",
     )}:`,
   );
@@ -73,10 +73,6 @@ function describe(change: Change): string {
   return folded === undefined ? `${word}${shownPath(change)}` : `${word}${printable(path)} (${countsText(folded)})`;
 }
 
-function numberIn(folded: Change["folded"]): number {
-  return folded === undefined ? 1 : folded.added + folded.modified + folded.deleted + folded.renamed;
-}
-
 async function writePatch(sandbox: Sandbox, file: string): Promise<void> {
   try {
     await pipeline(Readable.from(patchTexts(sandbox)), createWriteStream(file));
@@ -113,4 +109,22 @@ export function reportRemarkable(outcomes: readonly ApplyOutcome[]): void {
 function printSome(lines: readonly string[], most = SHOWN): void {
   for (const line of lines.slice(0, most)) process.stderr.write(`  ${line}\n`);
   if (lines.length > most) process.stderr.write(`  … and ${lines.length - most} more\n`);
+}
+
+/** Writes what was changed into the directory, and gives a remark for the agent on what stayed behind. */
+export async function writeThrough(
+  sandbox: Sandbox,
+  options: { readonly holdExecutables: boolean },
+  tell: (outcomes: readonly ApplyOutcome[]) => void,
+): Promise<string | undefined> {
+  try {
+    const { outcomes } = await sandbox.apply(options);
+    tell(outcomes.filter(({ applied, sensitive, conflict }) => !applied || sensitive || conflict));
+    const behind = outcomes.filter(({ applied }) => !applied);
+    if (behind.length === 0) return undefined;
+    return behind.map(({ change, reason }) => `[not written to the project: ${change.path}: ${reason}]`).join("\n");
+  } catch (error) {
+    if (!(error instanceof SandboxError)) throw error;
+    return `[not written to the project: ${error.message}]`;
+  }
 }

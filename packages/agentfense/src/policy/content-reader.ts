@@ -1,7 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { counted } from "../changes/table.ts";
-import { showSize } from "../size.ts";
 import { printable } from "../terminal.ts";
+import { counted, showSize } from "../wording.ts";
 import type { ViewEntry } from "./workspace-view.ts";
 
 /** How much is read, which together with a search that is linear bounds the time. */

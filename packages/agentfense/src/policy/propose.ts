@@ -1,5 +1,5 @@
 import { compileRules, LEVEL, type Level, type LevelValue, type Rule } from "@agentfense/permission";
-import { counted } from "../changes/table.ts";
+import { counted } from "../wording.ts";
 import { isForeign } from "./content-reader.ts";
 
 /** What a command did in a workspace. */

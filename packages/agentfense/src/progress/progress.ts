@@ -1,5 +1,5 @@
-import { showSize } from "../size.ts";
-import { columnsOf } from "../table/width.ts";
+import { columnsOf } from "../table.ts";
+import { showSize } from "../wording.ts";
 
 const WIDTH = 24;
 const REDRAW_MS = 100;

@@ -1,94 +1,90 @@
-import { type Command, parseArguments, UsageError } from "../command.ts";
-import { printable } from "../terminal.ts";
-import { chooseEndpoint, ENDPOINT_HELP, ENDPOINT_OPTIONS } from "./endpoint.ts";
-import { explainingFailures } from "./failure.ts";
-import { connectTo, type Server } from "./server.ts";
+import type { SandboxClient } from "@agentfense/sdk";
+import { type Call, type Command, command, type OptionGroups, type OptionsOf } from "../command.ts";
+import { option } from "../option.ts";
+import { json } from "../shared-options.ts";
 
-export type OptionsConfig = NonNullable<Parameters<typeof parseArguments>[1]>;
+/** How to reach a server. */
+export const SERVER = [
+  option({
+    name: "endpoint",
+    value: "URL",
+    about: `the server (default: AGENTFENSE_ENDPOINT): http://127.0.0.1:9000 for one on this machine,
+https:// is TLS, unix:/path a socket`,
+  }),
+  option({
+    name: "api-key",
+    value: "KEY",
+    about: "better in AGENTFENSE_API_KEY: other users of this machine can see what is on a command line",
+  }),
+  option({
+    name: "ca",
+    value: "FILE",
+    kind: "file",
+    about: "certificates (PEM) to trust for https:// besides the usual ones",
+  }),
+] as const;
 
-/** What a command against a server is: its words, what it takes, and what it does with a connection. */
-interface Definition<Options extends OptionsConfig, Names extends readonly string[]> {
-  /** "sandbox show" */
-  readonly name: string;
-  /** Everything but the options that all such commands have. */
-  readonly help: string;
-  readonly options?: Options;
-  /** Arguments that must be there: ["SANDBOX"]. */
-  readonly takes: Names;
-  /** Arguments that may follow, and how many of them must and can. */
-  readonly more?: { readonly name: string; readonly atLeast?: number; readonly atMost?: number };
-  /** What follows -- is a command for somebody else, and must be there. */
-  readonly passesCommand?: true;
-  readonly handlesClosedOutput?: true;
+const OUTPUT = [json("JSON instead")] as const;
+
+/**
+ * What `--json` prints of the server's answers, each as REST would have given it:
+ *
+ * | form             |                                                                     |
+ * | ---------------- | ------------------------------------------------------------------- |
+ * | absent           | the last one                                                        |
+ * | `all`            | a list of them                                                      |
+ * | `{ list: name }` | a list of what is in this member of all of them; else the last one  |
+ * | `own`            | nothing: the command prints for itself                              |
+ */
+export type JsonForm = "all" | "own" | { readonly list: string };
+
+/** What the command says: a text for people, and its exit code; a number alone when it has printed for itself. */
+export type Said = string | number | { readonly text: string; readonly code: number };
+
+export interface Connected {
+  readonly client: SandboxClient;
+  /** Programs read what is printed. */
+  readonly json: boolean;
+  /** With `json`, those of the server so far, for a command that prints them as they come. */
+  readonly answers: JsonObject[];
+  /** We show the server a key, which says whose what we make is. */
+  readonly hasKey: boolean;
+}
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+type ServerOptions<Groups extends OptionGroups> = readonly (
+  | OptionsOf<Groups>[number]
+  | (typeof SERVER)[number]
+  | (typeof OUTPUT)[number]
+)[];
+
+type Definition<Groups extends OptionGroups, Takes extends readonly string[]> = Omit<
+  Command,
+  "options" | "takes" | "run"
+> & {
+  readonly options?: Groups;
+  readonly takes?: Takes;
+  readonly jsonForm?: JsonForm;
   /** Exit code of an error of the server; default 1. */
   readonly failureCode?: number;
-  /** Gives the exit code; nothing is 0. */
-  run(call: Call<Options, Names>): Promise<number | undefined>;
-}
+  run(call: Call<ServerOptions<Groups>, Takes> & Connected): Promise<Said>;
+};
 
-export interface Call<Options extends OptionsConfig, Names extends readonly string[]> {
-  readonly server: Server;
-  readonly values: ReturnType<typeof parseArguments<Options>>["values"];
-  readonly json: boolean;
-  readonly given: { readonly [Name in keyof Names]: string };
-  readonly more: readonly string[];
-  readonly command: readonly string[];
-}
-
-export function remoteCommand<const Options extends OptionsConfig, const Names extends readonly string[]>(
-  definition: Definition<Options, Names>,
-): Command {
-  return {
-    help: `${definition.help}
-Server:
-${ENDPOINT_HELP}
-
-  --json            JSON instead
-  -h, --help        this text
-`,
-    ...(definition.handlesClosedOutput && { handlesClosedOutput: true }),
-    run: (args) => runRemote(definition, args),
-  };
-}
-
-async function runRemote<Options extends OptionsConfig, Names extends readonly string[]>(
-  definition: Definition<Options, Names>,
-  args: readonly string[],
-): Promise<number> {
-  const { own, command } = definition.passesCommand ? splitCommand(definition.name, args) : { own: args, command: [] };
-  const options = { ...definition.options, ...ENDPOINT_OPTIONS, json: { type: "boolean" } } as const;
-  const { values, positionals } = parseArguments(own, options);
-  const { given, more } = splitArguments(definition, positionals);
-  // Node's types cannot tell the common options apart once others are mixed in.
-  const common = values as ReturnType<typeof parseArguments<typeof ENDPOINT_OPTIONS>>["values"] & { json?: boolean };
-  const endpoint = await chooseEndpoint(common, process.env);
-  using server = connectTo(endpoint);
-  const call = { server, values, json: common.json === true, given, more, command } as unknown as Call<Options, Names>;
-  return (await explainingFailures(server.url, () => definition.run(call), definition.failureCode)) ?? 0;
-}
-
-function splitCommand(name: string, args: readonly string[]) {
-  const separator = args.indexOf("--");
-  const command = separator < 0 ? [] : args.slice(separator + 1);
-  if (command.length === 0 || command[0] === "") throw new UsageError(`${name} takes a command after --`);
-  return { own: args.slice(0, separator), command };
-}
-
-function splitArguments(
-  { name, takes, more }: Pick<Definition<OptionsConfig, readonly string[]>, "name" | "takes" | "more">,
-  positionals: readonly string[],
-) {
-  const least = takes.length + (more?.atLeast ?? 0);
-  const most = takes.length + (more === undefined ? 0 : (more.atMost ?? Number.POSITIVE_INFINITY));
-  if (positionals.length < least || positionals.length > most) {
-    const wanted = [...takes, ...(more === undefined ? [] : [describeMore(more)])].join(" ") || "no arguments";
-    const got = positionals.length === 0 ? "nothing" : positionals.map(printable).join(" ");
-    throw new UsageError(`${name} takes ${wanted}, not ${got}`);
-  }
-  return { given: positionals.slice(0, takes.length), more: positionals.slice(takes.length) };
-}
-
-function describeMore({ name, atLeast = 0, atMost }: { name: string; atLeast?: number; atMost?: number }): string {
-  const repeated = atMost === 1 ? name : `${name}…`;
-  return atLeast > 0 ? repeated : `[${repeated}]`;
+/** A command against a server. The client of the SDK loads when it is called. */
+export function serverCommand<
+  const Groups extends OptionGroups = Record<never, never>,
+  const Takes extends readonly string[] = [],
+>(definition: Definition<Groups, Takes>): Command {
+  const { run, jsonForm, failureCode, options, takes, ...about } = definition;
+  return command({
+    ...about,
+    options: { ...options, Server: SERVER, Output: OUTPUT },
+    takes: takes ?? [],
+    async run(call) {
+      const { withClient } = await import("./client.ts");
+      const own = call as unknown as Call<ServerOptions<Groups>, Takes>;
+      return await withClient(call.values, { jsonForm, failureCode }, (connected) => run({ ...own, ...connected }));
+    },
+  });
 }

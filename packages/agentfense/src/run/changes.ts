@@ -7,11 +7,11 @@ import {
   type ListedChange,
   listChanges,
 } from "@agentfense/server/isolation";
-import { counted, countsText, summaryLines } from "../changes/table.ts";
-import { CommandFailure } from "../command.ts";
+import { CommandFailure } from "../failure.ts";
 import { warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
 import { type Paint, paintFor, printable, printableSentence, type Style } from "../terminal.ts";
+import { counted, countsText, quoted, summaryLines } from "../wording.ts";
 import type { DeltaPlace } from "./delta-place.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
@@ -199,9 +199,4 @@ function printSome(lines: readonly string[]): void {
   printAll(lines.slice(0, SHOWN));
   if (lines.length > SHOWN)
     process.stderr.write(`  … and ${lines.length - SHOWN} more lines; --all lists everything\n`);
-}
-
-/** A path as one word of a command line that can be typed. */
-export function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${printable(path).replaceAll("'", "'\\''")}'`;
 }

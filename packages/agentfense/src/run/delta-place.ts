@@ -1,6 +1,7 @@
+import { join } from "node:path";
+import { TemporaryHome } from "@agentfense/server/isolation";
 import { readDeltaRecord, requireSameDirectory } from "../changes/delta-record.ts";
 import { requireDeltaApart } from "../mount/placement.ts";
-import { TemporaryDelta } from "../mount/temporary-delta.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** Where the changes of a run go: a directory of the user's, or one that goes away with this unless it is kept. */
@@ -43,5 +44,29 @@ export class DeltaPlace implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#temporary?.[Symbol.asyncDispose]();
+  }
+}
+
+/** A delta that lives as long as the process. */
+export class TemporaryDelta implements AsyncDisposable {
+  readonly path: string;
+  readonly #home: TemporaryHome;
+
+  private constructor(home: TemporaryHome) {
+    this.#home = home;
+    this.path = join(home.path, "delta");
+  }
+
+  static async create(): Promise<TemporaryDelta> {
+    return new TemporaryDelta(await TemporaryHome.create({ prefix: "agentfense-delta-" }));
+  }
+
+  /** From now on it stays where it is. */
+  async keep(): Promise<void> {
+    await this.#home.keep();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#home[Symbol.asyncDispose]();
   }
 }

@@ -2,9 +2,9 @@ import { createInterface, type Interface } from "node:readline/promises";
 import { type Change, diffChanges, discardChanges, foldChanges } from "@agentfense/server/isolation";
 import { paintDiff } from "../changes/colours.ts";
 import { explainRefusal } from "../changes/kept-delta.ts";
-import { counted, KIND_LETTERS, shownPath } from "../changes/table.ts";
 import { print, warn } from "../output.ts";
 import { paintFor, printable } from "../terminal.ts";
+import { counted, KIND_LETTERS, shownPath } from "../wording.ts";
 import { changesOf, listForPeople, reportApplied, type Settlement, writeBack } from "./changes.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { dirname } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import type { WorkspaceSpecification } from "@agentfense/server/isolation";
+import { printable } from "../terminal.ts";
 import { findToolchains, isAtOrBelow, type LeftOut, secretRules } from "./find.ts";
 
 /** A sandbox's share of the toolchains of whoever runs this program. */
@@ -63,4 +64,9 @@ function rulesOf(top: string, { path, isDirectory }: { path: string; isDirectory
     { pattern: `${relative}/**/${OF_PACKAGES}/**`, permission: "read", priority: ABOVE_SECRETS },
     { pattern: `${relative}/**/{cert,cacert,ca-bundle}.pem`, permission: "read", priority: ABOVE_SECRETS },
   ];
+}
+
+/** For one sentence. */
+export function describeLeftOut(leftOut: readonly LeftOut[]): string {
+  return leftOut.map(({ path, reason }) => `${printable(path)} (${reason})`).join(", ");
 }

@@ -2,7 +2,7 @@ import { SandboxStatus } from "@agentfense/protocol/common";
 import { describe, expect, test } from "vitest";
 import { registryError } from "../../../../test/support/scripted-server.ts";
 import { agentfense } from "../run-cli.ts";
-import { scriptedServer } from "./scripted-server.ts";
+import { SANDBOX, scriptedServer } from "./scripted-server.ts";
 
 const CODEBASE = {
   id: "cb_1",
@@ -46,7 +46,7 @@ describe("answers", () => {
           asked.push([name, ownerId]);
           return {};
         },
-        createSandbox: ({ home }) => ({ id: "sb_2", home }),
+        createSandbox: ({ home }) => ({ ...SANDBOX, id: "sb_2", home }),
       },
     });
     expect((await server.run(["home", "list", "--owner", "al"])).stdout).toBe(
@@ -62,7 +62,7 @@ describe("answers", () => {
 
   test("hosts are given to a sandbox, shown, and replaced", async () => {
     const asked: unknown[] = [];
-    const listed = { network: 4, networkRules: [{ host: "pypi.org", ports: [443] }] };
+    const listed = { ...SANDBOX, network: 4, networkRules: [{ host: "pypi.org", ports: [443] }] };
     const server = await scriptedServer({
       sandboxes: {
         createSandbox: ({ network, networkRules, networkPresets }) => {
@@ -72,7 +72,7 @@ describe("answers", () => {
         getSandbox: () => ({ id: "sb_2", ...listed }),
         updateNetwork: ({ sandboxId, networkRules, networkPresets }) => {
           asked.push([sandboxId, networkRules.map(({ host }) => host), networkPresets]);
-          return { id: "sb_2", network: 4, networkRules };
+          return { ...listed, id: "sb_2", networkRules };
         },
       },
     });
@@ -84,7 +84,7 @@ describe("answers", () => {
     expect((await server.run(["sandbox", "network", "sb_2", "--allow", "a.org"])).stdout).toContain("a.org");
     expect((await server.run(["sandbox", "network", "sb_2", "--none"])).stdout).toBe("no hosts: it reaches nothing\n");
     expect(asked).toEqual([
-      [0, ["pypi.org", "github.com:22"], ["npm", "pypi"]],
+      [4, ["pypi.org", "github.com:22"], ["npm", "pypi"]],
       ["sb_2", ["a.org"], []],
       ["sb_2", [], []],
     ]);
@@ -94,15 +94,16 @@ describe("answers", () => {
   test("a sandbox is paused and resumed, and one is made that pauses by itself", async () => {
     const server = await scriptedServer({
       sandboxes: {
-        pauseSandbox: ({ sandboxId }) => ({ id: sandboxId, status: SandboxStatus.PAUSED }),
-        resumeSandbox: ({ sandboxId }) => ({ id: sandboxId, status: SandboxStatus.RUNNING }),
+        pauseSandbox: ({ sandboxId }) => ({ ...SANDBOX, id: sandboxId, status: SandboxStatus.PAUSED }),
+        resumeSandbox: ({ sandboxId }) => ({ ...SANDBOX, id: sandboxId }),
         createSandbox: ({ idlePause }) => ({
+          ...SANDBOX,
           id: "sb_2",
           status: SandboxStatus.PAUSED,
           statusReason: "idle",
           idlePause,
         }),
-        listSandboxes: ({ status }) => ({ sandboxes: [{ id: "sb_3", status }] }),
+        listSandboxes: ({ status }) => ({ sandboxes: [{ ...SANDBOX, id: "sb_3", status }] }),
       },
     });
     expect((await server.run(["sandbox", "pause", "sb_1"])).stdout).toBe("sb_1 is paused\n");
@@ -173,8 +174,8 @@ describe("errors are a line, perhaps a hint, and exit code 1", () => {
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr:
-        "agentfense: nothing listens at http://127.0.0.1:1; is the server running?\n" +
-        "hint: start one with agentfense serve, or name another with --endpoint\n",
+        "agentfense: nothing listens at http://127.0.0.1:1\n" +
+        "hint: is it running? start one with agentfense serve, or name another with --endpoint\n",
     });
   });
 
@@ -202,7 +203,7 @@ describe("a command given wrongly ends with 2 before anything is sent", () => {
     [["sandbox", "show", "a", "b"], "sandbox show takes SANDBOX, not a b"],
     [["codebase", "files"], "codebase files takes CODEBASE [DIRECTORY], not nothing"],
     [["sandbox", "exec", "sb_1", "ls"], "sandbox exec takes a command after --"],
-    [["sandbox", "create", "cb_1", "--network", "all"], "--network is one of none, private, host"],
+    [["sandbox", "create", "cb_1", "--network", "all"], "--network is one of none, filtered, private, host"],
     [["sandbox", "create", "cb_1", "--preset", "nope"], "nope"],
     [["sandbox", "create", "cb_1", "--label", "x"], "--label takes NAME=VALUE"],
     [["sandbox", "discard", "sb_1"], "sandbox discard takes paths, or --all"],

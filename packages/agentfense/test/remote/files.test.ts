@@ -54,21 +54,22 @@ describe("files", () => {
   });
 
   test("sandbox ls shows the level of each path", async () => {
+    const modifiedAt = { seconds: 1_770_000_000n };
     const server = await scriptedServer({
       sandboxes: {
         listDirectory: ({ path }) => ({
           files: [
-            { path: `${path}src`, isDir: true, mode: 0o755, permission: 4 },
-            { path: `${path}a\nb`, size: 3n, mode: 0o644, permission: 3, symlinkTarget: "x" },
+            { path: `${path}src`, isDir: true, mode: 0o755, permission: 4, modifiedAt },
+            { path: `${path}a\nb`, size: 3n, mode: 0o644, permission: 3, symlinkTarget: "x", modifiedAt },
           ],
         }),
       },
     });
     expect((await server.run(["sandbox", "ls", "sb_1"])).stdout).toBe(
       [
-        "MODE  LEVEL  SIZE  MODIFIED  PATH",
-        "0755  write     -            /src/",
-        "0644  read    3 B            /a\\nb -> x",
+        "MODE  LEVEL  SIZE  MODIFIED              PATH",
+        "0755  write     -  2026-02-02T02:40:00Z  /src/",
+        "0644  read    3 B  2026-02-02T02:40:00Z  /a\\nb -> x",
         "",
       ].join("\n"),
     );

@@ -5,13 +5,13 @@ import { buffer } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { registryError } from "../../../../test/support/scripted-server.ts";
 import { start } from "../run-cli.ts";
-import { scriptedServer } from "./scripted-server.ts";
+import { SANDBOX, scriptedServer } from "./scripted-server.ts";
 
 /** A sandbox in which port 3000 gives back what it gets, in capitals, and nothing else listens. */
 const SANDBOXES = {
   getSandbox: ({ sandboxId }: { sandboxId: string }) => {
     if (sandboxId !== "sb_1") throw registryError("SANDBOX_NOT_FOUND", "sandbox not found");
-    return { id: sandboxId };
+    return { ...SANDBOX, id: sandboxId };
   },
   async *forwardPort(requests: AsyncIterable<{ content: { case?: string | undefined; value?: unknown } }>) {
     for await (const { content } of requests) {

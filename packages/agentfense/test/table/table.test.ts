@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { paintDiff } from "../../src/changes/colours.ts";
-import { tableLines } from "../../src/table/table.ts";
-import { columnsOf } from "../../src/table/width.ts";
+import { columnsOf, tableLines } from "../../src/table.ts";
 import { paintFor } from "../../src/terminal.ts";
 
 const plain = paintFor({ isTTY: false }, {});

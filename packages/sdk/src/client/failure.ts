@@ -25,7 +25,7 @@ export function sandboxError(thrown: unknown, place: FailurePlace): SandboxError
   const error = ConnectError.from(thrown, Code.Internal);
   // An engine in this process may fail with words of its own.
   if (error.cause instanceof SandboxError) return error.cause;
-  return fromServer(error) ?? fromConnection(error, place) ?? fromStatus(error);
+  return fromServer(error) ?? fromConnection(error, place) ?? fromStatus(error, place);
 }
 
 /** What the server said of its own accord: the code of the registry decides. */
@@ -64,9 +64,9 @@ function fromConnection(error: ConnectError, { name, timeoutMs }: FailurePlace):
   }
   const reason = reasonOf(error);
   const explained = CONNECTION_REASONS[reason ?? ""];
-  if (explained !== undefined) {
+  if (reason !== undefined && explained !== undefined) {
     const { message, ...rest } = explained(name);
-    return new ConnectionError(message, { ...rest, code: "CONNECTION_FAILED", cause: error });
+    return new ConnectionError(message, { ...rest, code: "CONNECTION_FAILED", details: { reason }, cause: error });
   }
   if (reason === undefined && !LOST.has(error.code) && !endedEarly(error)) return undefined;
   return new ConnectionError(`the connection to ${name} was lost: ${error.rawMessage}`, {
@@ -136,9 +136,10 @@ function endedEarly(error: ConnectError): boolean {
 }
 
 /** A status without details: of a proxy in between, or of a server that is not ours. */
-function fromStatus(error: ConnectError): SandboxError {
+function fromStatus(error: ConnectError, { name }: FailurePlace): SandboxError {
   const [Class, code] = STATUS_CLASSES[error.code] ?? [SandboxError, "UNKNOWN"];
-  return new Class(error.rawMessage, { code, cause: error });
+  const lacks = error.code === Code.Unimplemented ? `${name} cannot do that: ` : "";
+  return new Class(`${lacks}${error.rawMessage}`, { code, cause: error });
 }
 
 const STATUS_CLASSES: Readonly<Partial<Record<Code, readonly [typeof SandboxError, ErrorCode | "UNKNOWN"]>>> = {

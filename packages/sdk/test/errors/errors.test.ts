@@ -137,10 +137,14 @@ describe("what no server says", () => {
     [Code.InvalidArgument, "InvalidConfigurationError", "INVALID_ARGUMENT"],
     [Code.PermissionDenied, "PermissionDeniedError", "UNKNOWN"],
     [Code.ResourceExhausted, "ResourceLimitExceededError", "UNKNOWN"],
-    [Code.Unimplemented, "SandboxError", "UNKNOWN"],
     [Code.Internal, "SandboxError", "UNKNOWN"],
   ])("status %s of somebody in between is a %s", (status, name, code) => {
     expect(sandboxError(new ConnectError("no", status), PLACE)).toMatchObject({ name, code, message: "no" });
+  });
+
+  test("a server that lacks a method is named", () => {
+    const message = "http://here:9000 cannot do that: no";
+    expect(sandboxError(new ConnectError("no", Code.Unimplemented), PLACE)).toMatchObject({ code: "UNKNOWN", message });
   });
 
   test("an engine's own error stays what it is", () => {

@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { holdsNoCredentials, lint } from "@agentfense/permission";
+import { DEFAULT_PRESET, POLICY_FILE, parseProjectPolicy, takenRules } from "@agentfense/sdk/project";
+import { UsageError } from "../failure.ts";
+import { print, warn } from "../output.ts";
+import { ContentReader } from "../policy/content-reader.ts";
+import { describeFindings, isReadableSecret } from "../policy/findings.ts";
+import { paintFor, printable } from "../terminal.ts";
+import { resolveDirectory } from "../workspace-directory.ts";
+import { findOutputs } from "./outputs.ts";
+import { policyText, summaryOf } from "./policy-text.ts";
+import { isPurpose, PURPOSES, type Purpose, type PurposeName } from "./purposes.ts";
+import { findSecrets } from "./secrets.ts";
+import { surveyDirectory } from "./survey.ts";
+import { writeNewFile } from "./write-file.ts";
+
+/** `agentfense init` */
+export async function init(
+  values: {
+    readonly for?: PurposeName | undefined;
+    readonly preset?: string | undefined;
+    readonly force?: boolean | undefined;
+    readonly stdout?: boolean | undefined;
+  },
+  given = ".",
+): Promise<number> {
+  if (values.for !== undefined && values.preset !== undefined) throw new UsageError("give --for or --preset, not both");
+  const directory = await resolveDirectory(given);
+  const purpose = values.preset === undefined ? await choosePurpose(values.for) : undefined;
+  const preset = values.preset ?? purpose?.preset ?? DEFAULT_PRESET;
+
+  const { entries, complete } = surveyDirectory(directory);
+  if (!complete) warn(`only the first ${entries.length} entries of ${printable(directory)} were looked at`);
+  const contents = new ContentReader();
+  const settings = entries.find(({ path, type }) => path === "/.git/config" && type === "file");
+  const hasCleanSettings = settings !== undefined && holdsNoCredentials(contents.textOf(settings) ?? "?");
+  const found = {
+    outputs: await findOutputs(directory, entries),
+    secrets: findSecrets(entries, contents.textOf),
+    sections: purpose?.sections({ entries, hasCleanSettings }) ?? [],
+  };
+  const path = join(directory, POLICY_FILE);
+  const text = policyText(preset, found);
+  const rules = takenRules({}, await parseProjectPolicy(text, path));
+  const reader = new ContentReader();
+  const findings = lint(rules, entries, reader.textOf);
+  for (const reason of reader.failures) warn(`not checked: ${reason}`);
+  for (const sentence of reader.leftOut()) warn(sentence);
+
+  if (values.stdout) await print(text);
+  else {
+    await writeNewFile(path, text, { replace: values.force === true });
+    await print(`wrote ${summaryOf(preset, found)}\n`);
+    const paint = paintFor(process.stdout, process.env);
+    await print(describeFindings(findings, { all: false, paint, seeAll: "agentfense policy lint --all" }));
+  }
+  return findings.some(isReadableSecret) ? 1 : 0;
+}
+
+/** The one that was told, or asked for where somebody can answer. */
+async function choosePurpose(told: PurposeName | undefined): Promise<Purpose | undefined> {
+  if (told === undefined && !(process.stdin.isTTY && process.stdout.isTTY)) return undefined;
+  const name = told ?? (await askForPurpose());
+  if (isPurpose(name)) return PURPOSES[name];
+  throw new UsageError(`there is no purpose ${JSON.stringify(name)}; there are: ${Object.keys(PURPOSES).join(", ")}`);
+}
+
+async function askForPurpose(): Promise<string> {
+  for (const [name, { description }] of Object.entries(PURPOSES)) await print(`  ${name.padEnd(8)}${description}\n`);
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    const answer = (await terminal.question("What are agents to do here? [coding] ")).trim();
+    return Object.keys(PURPOSES).find((name) => answer !== "" && name.startsWith(answer)) ?? (answer || "coding");
+  } finally {
+    terminal.close();
+  }
+}

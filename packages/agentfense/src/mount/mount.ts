@@ -1,0 +1,112 @@
+import { cleanStaleMount, MountHost, type WorkspaceEvent, type WorkspaceSpec } from "@agentfense/server/isolation";
+import { readDeltaRecord, requireSameDirectory, writeDeltaRecord } from "../changes/delta-record.ts";
+import { CommandFailure, UsageError } from "../failure.ts";
+import { chooseRules, type RulesValues } from "../rules.ts";
+import { TemporaryDelta } from "../run/delta-place.ts";
+import { printable } from "../terminal.ts";
+import { resolveDirectory } from "../workspace-directory.ts";
+import { detach, hasFuseMount } from "./kernel.ts";
+import { locateMountPoint, requireApart, resolveDelta } from "./placement.ts";
+import { StopRequests } from "./stop-requests.ts";
+
+export interface MountValues extends RulesValues {
+  readonly delta?: string | undefined;
+  readonly quota?: number | undefined;
+  readonly "quota-files"?: number | undefined;
+  readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
+  readonly events?: boolean | undefined;
+  readonly passthrough?: boolean | undefined;
+  readonly xattrs?: boolean | undefined;
+}
+
+/** `agentfense mount` */
+export async function mount(values: MountValues, given: readonly [string, string]): Promise<number> {
+  using stop = new StopRequests();
+  const request = await readRequest(values, given);
+  const { directory, keptDelta, label } = request;
+  const mountPoint = await freeMountPoint(request.mountPoint);
+  await using temporary = keptDelta === undefined ? await TemporaryDelta.create() : undefined;
+  const delta = keptDelta ?? temporary!.path;
+  requireApart({ directory, mountPoint, delta });
+  requireSameDirectory(delta, await readDeltaRecord(delta), directory);
+
+  const { promise: lost, resolve: reportLost } = Promise.withResolvers<string>();
+  const onEvent = (event: WorkspaceEvent): void => {
+    if (request.events) process.stderr.write(`${JSON.stringify(event)}\n`);
+    if (event.kind === "engine_lost") reportLost(event.reason);
+  };
+  await using host = await MountHost.start();
+  const spec = { ...request.features, mountPoint, lowers: [directory], delta, rules: request.rules, onEvent };
+  const workspace = await host.mount(spec).catch((error: Error) => {
+    throw new CommandFailure(`cannot mount at ${printable(mountPoint)}: ${error.message}`);
+  });
+
+  // The delta is ours alone from here on.
+  if (keptDelta !== undefined) {
+    await writeDeltaRecord(delta, { directory, rules: request.rules, label }).catch(async (error: unknown) => {
+      await workspace.unmount();
+      throw error;
+    });
+  }
+
+  const facts = [
+    label,
+    keptDelta === undefined ? "temporary delta" : `delta ${keptDelta}`,
+    ...(workspace.features.passthrough ? ["passthrough"] : []),
+  ];
+  process.stdout.write(
+    `agentfense: mounted ${printable(directory)} at ${printable(mountPoint)} (${facts.map(printable).join(", ")})\n`,
+  );
+
+  const lostReason = await Promise.race([stop.first, lost]);
+  if (lostReason !== undefined) {
+    process.stderr.write(
+      `agentfense: the file system at ${printable(mountPoint)} was lost: ${printable(lostReason)}\n`,
+    );
+  }
+  const unmounted = await Promise.race([workspace.unmount().then(() => true), stop.second.then(() => false)]);
+  if (unmounted) return lostReason === undefined ? 0 : 1;
+
+  process.stderr.write(`agentfense: detaching ${printable(mountPoint)} while it is in use\n`);
+  await detach(mountPoint);
+  await temporary?.[Symbol.asyncDispose]();
+  // Closing the host would wait for the users of the mount. With the process its end of the connection goes, and they
+  // get ENOTCONN.
+  process.exit(1);
+}
+
+/** What the arguments ask for, checked as far as that goes without touching anything. */
+async function readRequest(values: MountValues, [directory, mountPoint]: readonly [string, string]) {
+  const { quota, "quota-files": quotaFiles, owner, passthrough, xattrs } = values;
+  const features: Pick<WorkspaceSpec, "quota" | "owner" | "passthrough" | "xattrs"> = {
+    quota: { ...(quota !== undefined && { bytes: quota }), ...(quotaFiles !== undefined && { files: quotaFiles }) },
+    ...(owner !== undefined && { owner }),
+    ...(passthrough !== undefined && { passthrough }),
+    ...(xattrs !== undefined && { xattrs }),
+  };
+  const place = await resolveDirectory(directory);
+  const { policy, label } = await chooseRules(values, place);
+  return {
+    directory: place,
+    mountPoint,
+    keptDelta: values.delta === undefined ? undefined : await resolveDelta(values.delta),
+    rules: policy.rules,
+    label,
+    features,
+    events: values.events === true,
+  };
+}
+
+/** The mount point, after removing what a killed process may have left mounted there. */
+async function freeMountPoint(path: string): Promise<string> {
+  const located = await locateMountPoint(path);
+  const removed = await cleanStaleMount(located).catch((error: NodeJS.ErrnoException) => {
+    // A path that is not there is for the check below to name.
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return false;
+    throw new CommandFailure(`cannot remove the dead mount at ${printable(located)}: ${error.message}`);
+  });
+  if (removed) process.stderr.write(`agentfense: removed a dead mount at ${printable(located)}\n`);
+  const mountPoint = await resolveDirectory(path, "MOUNTPOINT");
+  if (await hasFuseMount(mountPoint)) throw new UsageError(`something is already mounted at ${printable(mountPoint)}`);
+  return mountPoint;
+}

@@ -1,0 +1,41 @@
+import { lint } from "@agentfense/permission";
+import { print, warn } from "../output.ts";
+import { chooseRules, type RulesValues } from "../rules.ts";
+import { paintFor, printable } from "../terminal.ts";
+import { resolveDirectory } from "../workspace-directory.ts";
+import { ContentReader } from "./content-reader.ts";
+import { describeFindings, isReadableSecret } from "./findings.ts";
+import { rootEntry, tryEntriesOf, type ViewEntry } from "./workspace-view.ts";
+
+/** `agentfense policy lint` */
+export async function lintDirectory(
+  values: RulesValues & { readonly all?: boolean | undefined; readonly json?: boolean | undefined },
+  directory = ".",
+): Promise<number> {
+  const place = await resolveDirectory(directory);
+  const { policy, rules } = await chooseRules(values, place);
+  const root = rootEntry(place, policy.root);
+
+  const unseen: string[] = [];
+  const reader = new ContentReader();
+  const findings = lint(rules, walk(root, unseen), reader.textOf);
+  unseen.push(...reader.failures);
+  for (const reason of unseen) process.stderr.write(`agentfense: not checked: ${reason}\n`);
+  for (const sentence of reader.leftOut()) warn(sentence);
+  await print(
+    values.json
+      ? `${JSON.stringify(findings, undefined, 2)}\n`
+      : describeFindings(findings, { all: values.all === true, paint: paintFor(process.stdout, process.env) }),
+  );
+  return findings.some(isReadableSecret) || unseen.length > 0 ? 1 : 0;
+}
+
+/** Everything below a directory, parents before children; what cannot be read is noted in `unseen`. */
+function* walk(directory: ViewEntry, unseen: string[]): Generator<ViewEntry> {
+  const { entries, error } = tryEntriesOf(directory);
+  if (error !== undefined) unseen.push(`${printable(directory.path)} (${error})`);
+  for (const entry of entries) {
+    yield entry;
+    if (entry.type === "directory") yield* walk(entry, unseen);
+  }
+}
