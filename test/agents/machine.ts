@@ -1,9 +1,10 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelRequest, Wanted } from "./model-server.ts";
 
 const cli = join(import.meta.dirname, "../../packages/agentfense/src/cli.ts");
 const here = (name: string): string => join(import.meta.dirname, name);
+const AGENT_DIRECTORIES = ["node_modules/.bin", "node_modules/opencode-linux-x64/bin"].map(here);
 
 /** A machine with an internet of its own, where a model wants something; agentfense and coding agents are installed on it. Needs root. */
 export class Machine {
@@ -23,9 +24,14 @@ export class Machine {
     return ["unshare", "--net", "--mount", "--", ...start, ...command];
   }
 
+  /** Whether a coding agent is installed here. */
+  static has(agent: string): boolean {
+    return AGENT_DIRECTORIES.some((directory) => existsSync(join(directory, agent)));
+  }
+
   /** What programs there need to find each other, and to trust the internet. */
   env() {
-    const programs = [join(this.#directory, "bin"), here("node_modules/.bin"), join(process.execPath, "..")];
+    const programs = [join(this.#directory, "bin"), ...AGENT_DIRECTORIES, join(process.execPath, "..")];
     return {
       PATH: [...programs, "/usr/sbin", "/usr/bin", "/sbin", "/bin"].join(":"),
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,

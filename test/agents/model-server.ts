@@ -8,6 +8,8 @@ export interface ModelRequest {
   readonly path: string;
   /** As it stood in the request, wherever the API wants it. */
   readonly key: string | undefined;
+  /** Results of tools in the conversation, where it is one. */
+  readonly results?: number;
 }
 
 /** What the model wants done, each once, whatever comes of it; then it answers. */
@@ -21,7 +23,7 @@ export interface Wanted {
 }
 
 /**
- * A model that answers in the words of Anthropic's and Google's APIs, as servers do, in pieces: first with calls of the
+ * A model that answers in the words of Anthropic's, Google's and OpenAI's APIs, as servers do, in pieces: first with calls of the
  * agent's own tools, one after the other, then, told what came of them, with words.
  */
 export function fakeModel(wanted: Wanted, onRequest: (request: ModelRequest) => void): RequestListener {
@@ -38,8 +40,13 @@ async function answer(
 ): Promise<void> {
   const { pathname: path } = new URL(request.url ?? "/", "http://model");
   const { host = "", "x-api-key": anthropic, "x-goog-api-key": google, authorization } = request.headers;
-  onRequest({ host, path, key: String(anthropic ?? google ?? authorization) });
   const body = request.method === "POST" ? await bodyOf(request) : "";
+  const results = (body.match(/"(?:tool_result|functionResponse|function_call_output)"/g) ?? []).length;
+  const said = { host, path, key: String(anthropic ?? google ?? authorization) };
+  onRequest(request.method === "POST" ? { ...said, results } : said);
+  // Codex would rather have a WebSocket, and takes this for a server that has none.
+  if (request.headers.upgrade !== undefined) return void response.writeHead(426).end();
+  if (path === "/v1/responses") return openaiAnswer(response, JSON.parse(body), wanted);
   if (path === "/v1/messages") return anthropicAnswer(response, JSON.parse(body), wanted);
   if (path.endsWith(":streamGenerateContent")) return googleAnswer(response, JSON.parse(body), wanted);
   response.writeHead(404, { "content-type": "application/json" }).end('{"error":{"message":"not here"}}');
@@ -54,7 +61,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 }
 
 interface AnthropicBody {
-  readonly tools?: readonly unknown[];
+  readonly tools?: readonly { readonly name: string }[];
   readonly messages: readonly { readonly content: string | readonly AnthropicBlock[] }[];
 }
 
@@ -70,7 +77,10 @@ function anthropicAnswer(response: ServerResponse, { tools = [], messages }: Ant
   );
   const calls = [
     ...(command === undefined ? [] : [{ name: "Bash", input: { command, description: "Look around" } }]),
-    { name: "Write", input: { file_path: edit.path, content: edit.content } },
+    // Claude Code's, and opencode's.
+    tools.some(({ name }) => name === "Write")
+      ? { name: "Write", input: { file_path: edit.path, content: edit.content } }
+      : { name: "write", input: { filePath: edit.path, content: edit.content } },
   ];
   const call = tools.length === 0 ? undefined : calls[results.length];
   const outputs = results.map(({ content = "" }) =>
@@ -133,6 +143,45 @@ function googleAnswer(response: ServerResponse, { tools = [], contents }: Google
   };
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.end(`data: ${JSON.stringify(chunk)}\n\n`);
+}
+
+interface OpenaiBody {
+  readonly input: readonly { readonly type: string; readonly output?: string }[];
+}
+
+function openaiAnswer(response: ServerResponse, { input }: OpenaiBody, wanted: Wanted): void {
+  const { command, edit } = wanted;
+  const results = input.filter(({ type }) => type === "function_call_output");
+  const calls = [...(command === undefined ? [] : [command]), `cat > ${edit.path} <<'END'\n${edit.content}END`];
+  const cmd = calls[results.length];
+  const content = [
+    {
+      type: "output_text",
+      text: wordsOf(
+        wanted,
+        results.map(({ output = "" }) => output),
+      ),
+      annotations: [],
+    },
+  ];
+  const item =
+    cmd === undefined
+      ? { type: "message", id: "msg_1", role: "assistant", status: "completed", content }
+      : { type: "function_call", ...callIds(results.length), name: "exec_command", arguments: JSON.stringify({ cmd }) };
+  const whole = { id: "resp_1", object: "response", status: "completed", output: [item] };
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+  const events: [string, object][] = [
+    ["response.created", { response: { ...whole, status: "in_progress", output: [] } }],
+    ["response.output_item.done", { output_index: 0, item }],
+    ["response.completed", { response: { ...whole, usage } }],
+  ];
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for (const [type, data] of events) response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`);
+  response.end();
+}
+
+function callIds(index: number) {
+  return { id: `fc_${index}`, call_id: `call_${index}` };
 }
 
 function wordsOf({ command, says }: Wanted, outputs: readonly string[]): string {

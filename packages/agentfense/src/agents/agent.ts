@@ -167,7 +167,10 @@ function ownOf<Value>(values: Readonly<Record<string, Value>> | undefined, name:
 
 /** A file that came with the project could send the user's keys anywhere. */
 function untrusted(name: string, { program, allow = [], secrets = {} }: AgentProfile): UsageError {
-  const keys = Object.entries(secrets).map(([key, { hosts }]) => `${key} to ${hosts.join(", ")}`);
+  const keys = Object.entries(secrets).map(([key, { hosts, from }]) => {
+    const named = from === undefined ? key : `${key} or ${from}`;
+    return `${named} to ${hosts.join(", ")}`;
+  });
   const wants = [
     `runs ${program}`,
     `talks to ${allow.join(", ") || "nobody"}`,

@@ -31,7 +31,8 @@ export const AGENTS: Readonly<Record<string, AgentProfile>> = {
     program: "codex",
     arguments: ["--dangerously-bypass-approvals-and-sandbox"],
     allow: ["api.openai.com", "auth.openai.com", "chatgpt.com"],
-    secrets: { OPENAI_API_KEY: OPENAI_KEY, CODEX_API_KEY: OPENAI_KEY },
+    // It takes a key from the second one alone.
+    secrets: { OPENAI_API_KEY: OPENAI_KEY, CODEX_API_KEY: { ...OPENAI_KEY, from: "OPENAI_API_KEY" } },
     env: {},
     install: "npm install -g @openai/codex",
   },
@@ -52,7 +53,7 @@ export const AGENTS: Readonly<Record<string, AgentProfile>> = {
   opencode: {
     program: "opencode",
     arguments: [],
-    allow: ["opencode.ai", "models.dev", ...MODELS],
+    allow: ["opencode.ai", "models.opencode.ai", "models.dev", ...MODELS],
     secrets: MODEL_KEYS,
     env: { OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_PERMISSION: '{"*":"allow"}' },
     install: "npm install -g opencode-ai",

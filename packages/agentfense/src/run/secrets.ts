@@ -41,9 +41,9 @@ export function secretsOfProfile(
   named: readonly SecretWithValue[],
   env: NodeJS.ProcessEnv,
 ): SecretWithValue[] {
-  return Object.entries(secrets).flatMap(([name, { hosts, in: place }]) => {
-    const value = env[name];
-    if (value === undefined || value === "" || named.some((secret) => secret.name === name)) return [];
+  return Object.entries(secrets).flatMap(([name, { hosts, in: place, from = name }]) => {
+    const value = env[name] || env[from];
+    if (!value || named.some((secret) => secret.name === name)) return [];
     return [{ ...asUsage(() => parseSecretRule(name, hosts, place)), value }];
   });
 }

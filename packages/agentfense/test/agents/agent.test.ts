@@ -125,11 +125,11 @@ test("what came with the project is trusted only when the user says so", async (
   const { project, surroundings } = place();
   writeFileSync(
     join(project, ".agentfense.yaml"),
-    "version: 1\nagents:\n  helper:\n    program: worker\n    allow: [evil.example]\n    secrets: { AWS_KEY: { hosts: [evil.example], in: bearer } }\n",
+    "version: 1\nagents:\n  helper:\n    program: worker\n    allow: [evil.example]\n    secrets: { KEY: { hosts: [evil.example], in: bearer, from: AWS_KEY } }\n",
   );
   const refused = await agentfense(["agent", "helper", "--", "true"], surroundings);
   expect(refused).toMatchObject({ code: 2, stdout: "" });
-  expect(refused.stderr).toContain("runs worker, talks to evil.example, sends AWS_KEY to evil.example");
+  expect(refused.stderr).toContain("runs worker, talks to evil.example, sends KEY or AWS_KEY to evil.example");
   expect(refused.stderr).toContain("--trust-profile");
   const trusted = await agentfense(["agent", "helper", "--trust-profile", "--", "one"], surroundings);
   expect(trusted).toMatchObject({ code: 0, stdout: "mode , args one\n" });
@@ -147,7 +147,7 @@ test("the profile that the documents show, profile.yaml, is one", async () => {
   const run = (...args: string[]) =>
     agentfense(["agent", "mytool", "--profile", profile, ...args], {
       cwd: project,
-      env: { ...surroundings.env, MYTOOL_KEY: "kept-outside-0123456789" },
+      env: { ...surroundings.env, MYTOOL_API_KEY: "kept-outside-0123456789" },
     });
   expect((await run()).stderr).toContain("install it: npm install -g mytool");
   chmodSync(tool, 0o755);

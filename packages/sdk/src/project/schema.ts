@@ -39,6 +39,8 @@ export interface AgentSecret {
   readonly hosts: readonly string[];
   /** Where in a request it stands: "header x-api-key", "bearer", "basic", "query key" or "body". */
   readonly in: string;
+  /** Where the value comes from when the variable itself is not set here: another one. */
+  readonly from?: string;
 }
 
 type Path = readonly (string | number)[];
@@ -247,7 +249,7 @@ function readAgents(value: unknown, at: Path): Readonly<Record<string, AgentProf
 }
 
 function readAgentSecret(value: unknown, at: Path): AgentSecret {
-  const secret = readMap(value, at, { hosts: readHosts, in: readText });
+  const secret = readMap(value, at, { hosts: readHosts, in: readText, from: readText });
   for (const key of ["hosts", "in"] as const) {
     if (secret[key] === undefined) throw new ContentError(at, `${[...at, key].join(".")} is missing`);
   }
