@@ -1,7 +1,10 @@
+import { Resolver } from "node:dns/promises";
 import { openSync, readdirSync, readlinkSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { gateListeners } from "../../../../test/support/gate-listeners.ts";
+import type { Listen } from "../../src/isolation/backend/listening.ts";
+import { FilteredNetwork } from "../../src/isolation/network/filtered.ts";
 import { type GateListeners, NetworkGates } from "../../src/isolation/network/gate.ts";
 import { networkPolicy } from "./filtered-box.ts";
 
@@ -73,4 +76,36 @@ test("a gate that is closed, or whose thread is gone, takes no new descriptors",
   expect(await refused()).toEqual([]);
   await gates.close();
   expect(await refused()).toEqual([]);
+});
+
+test.each([
+  ["cannot be had", () => Promise.reject(new Error("a program has it"))],
+  ["cannot be listened at", async () => [noSocket()]],
+])("a list with a port that %s in one life of the box is the list of none", async (_, listenAgain) => {
+  const network = new FilteredNetwork({ gates, policy, onEvent: () => {} });
+  const boxes = await Promise.all([gateListeners([443, 80]), gateListeners([443, 80])]);
+  const made: string[] = [];
+  const listenIn = ({ listeners }: (typeof boxes)[number], again: Listen): Listen => {
+    let isFirst = true;
+    return async (places) => {
+      if (!isFirst) return await again(places);
+      isFirst = false;
+      return descriptors(listeners);
+    };
+  };
+  const another: Listen = async () => {
+    const { tcp } = (await gateListeners([22])).listeners;
+    made.push(...tcp.map(({ descriptor }) => thing(descriptor)));
+    return tcp.map(({ descriptor }) => descriptor);
+  };
+  await network.answerIn(listenIn(boxes[0]!, another));
+  await network.answerIn(listenIn(boxes[1]!, listenAgain));
+  await expect(network.update(networkPolicy("good.test", "other.test:22"))).rejects.toThrow();
+  for (const { dnsUdpPort } of boxes) {
+    const resolver = new Resolver({ tries: 1 });
+    resolver.setServers([`127.0.0.1:${dnsUdpPort}`]);
+    await expect(resolver.resolve4("other.test")).rejects.toMatchObject({ code: "ENOTFOUND" });
+    expect(await resolver.resolve4("good.test")).toHaveLength(1);
+  }
+  expect(made).toHaveLength(1);
 });

@@ -3,6 +3,7 @@ import { SandboxError } from "../backend/errors.ts";
 import type { Listen, SocketOwner } from "../backend/listening.ts";
 import { Queue } from "../queue.ts";
 import type { Gate, GateEvent, GateListeners, NetworkGates, Opening, PortListeners, TestInternet } from "./gate.ts";
+import { closerOf } from "./handed-over.ts";
 import { NAME_SERVER } from "./names.ts";
 import type { NetworkPolicy } from "./policy.ts";
 import { openedNames, type SecretWithValue } from "./secrets.ts";
@@ -69,7 +70,7 @@ export class FilteredNetwork {
     return (await this.#options.opening?.renew(name, secret)) ?? false;
   }
 
-  /** Another list, from now on. When a port cannot be had the old one stays. */
+  /** Another list, from now on and for every life of the box; or, when a port cannot be had in one of them, the old one in all. */
   async update(policy: NetworkPolicy): Promise<void> {
     const { opening } = this.#options;
     const unopened = openedNames(policy.rules).find((name) => !opening?.names.includes(name));
@@ -79,11 +80,24 @@ export class FilteredNetwork {
       });
     }
     await this.#turns.run(async () => {
-      for (const { gate, listen, ports } of this.#open) {
-        const added = policy.ports.filter((port) => !ports.has(port));
-        const tcp = await portListeners(listen, added);
-        await gate.update(policy, { listeners: { tcp } });
-        for (const port of added) ports.add(port);
+      const changed: OpenGate[] = [];
+      const changes: { readonly open: OpenGate; readonly listeners: PortListeners }[] = [];
+      try {
+        for (const open of this.#open) {
+          const added = policy.ports.filter((port) => !open.ports.has(port));
+          changes.push({ open, listeners: { tcp: await portListeners(open.listen, added) } });
+        }
+        for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
+          const { open, listeners } = next;
+          await open.gate.update(policy, { listeners });
+          changed.push(open);
+          for (const { port } of listeners.tcp) open.ports.add(port);
+        }
+      } catch (error) {
+        for (const { listeners } of changes) closerOf(listeners)();
+        // One that cannot go back lets nothing through any more.
+        await Promise.all(changed.map(({ gate }) => gate.update(this.#policy).catch(() => gate.close())));
+        throw error;
       }
       this.#policy = policy;
     });
