@@ -1,6 +1,7 @@
 import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { gateListeners } from "../../../../test/support/gate-listeners.ts";
 import type { Internet } from "../../../../test/support/internet.ts";
@@ -19,6 +20,38 @@ export function closed(socket: Socket): Promise<void> {
     if (socket.closed) resolve();
     else socket.once("close", () => resolve());
   });
+}
+
+/** What Node's own client, which is OpenSSL, sends first. */
+export async function realHello(options: ConnectionOptions): Promise<Buffer> {
+  const sent = Promise.withResolvers<Buffer>();
+  const wire = new Duplex({
+    read() {},
+    write(piece: Buffer, _encoding, done) {
+      sent.resolve(piece);
+      done();
+    },
+  });
+  const client = connectTls({ ...options, socket: wire as never }).on("error", () => {});
+  const hello = await sent.promise;
+  client.destroy();
+  return hello;
+}
+
+/** A TLS client's first message, in one record, with an extension more. */
+export function withExtension(hello: Buffer, type: number, content: Buffer): Buffer {
+  let at = 5 + 4 + 2 + 32;
+  at += 1 + hello[at]!; // session
+  at += 2 + hello.readUInt16BE(at); // suites
+  at += 1 + hello[at]!; // compression
+  const extension = Buffer.concat([Buffer.alloc(4), content]);
+  extension.writeUInt16BE(type, 0);
+  extension.writeUInt16BE(content.length, 2);
+  const longer = Buffer.concat([hello, extension]);
+  longer.writeUInt16BE(hello.readUInt16BE(3) + extension.length, 3);
+  longer.writeUIntBE(hello.readUIntBE(6, 3) + extension.length, 6, 3);
+  longer.writeUInt16BE(hello.readUInt16BE(at) + extension.length, at);
+  return longer;
 }
 
 /** A gate in front of a test internet, and the ways of a program in the box, which asks the gate for names as any other. */

@@ -1,25 +1,8 @@
 import { randomInt } from "node:crypto";
-import { Duplex } from "node:stream";
-import { type ConnectionOptions, connect } from "node:tls";
 import { describe, expect, test } from "vitest";
 import { rounds } from "../../../../test/support/rounds.ts";
 import { HelloReader } from "../../src/isolation/network/hello.ts";
-
-/** What Node's own client, which is OpenSSL, sends first. */
-async function realHello(options: ConnectionOptions): Promise<Buffer> {
-  const sent = Promise.withResolvers<Buffer>();
-  const wire = new Duplex({
-    read() {},
-    write(piece: Buffer, _encoding, done) {
-      sent.resolve(piece);
-      done();
-    },
-  });
-  const client = connect({ ...options, socket: wire as never }).on("error", () => {});
-  const hello = await sent.promise;
-  client.destroy();
-  return hello;
-}
+import { realHello } from "./filtered-box.ts";
 
 interface Parts {
   readonly version?: number;
@@ -70,7 +53,12 @@ describe("the first message of a real client", () => {
     ["TLS 1.2", { maxVersion: "TLSv1.2" as const }],
   ])("is read with %s, whole and in pieces", async (_, options) => {
     const hello = await realHello({ servername: "Api.example.com", ALPNProtocols: ["h2", "http/1.1"], ...options });
-    const expected = { kind: "hello", serverName: "api.example.com", protocols: ["h2", "http/1.1"] };
+    const expected = {
+      kind: "hello",
+      serverName: "api.example.com",
+      protocols: ["h2", "http/1.1"],
+      mayBeEncrypted: false,
+    };
     expect(read(hello)).toEqual(expected);
     expect(read(records(hello.subarray(5), 100))).toEqual(expected);
     for (const pieces of [hello, records(hello.subarray(5), 1), records(hello.subarray(5), 7)]) {
@@ -99,8 +87,13 @@ describe("the first message of a real client", () => {
 
 describe("a first message by hand", () => {
   test("is read", () => {
-    expect(said({})).toEqual({ kind: "hello", serverName: "a.example", protocols: [] });
+    expect(said({})).toEqual({ kind: "hello", serverName: "a.example", protocols: [], mayBeEncrypted: false });
     expect(said({ extensions: [named("a.example"), versions(0x0a0a, 0x0304)] })).toMatchObject({ kind: "hello" });
+  });
+
+  test.each([0xfe0d, 0xffce])("may have another name that is encrypted (%i), which is told", (type) => {
+    const extensions = [named("a.example"), extension(type, Buffer.alloc(40))];
+    expect(said({ extensions })).toMatchObject({ kind: "hello", serverName: "a.example", mayBeEncrypted: true });
   });
 
   test.each<[string, Parts, number]>([
@@ -115,8 +108,6 @@ describe("a first message by hand", () => {
     ["a name beyond ASCII", { extensions: [named("ä.example")] }, 112],
     ["a wildcard", { extensions: [named("*.example")] }, 112],
     ["no extensions", { extensions: [] }, 112],
-    ["an encrypted hello", { extensions: [named("a.example"), extension(0xfe0d, Buffer.alloc(40))] }, 40],
-    ["an encrypted name", { extensions: [named("a.example"), extension(0xffce, Buffer.alloc(40))] }, 40],
     ["TLS 1.1", { version: 0x0302 }, 70],
     ["SSL 3", { version: 0x0300 }, 70],
     ["only old versions in the list", { extensions: [named("a.example"), versions(0x0302, 0x0301)] }, 70],

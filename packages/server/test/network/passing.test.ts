@@ -10,7 +10,7 @@ import { eventually, withoutHanging } from "../../../../test/support/eventually.
 import { EVIL_ADDRESS, GOOD_ADDRESS, type Internet, openInternet } from "../../../../test/support/internet.ts";
 import { cut } from "../../src/isolation/network/connection.ts";
 import { refusal } from "../../src/isolation/network/policy.ts";
-import { closed, type FilteredBox, networkPolicy, openFilteredBox } from "./filtered-box.ts";
+import { closed, type FilteredBox, networkPolicy, openFilteredBox, realHello, withExtension } from "./filtered-box.ts";
 
 const LIST = [
   "good.test",
@@ -98,6 +98,23 @@ describe("TLS to a listed name", () => {
     expect(await text(plain)).toHaveLength(7); // an alert
     plain.destroy();
     expect(internet.seen.filter(({ server }) => server === "evil")).toEqual([]);
+  });
+
+  test("that may name another one encrypted is refused, and answered where it is opened", async () => {
+    const secret = { name: "KEY", hosts: ["second.test"], place: { kind: "bearer" }, value: "a-long-secret" } as const;
+    await using both = await openFilteredBox(internet, ["good.test", "second.test"], [secret]);
+    const answers: number[][] = [];
+    for (const servername of ["good.test", "second.test"]) {
+      const socket = await both.dial(servername, 443);
+      socket.write(withExtension(await realHello({ servername }), 0xfe0d, randomBytes(64)));
+      answers.push([...((await once(socket, "data"))[0] as Buffer).subarray(0, 6)]);
+      socket.destroy();
+    }
+    expect(answers[0]).toEqual([21, 3, 3, 0, 2, 2]); // a fatal alert
+    expect(answers[1]).toEqual([22, 3, 3, expect.any(Number), expect.any(Number), 2]); // the server's first message
+    await eventually(() =>
+      expect(both.events).toMatchObject([{ host: "good.test", sentence: expect.stringContaining("ECH") }]),
+    );
   });
 
   test("whose requests would have to be looked at is refused as long as nobody does", async () => {

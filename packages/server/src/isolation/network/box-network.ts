@@ -36,6 +36,8 @@ export interface BoxNetworkOptions {
   readonly opener: Opener | undefined;
 }
 
+const ENCRYPTED_NAME = "the name of the server is encrypted (ECH), which this sandbox's network refuses";
+
 const NO_SECRETS = new SecretSet([]);
 
 /** A connection that is counted, until its socket is closed. */
@@ -242,6 +244,9 @@ export class BoxNetwork implements AsyncDisposable {
     } else if (isConditional(rule)) {
       const sentence = `the methods and paths of ${host} cannot be looked at`;
       this.#refuse(socket, host, port, sentence, Alert.handshakeFailure);
+    } else if (hello.mayBeEncrypted) {
+      // A front of the host would follow the name that we cannot see. Where we are the server nobody reads it.
+      this.#refuse(socket, host, port, ENCRYPTED_NAME, Alert.handshakeFailure);
     } else this.#passThrough(connection, bytes);
   }
 

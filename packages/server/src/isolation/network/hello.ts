@@ -3,7 +3,16 @@ import { normalHost } from "./policy.ts";
 /** What a client's first words came to. */
 export type Hello =
   | { readonly kind: "incomplete" }
-  | { readonly kind: "hello"; readonly serverName: string; readonly protocols: readonly string[] }
+  | {
+      readonly kind: "hello";
+      readonly serverName: string;
+      readonly protocols: readonly string[];
+      /**
+       * Whether it has, or may have, another name in it that only some front of the host can read (ECH). Browsers always send something
+       * that looks like it and is none.
+       */
+      readonly mayBeEncrypted: boolean;
+    }
   | { readonly kind: "refused"; readonly sentence: string; readonly alert: number };
 
 /** RFC 8446, 6. */
@@ -112,18 +121,13 @@ function clientHello(hello: Bytes): Hello {
   if (suites.length < 2 || suites.length % 2 !== 0 || hello.list(1).length < 1) throw malformed();
   if (version < TLS_1_2) throw tooOld();
   const extensions = readExtensions(hello);
-  if (extensions.has(Extension.encryptedHello) || extensions.has(Extension.encryptedName)) {
-    throw new Refusal(
-      Alert.handshakeFailure,
-      "the name of the server is encrypted (ECH), which this sandbox's network refuses",
-    );
-  }
   const versions = extensions.get(Extension.versions);
   if (versions !== undefined && !offersEnough(versions)) throw tooOld();
   return {
     kind: "hello",
     serverName: readServerName(extensions.get(Extension.serverName)),
     protocols: readProtocols(extensions.get(Extension.protocols)),
+    mayBeEncrypted: extensions.has(Extension.encryptedHello) || extensions.has(Extension.encryptedName),
   };
 }
 
