@@ -318,7 +318,7 @@ describe("network", () => {
   test("the hosts of a filtered network are kept, and others are in force at once in a running sandbox", async () => {
     const codebase = await api.codebase();
     const id = await api.sandbox(codebase, { network_rules: [{ host: "a.example.com:443" }] });
-    const rules = [{ host: "a.example.com", ports: [443], methods: [], paths: [] }];
+    const rules = [{ host: "a.example.com", ports: [443], methods: [], paths: [], addresses: [] }];
     expect(await api.call("SandboxService.GetSandbox", { sandbox_id: id })).toMatchObject({
       network: "NETWORK_MODE_FILTERED",
       network_rules: rules,
@@ -336,9 +336,10 @@ describe("network", () => {
     expect(updated).toMatchObject({ id, network_rules: [{ host: "pypi.org", ports: [443] }] });
     expect(await resolved()).toBe("pypi.org\n");
     const { status, json } = await api.rest.request("PUT", `/v1/sandboxes/${id}/network`, {
-      networkRules: [{ host: "*.example.com" }],
+      networkRules: [{ host: "*.example.com", addresses: ["93.184.216.0/24"] }],
     });
-    expect([status, json]).toMatchObject([200, { networkRules: [{ host: "*.example.com", ports: [443, 80] }] }]);
+    const kept = { host: "*.example.com", ports: [443, 80], addresses: ["93.184.216.0/24"] };
+    expect([status, json]).toMatchObject([200, { networkRules: [kept] }]);
     expect(await resolved()).toBe("a.example.com\n");
   });
 

@@ -110,6 +110,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
           maxPerOwner: 0,
           maxSessionsPerSandbox: 0,
           networks,
+          networkAllow: undefined,
           docker: { networks, network: "none" },
         },
       },

@@ -182,13 +182,16 @@ class NetworkRule:
     methods: Sequence[str] = ()
     #: "/v1/*"
     paths: Sequence[str] = ()
+    #: Networks such as "10.1.0.0/16": the host is reached at addresses in there alone, which may be private. Without
+    #: any: at public ones.
+    addresses: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class NetworkList:
     """What a sandbox with a filtered network may reach."""
 
-    #: Hosts as "pypi.org", "*.npmjs.org" or "github.com:22,443", or as rules.
+    #: Hosts as "pypi.org", "*.npmjs.org", "github.com:22,443" or "git.example.com@10.1.0.0/16", or as rules.
     allow: Sequence[Union[str, NetworkRule]] = ()
     #: Lists of the server's: "npm", "pypi", "github" …
     presets: Sequence[str] = ()

@@ -140,8 +140,9 @@ def test_a_list_of_hosts_is_kept_and_replaced(client: SandboxClient, codebase: C
         NetworkRule("*.example.com", (443,), ("GET",), ("/v1/*",)),
     )
     assert "pypi.org" in [rule.host for rule in made.network_rules]
-    changed = client.update_network(made.id, NetworkList(["example.org"]))
-    assert changed.network_rules == (NetworkRule("example.org", (443, 80)),)
+    here = NetworkRule("example.org", addresses=["93.184.216.0/24"])
+    changed = client.update_network(made.id, NetworkList([here]))
+    assert changed.network_rules == (NetworkRule("example.org", (443, 80), addresses=("93.184.216.0/24",)),)
     with pytest.raises(SandboxError, match="no full name of a host"):
         client.update_network(made.id, NetworkList(["127.0.0.1"]))
 

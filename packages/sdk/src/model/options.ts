@@ -56,11 +56,13 @@ export interface NetworkRule {
   readonly methods?: readonly string[] | undefined;
   /** "/v1/*" */
   readonly paths?: readonly string[] | undefined;
+  /** Networks such as "10.1.0.0/16": the host is reached at addresses in there alone, which may be private. Default: at public ones. */
+  readonly addresses?: readonly string[] | undefined;
 }
 
 /** What a sandbox with a filtered network may reach. */
 export interface NetworkList {
-  /** Hosts as "pypi.org", "*.npmjs.org" or "github.com:22,443", or as rules. */
+  /** Hosts as "pypi.org", "*.npmjs.org", "github.com:22,443" or "git.example.com@10.1.0.0/16", or as rules. */
   readonly allow?: readonly (string | NetworkRule)[] | undefined;
   /** Lists of the server's: "npm", "pypi", "github" … */
   readonly presets?: readonly string[] | undefined;

@@ -158,8 +158,15 @@ function readNetwork(value: unknown, at: Path): NetworkMode | NetworkList {
   throw new ContentError(at, `network: expected one of ${words}, not ${shown(value)}`);
 }
 
+/** Addresses of private networks are for those to list who are in them: the file came with the project. */
 function readHosts(value: unknown, at: Path): readonly string[] {
-  return textsOf("a host such as example.com, *.example.com or example.com:22,443")(value, at);
+  const hosts = textsOf("a host such as example.com, *.example.com or example.com:22,443")(value, at);
+  const wrong = hosts.findIndex((host) => host.includes("@"));
+  if (wrong === -1) return hosts;
+  throw new ContentError(
+    [...at, wrong],
+    `${at.join(".")}: ${shown(hosts[wrong])} has addresses, which only --allow and programs can give`,
+  );
 }
 
 function textsOf(expected: string): Reader<readonly string[]> {

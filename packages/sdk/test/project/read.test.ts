@@ -98,6 +98,12 @@ const WRONG: readonly (readonly [what: string, text: string, place: string, mess
     "3:18",
     "network.allow: expected a host such as",
   ],
+  [
+    "addresses, which the file cannot allow itself",
+    "version: 1\nnetwork:\n  allow: [a.org@10.0.0.0/8]\n",
+    "3:11",
+    "has addresses, which only --allow and programs can give",
+  ],
   ["a misspelt list", "version: 1\nnetwork: { alow: [a.org] }\n", "2:12", 'unknown key "alow"; did you mean allow?'],
   ["an unknown limit", "version: 1\nresources:\n  memroy: 1g\n", "3:3", 'unknown key "memroy"; did you mean memory?'],
   [

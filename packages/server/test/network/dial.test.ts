@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { describe, expect, test } from "vitest";
 import {
@@ -78,6 +79,8 @@ describe("a host is dialled", () => {
     "turning.test": (question: number) => (question === 1 ? [GOOD_ADDRESS] : ["127.0.0.1"]),
     "dead.test": [DEAD_ADDRESS],
     "empty.test": [],
+    "private.test": ["10.1.2.3"],
+    "moved.test": ["10.2.2.3", "127.0.0.1", "169.254.169.254", "::1", GOOD_ADDRESS],
   };
   const never = new AbortController().signal;
 
@@ -85,7 +88,7 @@ describe("a host is dialled", () => {
     await using internet = await openInternet(names);
     using dialer = new Dialer(internet.seam);
     const peer = async (host: string) => {
-      const socket = await dialer.dial(host, 22, never);
+      const socket = await dialer.dial(host, 22, { signal: never });
       const { remoteAddress } = socket;
       socket.destroy();
       return remoteAddress;
@@ -101,27 +104,57 @@ describe("a host is dialled", () => {
   test.each(["inner.test", "metadata.test"])("%s: not at all, with a sentence", async (host) => {
     await using internet = await openInternet(names);
     using dialer = new Dialer(internet.seam);
-    await expect(dialer.dial(host, 443, never)).rejects.toMatchObject({
+    await expect(dialer.dial(host, 443, { signal: never })).rejects.toMatchObject({
       message: `${host} resolves to no public address, and no sandbox may reach others`,
       isRefused: true,
     });
     expect(internet.connections).toBe(0);
   });
 
+  test("in the networks that its line lists, and in no other", async () => {
+    await using internet = await openInternet(names);
+    const own = { ...internet.seam.addresses, "10.1.2.3": "127.0.0.1", "10.2.2.3": "127.0.0.1" };
+    using dialer = new Dialer({ ...internet.seam, addresses: own });
+    const listed = ["10.1.0.0/16", "fd00::/16"];
+    (await dialer.dial("private.test", 22, { signal: never, listed })).destroy();
+    for (const host of ["moved.test", "good.test"]) {
+      await expect(dialer.dial(host, 22, { signal: never, listed })).rejects.toMatchObject({
+        message: `${host} resolves to no address that is listed with it`,
+        isRefused: true,
+      });
+    }
+    await expect(dialer.dial("private.test", 22, { signal: never })).rejects.toMatchObject({ isRefused: true });
+  });
+
+  test("never at this host's own address nor a cloud's metadata, though its line lists the network", async () => {
+    const own = Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));
+    const wide = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"];
+    const bad = [
+      ...own.filter((address) => !address.includes("%")),
+      "100.100.100.200",
+      "fd00:ec2::254",
+      "fd20:ce::254",
+    ];
+    await using internet = await openInternet({ "bad.test": bad });
+    using dialer = new Dialer(internet.seam);
+    const listed = [...wide, ...own.map((address) => `${address}/${isIP(address) === 4 ? 32 : 128}`)];
+    await expect(dialer.dial("bad.test", 22, { signal: never, listed })).rejects.toMatchObject({ isRefused: true });
+  });
+
   test("and is told apart from one that nobody answers for", async () => {
     await using internet = await openInternet(names);
     using dialer = new Dialer(internet.seam);
-    await expect(dialer.dial("dead.test", 443, never)).rejects.toMatchObject({
+    await expect(dialer.dial("dead.test", 443, { signal: never })).rejects.toMatchObject({
       isRefused: false,
       message: /cannot be reached/,
     });
-    await expect(dialer.dial("empty.test", 443, never)).rejects.toMatchObject({
+    await expect(dialer.dial("empty.test", 443, { signal: never })).rejects.toMatchObject({
       isRefused: false,
       message: /no address/,
     });
-    await expect(dialer.dial("unknown.test", 443, never)).rejects.toMatchObject({ isRefused: false });
+    await expect(dialer.dial("unknown.test", 443, { signal: never })).rejects.toMatchObject({ isRefused: false });
     const abort = new AbortController();
-    const dialled = dialer.dial("good.test", 22, abort.signal);
+    const dialled = dialer.dial("good.test", 22, { signal: abort.signal });
     abort.abort();
     await expect(dialled).rejects.toThrow();
   });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { learningRules } from "../../src/isolation/network/list.ts";
 import { NetworkPolicy, normalHost, parseNetworkRule, refusal } from "../../src/isolation/network/policy.ts";
 import { NETWORK_PRESETS } from "../../src/isolation/network/presets.ts";
 
@@ -20,6 +21,15 @@ describe("a line of the list", () => {
       { host: "api.example.com", ports: [443], methods: ["GET", "GET"], paths: ["/v1/*"] },
       { host: "api.example.com", ports: [443], methods: ["GET"], paths: ["/v1/*"] },
     ],
+    [
+      "git.example@10.1.0.0/16,10.9.9.9",
+      { host: "git.example", ports: [443, 80], addresses: ["10.1.0.0/16", "10.9.9.9/32"] },
+    ],
+    ["git.example:22@FD12::/16", { host: "git.example", ports: [22], addresses: ["fd12::/16"] }],
+    [
+      { host: "*.corp.example", addresses: ["192.168.7.0/24", "93.184.216.0/24"] },
+      { host: "*.corp.example", ports: [443, 80], addresses: ["192.168.7.0/24", "93.184.216.0/24"] },
+    ],
   ])("%j is read", (value, rule) => {
     expect(parseNetworkRule(value)).toEqual(rule);
   });
@@ -40,7 +50,29 @@ describe("a line of the list", () => {
     ["::ffff:127.0.0.1", /no name of a host/],
     ["10.0.0.0/8", /no name of a host/],
     ["https://example.com", /no name of a host/],
-    ["user@example.com", /no name of a host/],
+    ["user@example.com", /no full name/],
+    ["u.ser@example.com", /the address "example.com" of u.ser is none/],
+    ["@10.0.0.0/8", /no name of a host/],
+    ["10.0.0.0/8@10.0.0.0/8", /no name of a host/],
+    ["a.example@", /is none/],
+    ["a.example@10.0.0.0/8@10.0.0.0/8", /is none/],
+    ["a.example@10.0.0.0/33", /is none/],
+    ["a.example@10.0.0.0/08", /is none/],
+    ["a.example@fe80::1%lo", /is none/],
+    ["a.example@10.1.2.3/16", /begins at another address/],
+    ["a.example@127.0.0.0/8", /neither public nor/],
+    ["a.example@0.0.0.0/0", /neither public nor/],
+    ["a.example@8.0.0.0/6", /neither public nor/],
+    ["a.example@169.254.0.0/16", /neither public nor/],
+    ["a.example@198.18.0.0/15", /neither public nor/],
+    ["a.example@224.0.0.0/4", /neither public nor/],
+    ["a.example@::/0", /neither public nor/],
+    ["a.example@::1", /neither public nor/],
+    ["a.example@::ffff:10.0.0.0/104", /neither public nor/],
+    ["a.example@fe80::/10", /neither public nor/],
+    [{ host: "a.example", addresses: [] }, /addresses of/],
+    [{ host: "a.example@10.0.0.0/8", addresses: ["10.0.0.0/8"] }, /given twice/],
+    [{ host: "a.example:22@10.0.0.0/8", ports: [22] }, /given twice/],
     ["exa mple.com", /no name of a host/],
     ["example.com\0.evil.com", /no full name/],
     ["example..com", /no full name/],
@@ -75,6 +107,25 @@ describe("a line of the list", () => {
     const lines = Array.from({ length: 1001 }, (_, index) => parseNetworkRule(`h${index}.example.com`));
     expect(() => NetworkPolicy.of(lines)).toThrow(/at most 1000/);
   });
+});
+
+test("the lines of one host do not differ in where it is", () => {
+  expect(() => policy("a.example:22@10.0.0.0/8", "a.example:443")).toThrow(/differ in the addresses of a.example/);
+  expect(policy("a.example:22@10.0.0.0/8", "a.example@10.0.0.0/8").addressesOf("a.example", 443)).toEqual([
+    "10.0.0.0/8",
+  ]);
+});
+
+test("a list that is learned has every host at usual ports and its own, which nobody can list", () => {
+  const rules = learningRules([parseNetworkRule("a.example:8443"), parseNetworkRule("*.b.example:22@10.0.0.0/8")]);
+  const list = NetworkPolicy.of(rules);
+  expect(list.ports).toEqual([22, 80, 443, 8443, 9418]);
+  expect(
+    ["c.example", "example.com", "localhost", "_x._tcp.d.example", "1.2.3.4"].map((name) => list.resolves(name)),
+  ).toEqual([...[true, true, false, true, false]]);
+  expect(list.ruleFor("c.example", 443)?.host).toBe("*");
+  expect(list.addressesOf("x.b.example", 22)).toEqual(["10.0.0.0/8"]);
+  expect(list.addressesOf("c.example", 22)).toBeUndefined();
 });
 
 test("a name has one normal form, and what is none has no form", () => {
@@ -166,6 +217,7 @@ describe("a cap", () => {
     "*.example.com:443",
     { host: "api.example.com", ports: [443], methods: ["GET"], paths: ["/v1/*"] },
     "github.com:22,443",
+    "*.corp.example@10.0.0.0/8,93.184.0.0/16",
   );
   const beyond = (...lines: unknown[]) =>
     policy(...lines)
@@ -178,6 +230,9 @@ describe("a cap", () => {
     [["github.com:22"]],
     [[{ host: "api.example.com", ports: [443], methods: ["GET"], paths: ["/v1/x", "/v1/y/*"] }]],
     [["*.example.com:443", { host: "api.example.com", ports: [443], methods: ["GET"], paths: ["/v1/*"] }]],
+    [["git.corp.example:443@10.1.0.0/16,10.2.0.0/16"]],
+    [["git.corp.example:80@93.184.216.34"]],
+    [["github.com:443@93.184.216.0/24"]],
   ])("covers %j", (lines) => {
     expect(beyond(...lines)).toEqual([]);
   });
@@ -193,6 +248,9 @@ describe("a cap", () => {
     [[{ host: "api.example.com", ports: [443], methods: ["GET"], paths: ["/*"] }], ["api.example.com"]],
     [[{ host: "api.example.com", ports: [443], methods: ["PUT"], paths: ["/v1/*"] }], ["api.example.com"]],
     [["*.github.com:443"], ["*.github.com"]],
+    [["git.corp.example:443@10.1.0.0/16,192.168.0.0/16"], ["git.corp.example"]],
+    [["git.corp.example:443"], ["git.corp.example"]],
+    [["github.com:443@10.0.0.0/8"], ["github.com"]],
   ])("does not cover all of %j", (lines, left) => {
     expect(beyond(...lines)).toEqual(left);
   });

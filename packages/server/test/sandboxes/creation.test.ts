@@ -196,6 +196,18 @@ describe("a request for a sandbox", () => {
     }
   });
 
+  test("lists addresses of the operator's networks only where the operator does, and a program in its own engine", () => {
+    const defaults = { ...SANDBOX_DEFAULTS, networks: ["filtered"] as const };
+    const list = { network: "filtered", networkList: { allow: ["git.example@10.1.0.0/16"] } } as const;
+    expect(refused(() => make(list, { defaults }))).toMatchObject({ code: "LIMIT_EXCEEDED" });
+    const here = [{ host: "git.example", ports: [443, 80], addresses: ["10.0.0.0/8"] }];
+    const rules = [{ ...here[0], addresses: ["10.1.0.0/16"] }];
+    expect(make(list, { defaults: { ...defaults, networkAllow: here } }).networkRules).toEqual(rules);
+    expect(make(list, { defaults: { ...defaults, networkAllow: undefined } }).networkRules).toEqual(rules);
+    const publicly = { ...list, networkList: { allow: ["git.example@93.184.216.34"] } };
+    expect(make(publicly, { defaults }).networkRules).toMatchObject([{ addresses: ["93.184.216.34/32"] }]);
+  });
+
   test("for a network that is not enabled says what to configure", () => {
     expect(refused(() => make({ network: "host" }))).toMatchObject({
       code: "RUNTIME_UNAVAILABLE",

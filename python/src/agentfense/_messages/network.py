@@ -20,7 +20,13 @@ def network_rule_messages(network: Union[NetworkMode, NetworkList, str, None]) -
         return []
     rules = [NetworkRule(rule) if isinstance(rule, str) else rule for rule in network.allow]
     return [
-        sandbox_pb2.NetworkRule(host=rule.host, ports=rule.ports, methods=rule.methods, paths=rule.paths)
+        sandbox_pb2.NetworkRule(
+            host=rule.host,
+            ports=rule.ports,
+            methods=rule.methods,
+            paths=rule.paths,
+            addresses=rule.addresses,
+        )
         for rule in rules
     ]
 
@@ -32,4 +38,10 @@ def network_presets(network: Union[NetworkMode, NetworkList, str, None]) -> List
 
 def network_rule_of(message: sandbox_pb2.NetworkRule) -> NetworkRule:
     """A rule of an answer."""
-    return NetworkRule(message.host, tuple(message.ports), tuple(message.methods), tuple(message.paths))
+    return NetworkRule(
+        message.host,
+        tuple(message.ports),
+        tuple(message.methods),
+        tuple(message.paths),
+        tuple(message.addresses),
+    )

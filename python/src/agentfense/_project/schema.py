@@ -173,7 +173,12 @@ def _texts_of(expected: str) -> _Reader:
 
 
 def _read_hosts(value: object, at: Path) -> Tuple[str, ...]:
+    """Addresses of private networks are for those to list who are in them: the file came with the project."""
     hosts: Tuple[str, ...] = _texts_of("a host such as example.com, *.example.com or example.com:22,443")(value, at)
+    for index, host in enumerate(hosts):
+        if "@" in host:
+            message = f"{_name(at)}: {_shown(host)} has addresses, which only --allow and programs can give"
+            raise ContentError((*at, index), message)
     return hosts
 
 

@@ -18,12 +18,15 @@ export function networkFields(network: SandboxOptions["network"]): NetworkFields
 export function listFields({ allow = [], presets = [] }: NetworkList) {
   const networkRules = allow.map((rule) => {
     if (typeof rule === "string") return { host: rule };
-    const { host, ports = [], methods = [], paths = [] } = rule;
-    return { host, ports: [...ports], methods: [...methods], paths: [...paths] };
+    const { host, ports = [], methods = [], paths = [], addresses = [] } = rule;
+    return { host, ports: [...ports], methods: [...methods], paths: [...paths], addresses: [...addresses] };
   });
   return { networkRules, networkPresets: [...presets] };
 }
 
-export function networkRuleOf({ host, ports, methods, paths }: NetworkRuleMessage): NetworkRule {
-  return { host, ports, ...(methods.length > 0 && { methods }), ...(paths.length > 0 && { paths }) };
+export function networkRuleOf({ host, ports, methods, paths, addresses }: NetworkRuleMessage): NetworkRule {
+  return {
+    ...{ host, ports, ...(methods.length > 0 && { methods }), ...(paths.length > 0 && { paths }) },
+    ...(addresses.length > 0 && { addresses }),
+  };
 }

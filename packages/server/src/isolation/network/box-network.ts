@@ -288,7 +288,9 @@ export class BoxNetwork implements AsyncDisposable {
 
   /** To the host that the connection is for, and only as long as it is there and allowed. */
   async #dial({ host, port, socket, signal }: Connection, onread?: OnReadOpts): Promise<Socket> {
-    const upstream = await this.#dialer.dial(host, port, signal, onread);
+    const upstream = await this.#dialer.dial(host, port, {
+      ...{ signal, onread, listed: this.#policy.addressesOf(host, port) },
+    });
     upstream.on("error", () => {});
     if (socket.destroyed) {
       upstream.destroy();

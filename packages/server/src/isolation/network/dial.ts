@@ -4,6 +4,7 @@ import { networkInterfaces } from "node:os";
 import type { IpFamily } from "@agentfense/permission";
 import { egressPolicy } from "../backend/egress.ts";
 import type { TestInternet } from "./gate.ts";
+import { isListed } from "./ranges.ts";
 
 const CONNECT_MS = 10_000;
 const RESOLVE_MS = 3000;
@@ -23,6 +24,14 @@ export class DialError extends Error {
   }
 }
 
+export interface DialOptions {
+  readonly signal: AbortSignal;
+  /** A reader of its own: the socket reads from its resume() on. */
+  readonly onread?: OnReadOpts | undefined;
+  /** The networks that the host is reached in; absent: the public internet. */
+  readonly listed?: readonly string[] | undefined;
+}
+
 /**
  * Connects to hosts on behalf of one box, from this host. The box must not get at this host, its neighbours or its cloud's services by
  * way of a name that says so: names are resolved here, each time anew, every answer is looked at, and the very answer that was looked at
@@ -37,13 +46,16 @@ export class Dialer implements Disposable {
     if (internet !== undefined) this.#resolver.setServers(internet.nameServers);
   }
 
-  /** A connected socket, half-open at will. One with a reader of its own reads from its resume() on. */
-  async dial(host: string, port: number, signal: AbortSignal, onread?: OnReadOpts): Promise<Socket> {
-    const addresses = reachable(await this.#resolve(host));
+  /** A connected socket, half-open at will. */
+  async dial(host: string, port: number, { signal, onread, listed }: DialOptions): Promise<Socket> {
+    const found = await this.#resolve(host);
+    const addresses = listed === undefined ? reachable(found) : reachableOf(listed, found);
     if (addresses.length === 0) {
-      throw new DialError(`${host} resolves to no public address, and no sandbox may reach others`, {
-        isRefused: true,
-      });
+      const sentence =
+        listed === undefined
+          ? `${host} resolves to no public address, and no sandbox may reach others`
+          : `${host} resolves to no address that is listed with it`;
+      throw new DialError(sentence, { isRefused: true });
     }
     signal.throwIfAborted();
     try {
@@ -122,6 +134,18 @@ export function reachable(addresses: readonly string[], ofThisHost: readonly str
     if (version === 4) return !forbidden[4].check(address, "ipv4");
     return version === 6 && !address.includes("%") && !forbidden[6].check(address, "ipv6");
   });
+}
+
+/** Those of a name's addresses that its line lists, and never this host's own. */
+function reachableOf(listed: readonly string[], addresses: readonly string[]): string[] {
+  const own = new BlockList();
+  for (const address of ownAddresses()) {
+    const bare = address.replace(/%.*/, "");
+    own.addAddress(bare, isIP(bare) === 6 ? "ipv6" : "ipv4");
+  }
+  return addresses.filter(
+    (address) => isListed(address, listed) && !own.check(address, isIP(address) === 6 ? "ipv6" : "ipv4"),
+  );
 }
 
 function rangesOf(family: IpFamily, hostAddresses: readonly string[]): BlockList {

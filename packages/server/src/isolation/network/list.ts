@@ -13,9 +13,18 @@ export function networkRules({ allow = [], presets = [] }: NetworkList): readonl
   return NetworkPolicy.of([...presets.flatMap(presetRules), ...allow.map(parsed)]).rules;
 }
 
+/** What is listened at while a list is learned: the web, ssh and git. */
+const LEARNED_PORTS = [443, 80, 22, 9418];
+
+/** A list that lets through what it does not name too, at usual ports and its own, so that what is used can be written down. */
+export function learningRules(rules: readonly NetworkRule[]): readonly NetworkRule[] {
+  const ports = new Set([...LEARNED_PORTS, ...rules.flatMap((rule) => rule.ports)]);
+  return [...rules, { host: "*", ports: [...ports] }];
+}
+
 /** As --allow takes it. */
-export function ruleText({ host, ports }: NetworkRule): string {
-  return `${host}:${ports.join(",")}`;
+export function ruleText({ host, ports, addresses = [] }: NetworkRule): string {
+  return `${host}:${ports.join(",")}${addresses.length === 0 ? "" : `@${addresses.join(",")}`}`;
 }
 
 function presetRules(name: string): readonly NetworkRule[] {

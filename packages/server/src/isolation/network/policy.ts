@@ -1,17 +1,26 @@
 import { domainToASCII } from "node:url";
 import { invalid } from "../backend/errors.ts";
+import { isPublicRange, isRangeWithin, parseRange } from "./ranges.ts";
 
 /**
  * One line of a sandbox's list. Absent methods or paths mean all of them; present ones mean these alone, and TLS is opened for the
  * host, since nobody can see a method or a path otherwise.
  */
 export interface NetworkRule {
-  /** Lower case, ASCII, no dot at the end. "*.npmjs.org" is one or more labels below, never the domain itself. */
+  /**
+   * Lower case, ASCII, no dot at the end. "*.npmjs.org" is one or more labels below, never the domain itself; "*" is every host, which
+   * nobody can list and who learns a list has.
+   */
   readonly host: string;
   readonly ports: readonly number[];
   readonly methods?: readonly string[];
   /** From the first slash, without a query; a star is any characters, slashes too. */
   readonly paths?: readonly string[];
+  /**
+   * Networks as "10.1.0.0/16". The host is reached at addresses in there alone, which may be private ones; without any, at public
+   * addresses alone.
+   */
+  readonly addresses?: readonly string[];
 }
 
 export const HTTP_PORT = 80;
@@ -19,27 +28,30 @@ export const TLS_PORT = 443;
 
 const USUAL_PORTS: readonly number[] = [TLS_PORT, HTTP_PORT];
 const MOST_RULES = 1000;
-const KEYS: ReadonlySet<string> = new Set(["host", "ports", "methods", "paths"]);
+const KEYS: ReadonlySet<string> = new Set(["host", "ports", "methods", "paths", "addresses"]);
 
-/** "host", "host:22", "host:22,443", or an object with the same, methods and paths. */
+/** "host", "host:22", "host:22,443", each with "@10.1.0.0/16,…" behind it, or an object with the same, methods and paths. */
 export function parseNetworkRule(value: unknown): NetworkRule {
   if (typeof value === "string") return fromText(value);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw invalid('a line of the network\'s list is a name ("example.com:443") or an object with a host');
   }
-  const { host, ports, methods, paths, ...others } = value as Readonly<Record<string, unknown>>;
+  const { host, ports, methods, paths, addresses, ...others } = value as Readonly<Record<string, unknown>>;
   const unknown = Object.keys(others)[0];
   if (unknown !== undefined) {
     throw invalid(`a line of the network's list has no "${unknown}"`, `it has ${[...KEYS].join(", ")}`);
   }
   if (typeof host !== "string") throw invalid("a line of the network's list needs a host");
   const named = fromText(host);
-  if (ports !== undefined && host.includes(":")) throw invalid(`the ports of ${host} are given twice`);
+  if (ports !== undefined && /^[^@]*:/.test(host)) throw invalid(`the ports of ${host} are given twice`);
+  if (addresses !== undefined && host.includes("@")) throw invalid(`the addresses of ${host} are given twice`);
+  const ranges = addresses === undefined ? named.addresses : rangeList(named.host, addresses);
   return {
     host: named.host,
     ports: ports === undefined ? named.ports : portList(host, ports),
     ...(methods === undefined ? {} : { methods: textList(host, "methods", methods, METHOD) }),
     ...(paths === undefined ? {} : { paths: textList(host, "paths", paths, PATH) }),
+    ...(ranges === undefined ? {} : { addresses: ranges }),
   };
 }
 
@@ -82,6 +94,7 @@ export class NetworkPolicy {
 
   static of(rules: readonly NetworkRule[]): NetworkPolicy {
     if (rules.length > MOST_RULES) throw invalid(`a sandbox's list has at most ${MOST_RULES} lines`);
+    requireOneWay(rules);
     return new NetworkPolicy([...rules]);
   }
 
@@ -89,6 +102,11 @@ export class NetworkPolicy {
   ruleFor(host: string, port: number): NetworkRule | undefined {
     const rules = this.#rulesFor(host, port);
     return rules.find((rule) => !isConditional(rule)) ?? rules[0];
+  }
+
+  /** Where a host is reached, if not at public addresses. */
+  addressesOf(host: string, port: number): readonly string[] | undefined {
+    return this.#rulesFor(host, port)[0]?.addresses;
   }
 
   /** Whether the name has an address in the sandbox. */
@@ -151,7 +169,13 @@ const PATH = { form: /^\/[\x21-\x22\x24-\x3e\x40-\x5b\x5d-\x7e]{0,1023}$/, examp
 
 function fromText(text: string): NetworkRule {
   const shown = JSON.stringify(text.slice(0, 300));
-  if (/[/\s?#@]/.test(text)) throw invalid(`${shown} is no name of a host`, 'write "example.com" or "example.com:443"');
+  if (/^[^@]*[/\s?#]/.test(text) || text.startsWith("@"))
+    throw invalid(`${shown} is no name of a host`, 'write "example.com" or "example.com:443"');
+  const [place = "", ranges] = text.split(/@(.*)/s);
+  if (ranges !== undefined) {
+    const rule = fromText(place);
+    return { ...rule, addresses: rangeList(rule.host, ranges.split(",")) };
+  }
   const [name = "", listed, ...more] = text.split(":");
   if (more.length > 0) throw invalid(`${shown} is no name of a host`, "addresses are not listed, names are");
   const zone = name.startsWith("*.") ? name.slice(2) : undefined;
@@ -210,13 +234,15 @@ export function covers(names: readonly string[], host: string): boolean {
 }
 
 function zoneOf(host: string): string | undefined {
+  if (host === "*") return "";
   return host.startsWith("*.") ? host.slice(2) : undefined;
 }
 
-/** The domains that a name, or a wildcard's unwritten name, is below, nearest first. */
+/** The domains that a name, or a wildcard's unwritten name, is below, nearest first; that of all names at last. */
 function zonesAbove(host: string): string[] {
   const labels = host.split(".");
-  return labels.slice(1).map((_, index) => labels.slice(index + 1).join("."));
+  const zones = labels.slice(1).map((_, index) => labels.slice(index + 1).join("."));
+  return normalHost(host) === host ? [...zones, ""] : zones;
 }
 
 /**
@@ -257,5 +283,32 @@ function isWithin(rule: NetworkRule, cover: NetworkRule): boolean {
   const methods = cover.methods === undefined || rule.methods?.every((method) => cover.methods!.includes(method));
   const paths =
     cover.paths === undefined || rule.paths?.every((path) => cover.paths!.some((one) => globMatches(one, path)));
-  return methods === true && paths === true;
+  return methods === true && paths === true && reachesNoMore(rule, cover);
+}
+
+function reachesNoMore(rule: NetworkRule, cover: NetworkRule): boolean {
+  if (cover.addresses === undefined) return !reachesPrivate(rule);
+  return rule.addresses?.every((range) => isRangeWithin(range, cover.addresses!)) === true;
+}
+
+/** Whether the line lets a name be of a network that is not public. */
+export function reachesPrivate({ addresses = [] }: Pick<NetworkRule, "addresses">): boolean {
+  return !addresses.every(isPublicRange);
+}
+
+function rangeList(host: string, value: unknown): readonly string[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > 100) {
+    throw invalid(`the addresses of ${host} are a list like ["10.1.0.0/16"]`);
+  }
+  return [...new Set(value.map((range) => parseRange(host, range)))];
+}
+
+/** Two lines of one host may differ in what they let through, not in where it is. */
+function requireOneWay(rules: readonly NetworkRule[]): void {
+  const ways = new Map<string, string>();
+  for (const { host, addresses = [] } of rules) {
+    const way = [...addresses].sort().join();
+    if ((ways.get(host) ?? way) !== way) throw invalid(`two lines of the list differ in the addresses of ${host}`);
+    ways.set(host, way);
+  }
 }

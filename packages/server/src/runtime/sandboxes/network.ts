@@ -1,5 +1,5 @@
 import { type NetworkList, networkRules, ruleText } from "../../isolation/network/list.ts";
-import { NetworkPolicy, type NetworkRule, parseNetworkRule } from "../../isolation/network/policy.ts";
+import { NetworkPolicy, type NetworkRule, parseNetworkRule, reachesPrivate } from "../../isolation/network/policy.ts";
 import { RuntimeError } from "../errors.ts";
 import { toRuntimeError } from "./errors.ts";
 
@@ -12,8 +12,11 @@ export function isNetworkRule(text: unknown): text is string {
   }
 }
 
+/** What callers may list at most; nothing where a program asks its own engine. */
+export type NetworkCap = readonly NetworkRule[] | undefined;
+
 /** The rules of a filtered network as they are stored. Refused when they are malformed, or beyond what the operator's list covers. */
-export function storedNetworkRules(list: NetworkList, cap: readonly NetworkRule[]): readonly NetworkRule[] {
+export function storedNetworkRules(list: NetworkList, cap: NetworkCap): readonly NetworkRule[] {
   let rules: readonly NetworkRule[];
   try {
     rules = networkRules(list);
@@ -24,9 +27,11 @@ export function storedNetworkRules(list: NetworkList, cap: readonly NetworkRule[
   return rules;
 }
 
-/** An empty cap covers every host. */
-export function requireWithin(rules: readonly NetworkRule[], cap: readonly NetworkRule[]): void {
-  const [beyond] = cap.length === 0 ? [] : NetworkPolicy.of(rules).cappedBy(NetworkPolicy.of(cap));
+/** An empty cap covers every host, at public addresses: the operator's networks are the operator's to list. */
+export function requireWithin(rules: readonly NetworkRule[], cap: NetworkCap): void {
+  if (cap === undefined) return;
+  const [beyond] =
+    cap.length === 0 ? rules.filter(reachesPrivate) : NetworkPolicy.of(rules).cappedBy(NetworkPolicy.of(cap));
   if (beyond === undefined) return;
   const rule = ruleText(beyond);
   throw new RuntimeError("LIMIT_EXCEEDED", `${rule} is not among the hosts that sandboxes of this server may reach`, {

@@ -1,5 +1,4 @@
 import type { Isolation } from "../../isolation/isolation.ts";
-import type { NetworkRule } from "../../isolation/network/policy.ts";
 import type { SandboxSpec } from "../../isolation/sandbox/api.ts";
 import type { AuditLog } from "../audit/api.ts";
 import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
@@ -7,6 +6,7 @@ import type { Log } from "../log.ts";
 import type { SandboxSecrets } from "../secrets/api.ts";
 import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
+import type { NetworkCap } from "./network.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -28,8 +28,8 @@ export const SANDBOX_DEFAULTS = {
   sync: "on-exec" as SyncMode,
   /** Those that may be asked for. */
   networks: ["none"] as readonly NetworkName[],
-  /** What filtered networks may reach at most; empty: whatever their lists say. */
-  networkAllow: [] as readonly NetworkRule[],
+  /** What filtered networks may reach at most; empty: whatever their lists say, at public addresses; absent: that, anywhere. */
+  networkAllow: [] as NetworkCap,
   /** The same for docker sandboxes, and what one gets that asks for none. */
   docker: { networks: ["none"] as readonly NetworkName[], network: "none" as NetworkName },
   resources: {} as ResourceRecord,

@@ -14,13 +14,13 @@ import type { ChangeKind, EntryKind, FileChunkSchema, FileInfoSchema, ListFilesR
 export declare const file_sandbox_v1_sandbox: GenFile;
 
 /**
- * Allows connections to a host by its name. No rule allows an address.
+ * Allows connections to a host by its name. No rule allows an address by itself.
  *
  * @generated from message sandbox.v1.NetworkRule
  */
 export declare type NetworkRule = Message<"sandbox.v1.NetworkRule"> & {
   /**
-   * A name, or "*.example.com" for all names below one. In requests that give no ports it may carry them: "github.com:22,443".
+   * A name, or "*.example.com" for all names below one. In requests that give no ports it may carry them, and its addresses: "github.com:22,443", "git.example.com@10.1.0.0/16".
    *
    * @generated from field: string host = 1;
    */
@@ -46,6 +46,13 @@ export declare type NetworkRule = Message<"sandbox.v1.NetworkRule"> & {
    * @generated from field: repeated string paths = 4;
    */
   paths: string[];
+
+  /**
+   * Networks such as "10.1.0.0/16": the host is reached at addresses in there alone, which may be private. Without any: at public addresses.
+   *
+   * @generated from field: repeated string addresses = 5;
+   */
+  addresses: string[];
 };
 
 /**

@@ -56,8 +56,10 @@ export function networkListOf({
   networkPresets,
 }: Pick<wire.UpdateNetworkRequest, "networkRules" | "networkPresets">): runtime.CreateSandboxRequest["networkList"] {
   const listed = (items: readonly unknown[]) => (items.length === 0 ? undefined : items);
-  const allow = networkRules.map(({ host, ports, methods, paths }) =>
-    given({ host, ports: listed(ports), methods: listed(methods), paths: listed(paths) }),
+  const allow = networkRules.map(({ host, ports, methods, paths, addresses }) =>
+    given({
+      ...{ host, ports: listed(ports), methods: listed(methods), paths: listed(paths), addresses: listed(addresses) },
+    }),
   );
   return { allow, presets: networkPresets };
 }
@@ -82,8 +84,8 @@ export function secretMessage(record: store.SecretRecord): MessageInitShape<type
   return messageOf(wire.SecretSchema, record, { hosts: [...record.hosts] });
 }
 
-function networkRuleMessage({ host, ports, methods = [], paths = [] }: NetworkRule) {
-  return { host, ports: [...ports], methods: [...methods], paths: [...paths] };
+function networkRuleMessage({ host, ports, methods = [], paths = [], addresses = [] }: NetworkRule) {
+  return { host, ports: [...ports], methods: [...methods], paths: [...paths], addresses: [...addresses] };
 }
 
 export function sessionMessage(record: store.SessionRecord): MessageInitShape<typeof wire.SessionSchema> {

@@ -165,7 +165,7 @@ Global___ProcessState: _TypeAlias = ProcessState  # noqa: Y015
 
 @_typing.final
 class NetworkRule(_message.Message):
-    """Allows connections to a host by its name. No rule allows an address."""
+    """Allows connections to a host by its name. No rule allows an address by itself."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -173,8 +173,9 @@ class NetworkRule(_message.Message):
     PORTS_FIELD_NUMBER: _builtins.int
     METHODS_FIELD_NUMBER: _builtins.int
     PATHS_FIELD_NUMBER: _builtins.int
+    ADDRESSES_FIELD_NUMBER: _builtins.int
     host: _builtins.str
-    """A name, or "*.example.com" for all names below one. In requests that give no ports it may carry them: "github.com:22,443"."""
+    """A name, or "*.example.com" for all names below one. In requests that give no ports it may carry them, and its addresses: "github.com:22,443", "git.example.com@10.1.0.0/16"."""
     @_builtins.property
     def ports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Without any: 443 and 80."""
@@ -187,6 +188,10 @@ class NetworkRule(_message.Message):
     def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """"/v1/*" """
 
+    @_builtins.property
+    def addresses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Networks such as "10.1.0.0/16": the host is reached at addresses in there alone, which may be private. Without any: at public addresses."""
+
     def __init__(
         self,
         *,
@@ -194,10 +199,11 @@ class NetworkRule(_message.Message):
         ports: _abc.Iterable[_builtins.int] | None = ...,
         methods: _abc.Iterable[_builtins.str] | None = ...,
         paths: _abc.Iterable[_builtins.str] | None = ...,
+        addresses: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "methods", b"methods", "paths", b"paths", "ports", b"ports"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["addresses", b"addresses", "host", b"host", "methods", b"methods", "paths", b"paths", "ports", b"ports"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
