@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { BrowserError } from "../errors.ts";
+import { BrowserError, PathTraversalError } from "../errors.ts";
 import { tellListener } from "../pool/listener.ts";
 import type { RiskAssessment } from "../types.ts";
 import { checkSessionId } from "../workspace/session-directory.ts";
@@ -7,7 +7,6 @@ import { type BrowserAction, type CheckedAction, checkAction, type UncheckedBrow
 import { assessAction } from "./action-risk.ts";
 import { obtainConsent } from "./consent.ts";
 import type { BrowserHappening } from "./events.ts";
-import { failureOf } from "./failure.ts";
 import type { BlockedRequest } from "./guard.ts";
 import type { BrowserRouterOptions } from "./options.ts";
 import { checkDestination, PERFORMANCES, type Stage, type Yield } from "./page/perform.ts";
@@ -218,4 +217,25 @@ export class BrowserRouter implements AsyncDisposable {
   #tell(happening: BrowserHappening): void {
     tellListener(this.#options.onEvent, { sessionId: this.sessionId, at: new Date(), ...happening });
   }
+}
+
+const MAX_CHARACTERS = 2_000;
+
+/** What went wrong, for people and for programs. */
+function failureOf(
+  error: unknown,
+  blocked: readonly BlockedRequest[],
+): Required<Pick<BrowserResult, "error" | "errorCode">> {
+  const message = plainText(error instanceof Error ? error.message : String(error));
+  const refused = message.includes("net::ERR_") ? blocked.find(({ isDocument }) => isDocument) : undefined;
+  if (refused !== undefined) return { error: `${refused.url}: ${refused.reason}`, errorCode: "URL_NOT_ALLOWED" };
+  if (error instanceof PathTraversalError) return { error: message, errorCode: "INVALID_ACTION" };
+  if (!(error instanceof BrowserError)) return { error: message, errorCode: "ACTION_FAILED" };
+  const hint = error.hint === undefined ? "" : ` (${error.hint})`;
+  return { error: `${message}${hint}`, errorCode: error.code };
+}
+
+/** Playwright writes for terminals, and what pages say is in it. */
+function plainText(message: string): string {
+  return message.replace(/\x1b\[[\d;]*m/g, "").slice(0, MAX_CHARACTERS);
 }

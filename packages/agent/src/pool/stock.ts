@@ -1,10 +1,10 @@
 import { AgentError, PoolError } from "../errors.ts";
+import type { PoolClock } from "./clock.ts";
 import type { DestructionReason, PoolEvent, PoolStep } from "./events.ts";
 import { makeInTime } from "./making.ts";
 import type { PoolTally } from "./metrics.ts";
 import type { PoolSettings } from "./options.ts";
 import { type Idle, idleAmong, type Slot, type SlotState } from "./slot.ts";
-import { runStep } from "./step.ts";
 
 /** Whom a stock works for. */
 export interface StockOwner {
@@ -261,4 +261,24 @@ interface Examination<T> {
   readonly run: (instance: T, signal: AbortSignal) => Promise<void>;
   /** It was idle before, and is again. */
   readonly idleSinceMs?: number;
+}
+
+/** Runs something that belongs to others: what it throws at once is a rejection, and after a time it has failed. */
+async function runStep(
+  clock: PoolClock,
+  timeoutMs: number,
+  step: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const ending = new AbortController();
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = clock.after(timeoutMs, () => {
+    const error = new AgentError(`it was not done within ${timeoutMs} ms`);
+    reject(error);
+    ending.abort(error);
+  });
+  try {
+    await Promise.race([(async () => await step(ending.signal))(), late]);
+  } finally {
+    timer.cancel();
+  }
 }

@@ -1,5 +1,4 @@
 import type { TerminalConnection, TerminalSize } from "../model/requests.ts";
-import { readableOf } from "./readable.ts";
 
 /** A terminal in a sandbox, until its program ends or it is killed. */
 export class Terminal implements AsyncDisposable {
@@ -34,4 +33,22 @@ export class Terminal implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
   }
+}
+
+/** The items of an iterable as a stream: one is fetched when one is asked for, and cancelling leaves the iterable. */
+function readableOf<T>(items: AsyncIterable<T>): ReadableStream<T> {
+  const iterator = items[Symbol.asyncIterator]();
+  return new ReadableStream<T>(
+    {
+      async pull(controller) {
+        const next = await iterator.next();
+        if (next.done === true) controller.close();
+        else controller.enqueue(next.value);
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }

@@ -1,4 +1,18 @@
-import { type Command, ConnectionError, type RunResult, type Sandbox } from "@agentfense/sdk";
+import {
+  type ApplyOutcome,
+  AuthenticationError,
+  type Command,
+  ConnectionError,
+  InvalidConfigurationError,
+  PermissionDeniedError,
+  ResourceLimitExceededError,
+  type RunResult,
+  RuntimeUnavailableError,
+  type Sandbox,
+  SandboxError,
+  SandboxNotFoundError,
+  SandboxNotRunningError,
+} from "@agentfense/sdk";
 import { ExecutorError } from "../../errors.ts";
 import type { ExecutionOutcome, Language } from "../../types.ts";
 import { Gate } from "../../workspace/gate.ts";
@@ -9,8 +23,6 @@ import { Life } from "../life.ts";
 import { failedOutcome } from "../outcome.ts";
 import { type RunPlan, runPlan } from "../run-plan.ts";
 import { checkTask, writeFiles } from "../task.ts";
-import { applyChanges } from "./changes.ts";
-import { executorFailure } from "./failure.ts";
 import type { Lodging } from "./lodging.ts";
 
 /** What a shell says when there is no such program. */
@@ -136,4 +148,47 @@ function outcomeOf(result: RunResult): ExecutionOutcome {
     truncated: result.truncated || stdout.isTruncated || stderr.isTruncated,
     durationMs: result.durationMs,
   };
+}
+
+const NOTES_AT_MOST = 20;
+
+/**
+ * Writes what a sandbox changed into its directory, and undoes what stays behind: afterwards the sandbox shows what the
+ * directory has. Gives a line for each change that was undone, with the reason.
+ */
+async function applyChanges(sandbox: Sandbox): Promise<readonly string[]> {
+  const left = (await applied(sandbox)).filter((outcome) => !outcome.applied);
+  if (left.length === 0) return [];
+  await sandbox.discard();
+  const notes = left
+    .slice(0, NOTES_AT_MOST)
+    .map(({ change, reason }) => `${JSON.stringify(change.path)} was not written into the workspace: ${reason}`);
+  return left.length > NOTES_AT_MOST ? [...notes, `and ${left.length - NOTES_AT_MOST} more were not`] : notes;
+}
+
+async function applied(sandbox: Sandbox): Promise<readonly ApplyOutcome[]> {
+  try {
+    return (await sandbox.apply()).outcomes;
+  } catch (error) {
+    const message = "the code ran, but what it changed could not be written into the workspace";
+    throw new ExecutorError("INTERNAL", message, { cause: error });
+  }
+}
+
+const UNAVAILABLE = [
+  AuthenticationError,
+  ConnectionError,
+  InvalidConfigurationError,
+  PermissionDeniedError,
+  ResourceLimitExceededError,
+  RuntimeUnavailableError,
+  SandboxNotFoundError,
+  SandboxNotRunningError,
+];
+
+/** What went wrong with a sandbox, in the words of executors. */
+function executorFailure(error: unknown): unknown {
+  if (!(error instanceof SandboxError)) return error;
+  const code = UNAVAILABLE.some((kind) => error instanceof kind) ? "UNAVAILABLE" : "INTERNAL";
+  return new ExecutorError(code, `the sandbox cannot be used: ${error.message}`, { cause: error, hint: error.hint });
 }

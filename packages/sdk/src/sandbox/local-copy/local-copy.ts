@@ -4,7 +4,6 @@ import type { ApplyOutcome, Change } from "../../model/records.ts";
 import { decide } from "./decision.ts";
 import { type CopySource, type Entry, type NewEntry, readEntry, readStamp, statusOf } from "./entry.ts";
 import { Hand, type Installation, Rehearsal } from "./hand.ts";
-import { namesOf } from "./path.ts";
 
 /** One path and what came of it. */
 type Verdict =
@@ -183,4 +182,16 @@ function isForeignRepository(names: readonly string[], known: ReadonlyMap<string
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The names of a path that a server told of, "src/a.ts"; undefined when it is none, or could lead out of its directory. */
+function namesOf(path: string): readonly string[] | undefined {
+  const names = path.split("/");
+  return names.every(isName) ? names : undefined;
+}
+
+function isName(name: string): boolean {
+  if (name === "" || name === "." || name === ".." || name.includes("\0")) return false;
+  // There, these are no names: they separate, and name drives and streams.
+  return process.platform !== "win32" || !/[\\:]/.test(name);
 }
