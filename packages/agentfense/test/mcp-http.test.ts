@@ -45,9 +45,7 @@ async function statusOf(url: URL, headers: Readonly<Record<string, string>>, met
   return response.statusCode;
 }
 
-test("two sessions over HTTP share the sandbox, strangers are refused, and a signal ends it all", {
-  timeout: 60_000,
-}, async () => {
+test("two sessions over HTTP share the sandbox, strangers are refused, and a signal ends it all", async () => {
   const { surroundings, temporary } = await places("root");
   const { child, exited, said, url, key } = await startHttp([], surroundings);
   const [one, other] = await Promise.all([connect(url, key!), connect(url, key!)]);

@@ -18,9 +18,7 @@ const TOOLS = ["run_code", "shell", "read_file", "write_file", "edit_file", "lis
 const SECRET = /made-up-(?:token|password)|signing key/i;
 
 describeForBoth("agentfense mcp", (as) => {
-  test("lists and calls every tool, shows no hidden file by any, and leaves nothing", {
-    timeout: 120_000,
-  }, async () => {
+  test("lists and calls every tool, shows no hidden file by any, and leaves nothing", async () => {
     const here = await places(as);
     const { client, pid, end } = await startMcp(["project"], here.surroundings);
     expect(client.getServerVersion()).toMatchObject({ name: "agentfense" });

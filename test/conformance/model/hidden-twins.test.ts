@@ -52,7 +52,7 @@ describe("random operations on two mounts, one of which has hidden entries, have
   for (const { title, daemon, agent } of SITUATIONS) {
     const reason = reasonAgainst(daemon) ?? reasonAgainst(agent);
     const who = `${title}${reason === undefined ? "" : ` (skipped: ${reason})`}`;
-    test.skipIf(reason !== undefined)(`DISC-12 DISC-33 as ${who}`, { timeout: 600_000 * rounds(1) }, async () => {
+    test.skipIf(reason !== undefined)(`DISC-12 DISC-33 as ${who}`, async () => {
       await using clients = new AsyncDisposableStack();
       const start = async () => clients.use(await startCaller(agent === "user" ? identityOf("user") : {}));
       const callers = {

@@ -24,7 +24,6 @@ describe("the quota's account", () => {
   const tmpfs = statfsSync("/dev/shm").type === TMPFS ? undefined : "/dev/shm is no tmpfs";
   test.skipIf(tmpfs !== undefined).for(seeds())(
     `equals what the delta holds after every step, on a tmpfs${tmpfs ? ` (skipped: ${tmpfs})` : ""}, seed %i`,
-    { timeout: 120_000 },
     (seed) => checkedRun(seed, { place: "/dev/shm", notes: 0 }),
   );
   test.for(seeds())("is never far from what the delta holds, on a disk, seed %i", (seed) =>

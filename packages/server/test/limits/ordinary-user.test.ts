@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { HANG_MS } from "../../../../test/support/eventually.ts";
 import { identityOf, reasonAgainst } from "../../../../test/support/identity.ts";
 import type { LimitHostOptions } from "../../src/isolation/limits/open.ts";
 import { freshInstance, groupsNamed } from "./support.ts";
@@ -32,7 +33,7 @@ function runAsUser(options: LimitHostOptions, groups: readonly string[] = []): T
   const become = `exec setpriv --reuid ${uid} --regid ${gid} --clear-groups "${process.execPath}" "$program" "$options"`;
   const program = join(import.meta.dirname, "ordinary-user-program.ts");
   const args = ["-c", `${enter}; ${become}`, "sh", program, JSON.stringify(options), ...groups];
-  return JSON.parse(execFileSync("/bin/sh", args, { encoding: "utf8", env: {}, timeout: 30_000 })) as Told;
+  return JSON.parse(execFileSync("/bin/sh", args, { encoding: "utf8", env: {}, timeout: HANG_MS })) as Told;
 }
 
 describe.skipIf(reason !== undefined)(`an ordinary user${reason ? ` (skipped: ${reason})` : ""}`, () => {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
+import { HANG_MS } from "../../../../test/support/eventually.ts";
 import { gateListeners } from "../../../../test/support/gate-listeners.ts";
 import type { Internet } from "../../../../test/support/internet.ts";
 import { type Gate, type GateEvent, NetworkGates } from "../../src/isolation/network/gate.ts";
@@ -72,7 +73,7 @@ export async function openFilteredBox(
     onEvent: (event) => events.push(event),
     internet: internet.seam,
   });
-  const resolver = new Resolver({ tries: 1 });
+  const resolver = new Resolver({ tries: 1, timeout: HANG_MS });
   resolver.setServers([`127.0.0.1:${dnsUdpPort}`]);
   const addressOf = async (host: string): Promise<string> => (await resolver.resolve4(host))[0]!;
   const dial = async (host: string, port: number, allowHalfOpen = true): Promise<Socket> => {

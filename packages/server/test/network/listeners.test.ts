@@ -12,7 +12,6 @@ describe("in the network of a box, from outside,", () => {
     const reason = reasonAgainst(as);
     test.skipIf(reason !== undefined)(
       `the server of ${as} listens where the box cannot, and leaves nothing behind${reason ?? ""}`,
-      { timeout: 60_000 },
       async () => {
         const { uid, gid } = identityOf(as);
         const become = [`--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", process.execPath, PROGRAM, BOXES];

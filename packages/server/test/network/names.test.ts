@@ -4,7 +4,7 @@ import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../../../../test/support/eventually.ts";
+import { eventually, HANG_MS } from "../../../../test/support/eventually.ts";
 import { gateListeners, LOOPBACK_NAMES } from "../../../../test/support/gate-listeners.ts";
 import { rounds } from "../../../../test/support/rounds.ts";
 import { type Gate, type GateEvent, NetworkGates } from "../../src/isolation/network/gate.ts";
@@ -196,7 +196,7 @@ describe("the name server of a gate", () => {
   });
 
   function resolver(): Resolver {
-    const asking = new Resolver({ tries: 1 });
+    const asking = new Resolver({ tries: 1, timeout: HANG_MS });
     asking.setServers([`127.0.0.1:${ports.dnsUdpPort}`]);
     return asking;
   }
