@@ -26,7 +26,9 @@ const TOGETHER = [
   "packages/agent/test/{confirmation,manager,mcp,risk,tools,world}/**/*.test.ts",
   "packages/server/test/{audit,configuration,http,keys,openapi,rest,rpc,seccomp,store}/**/*.test.ts",
   "test/{compatibility,conventions,docs,e2e,python,requirements,types}/**/*.test.ts",
+  "test/conformance/{posix,service}/**/*.test.ts",
   "test/conformance/security/api/**/*.test.ts",
+  "test/integration/service/**/*.test.ts",
 ];
 
 /**
