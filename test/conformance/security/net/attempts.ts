@@ -70,17 +70,14 @@ const denied = [...new Set(events.filter(({ kind }) => kind === "connection_deni
 // Another sandbox, whose list has nothing of these.
 const stranger = await place.open(["other.test:443", "listed.test:443"]);
 const address = (await attempt([["address", "own0.test"]]))[0]!;
-const neighbours = [address, "198.18.1.0", "198.18.1.1", "198.18.1.2"];
-const there = Object.fromEntries(
-  (
-    await attempt(
-      [80, 443, 22].flatMap((port) =>
-        neighbours.map((host) => ["tcp", host, port, "GET /x HTTP/1.1\r\nHost: own0.test\r\n\r\n"]),
-      ),
-      stranger,
-    )
-  ).entries(),
+const places = [address, "198.18.1.0", "198.18.1.1", "198.18.1.2"].flatMap((host) =>
+  [80, 443, 22].map((port) => [host, port] as const),
 );
+const reached = await attempt(
+  places.map((where) => ["tcp", ...where, "GET /x HTTP/1.1\r\nHost: own0.test\r\n\r\n"]),
+  stranger,
+);
+const there = Object.fromEntries(places.map((where, index) => [where.join(" "), reached[index]]));
 const [named] = await attempt([["question", "own0.test"]], stranger);
 const [many] = (await attempt([["many", "listed.test", 700]])) as unknown[];
 const meanwhile = (await stranger.run("curl -sS --max-time 20 https://listed.test/meanwhile")).out;
