@@ -200,6 +200,12 @@ WRONG: Sequence[Tuple[str, str, str, str]] = [
         "agents.a.secrets.K.hosts is missing",
     ),
     (
+        "an agent's key that comes from no name",
+        "version: 1\nagents: { a: { program: a, secrets: { K: { hosts: [a.example], in: bearer, from: 1 } } } }\n",
+        "2:82",
+        "agents.a.secrets.K.from: expected a text, not 1",
+    ),
+    (
         "an agent's name that is a path",
         "version: 1\nagents: { a/b: { program: a } }\n",
         "2:11",

@@ -195,7 +195,7 @@ def _read_agent_secrets(value: object, at: Path) -> Mapping[str, Any]:
 
 
 def _read_agent_secret(value: object, at: Path) -> Dict[str, Any]:
-    return _require(_read_map(value, at, {"hosts": _read_hosts, "in": _read_text}), at, "hosts", "in")
+    return _require(_read_map(value, at, _AGENT_SECRET), at, "hosts", "in")
 
 
 def _read_named(value: object, at: Path, what: str, form: str, read: _Reader) -> Mapping[str, Any]:
@@ -247,6 +247,8 @@ _NETWORK_LIST: Dict[str, _Reader] = {
 }
 
 #: What a profile of an agent can say.
+_AGENT_SECRET: Dict[str, _Reader] = {"hosts": _read_hosts, "in": _read_text, "from": _read_text}
+
 _AGENT: Dict[str, _Reader] = {
     "program": _read_text,
     "arguments": _texts_of("a text"),
