@@ -9,7 +9,8 @@ const CLOCKS: readonly { readonly what: RegExp; readonly instead: string }[] = [
   { what: /\bperformance\.now\(|\bhrtime\b/, instead: "assert order, counts or states; withoutHanging() ends a hang" },
   { what: /\bDate\.now\(\)\s*[-<>]|[-<>]=?\s*Date\.now\(\)/, instead: "assert order, counts or states" },
   { what: /\b(?:durationMs|elapsedMs|tookMs)\)\s*\.toBe(?:Less|Greater)Than(?!\(0\))/, instead: "assert the outcome" },
-  { what: /\bsetTimeout\b/, instead: "wait for the condition with eventually()" },
+  // In quotes it is one of those that a test takes the place of.
+  { what: /\bsetTimeout\b(?!")/, instead: "wait for the condition with eventually()" },
   { what: /\bvi\s*\.wait(?:For|Until)\b|\bexpect\s*\.poll\b/, instead: "wait with eventually()" },
   { what: /\bAbortSignal\.timeout\(/, instead: "abort when something has happened" },
 ];
