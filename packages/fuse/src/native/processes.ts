@@ -33,11 +33,16 @@ export interface Pipe {
   readonly writeEnd: number;
 }
 
+/**
+ * What the kernel reads and writes for one call after the other. A new array for each costs more than the call: koffi gives it memory of
+ * its own, which the collector has to take back.
+ */
+const pair = new Int32Array(new ArrayBuffer(8));
+
 /** A pipe, close-on-exec, blocking at both ends. */
 export function pipe(): Pipe | number {
-  const ends = new Int32Array(2);
-  const code = call(() => c.pipe2(ends, Open.CLOEXEC));
-  return code < 0 ? code : { readEnd: ends[0]!, writeEnd: ends[1]! };
+  const code = call(() => c.pipe2(pair, Open.CLOEXEC));
+  return code < 0 ? code : { readEnd: pair[0]!, writeEnd: pair[1]! };
 }
 
 const MFD_CLOEXEC = 1;
@@ -64,16 +69,16 @@ const FIONREAD = 0x541b;
 
 /** How many bytes a read from this pipe would find now. */
 export function bytesWaiting(fd: number): number {
-  const count = new Int32Array(1);
-  const code = call(() => c.ioctl(fd, FIONREAD, count));
-  return code < 0 ? code : count[0]!;
+  const code = call(() => c.ioctl(fd, FIONREAD, pair));
+  return code < 0 ? code : pair[0]!;
 }
 
 const FIONBIO = 0x5421;
 
 /** Reads and writes of this descriptor, and of whoever else has the same opened file, no longer wait. */
 export function setNonBlocking(fd: number): number {
-  return call(() => c.ioctl(fd, FIONBIO, new Int32Array([1])));
+  pair[0] = 1;
+  return call(() => c.ioctl(fd, FIONBIO, pair));
 }
 
 const O_NOCTTY = 0o400;
@@ -104,7 +109,6 @@ const SOCK_SEQPACKET = 5;
 
 /** A connected pair of sockets on which messages stay apart, close-on-exec. */
 export function messageSockets(): [number, number] | number {
-  const pair = new Int32Array(2);
   const code = call(() => c.socketpair(AF_UNIX, SOCK_SEQPACKET | Open.CLOEXEC, 0, pair));
   return code < 0 ? code : [pair[0]!, pair[1]!];
 }
@@ -138,8 +142,8 @@ const POLLHUP = 0x10;
 
 /** Whether nobody can write to this pipe any more. */
 export function hasNoWriter(readEnd: number): boolean {
-  const entry = new Int32Array([readEnd, 0]);
-  return call(() => c.poll(entry, 1, 0)) > 0 && ((entry[1]! >>> 16) & POLLHUP) !== 0;
+  pair.set([readEnd, 0]);
+  return call(() => c.poll(pair, 1, 0)) > 0 && ((pair[1]! >>> 16) & POLLHUP) !== 0;
 }
 
 /** More than a list of file actions takes in any libc. */
