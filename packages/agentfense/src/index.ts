@@ -146,6 +146,7 @@ export {
   type WriteFileOptions,
   type WriteOptions,
 } from "@agentfense/sdk";
+export { closeEngine } from "./embedded/default-engine.ts";
 export {
   type EmbeddedDockerOptions,
   EmbeddedEngine,
@@ -153,6 +154,5 @@ export {
   type EmbeddedRuntime,
   type EngineLogEntry,
 } from "./embedded/engine.ts";
-export { closeEngine } from "./embedded/shared.ts";
 export { Sandbox } from "./sandbox.ts";
 export { SandboxClient } from "./sandbox-client.ts";

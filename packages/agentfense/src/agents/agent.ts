@@ -1,6 +1,8 @@
+import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
-import { delimiter, join } from "node:path";
+import { homedir } from "node:os";
+import { basename, delimiter, isAbsolute, join } from "node:path";
 import { type AgentProfile, POLICY_FILE, type ProjectPolicy, readAgentProfileFile } from "@agentfense/sdk/project";
 import type { ExecOutcome, ExecRequest } from "@agentfense/server/isolation";
 import { CommandFailure, UsageError } from "../failure.ts";
@@ -20,7 +22,6 @@ import { networkSpec, readSandboxRequest, type SandboxRequest } from "../run/san
 import { secretsOfProfile } from "../run/secrets.ts";
 import { printable } from "../terminal.ts";
 import { counted, quoted } from "../wording.ts";
-import { agentPlace } from "./place.ts";
 import { AGENT_ARGUMENTS, AGENTS } from "./profiles.ts";
 
 /** The program that is the agent, a directory, and what else goes to the program. */
@@ -219,4 +220,27 @@ async function isThere(path: string, mode: number = constants.F_OK): Promise<boo
 function tellHowToGoOn(name: string, { directory }: SandboxRequest, delta: string): void {
   warn(`the rest is kept; go on with: agentfense agent ${name} --continue ${quoted(directory)}`);
   warn(`or see it with: agentfense diff --delta ${quoted(delta)}`);
+}
+
+/** Where an agent keeps what is its own, for one project: outside of the project, and for this user alone. */
+interface AgentPlace {
+  /** Holds both; not made yet, perhaps. */
+  readonly directory: string;
+  /** Its login, settings and caches. */
+  readonly home: string;
+  /** Changes that are not in the project yet. */
+  readonly delta: string;
+}
+
+/** A project that was moved is another one. */
+function agentPlace(agent: string, project: string, env: NodeJS.ProcessEnv): AgentPlace {
+  const { XDG_STATE_HOME: state = "" } = env;
+  const base = isAbsolute(state) ? state : join(homedir(), ".local/state");
+  const digest = createHash("sha256").update(project).digest("hex").slice(0, 12);
+  // The name is for people who look; two projects of the same name differ in the rest.
+  const name = `${basename(project)
+    .replace(/[^\w.-]/g, "_")
+    .slice(0, 40)}-${digest}`;
+  const directory = join(base, "agentfense/agents", agent, name);
+  return { directory, home: join(directory, "home"), delta: join(directory, "delta") };
 }

@@ -1,5 +1,5 @@
 import type { ConnectionOptions, Engine } from "@agentfense/sdk";
-import { sharedEngine } from "./shared.ts";
+import { EmbeddedEngine } from "./engine.ts";
 
 /**
  * The engine for those who bring none; undefined: a server is named.
@@ -24,4 +24,18 @@ export function defaultEngine(
     openDirectory: (directory, options) => engine.openDirectory(directory, options),
     [Symbol.asyncDispose]: async () => {},
   };
+}
+
+// One engine costs a thread, a launcher and a watchdog; those who do not bring their own share one.
+let shared: EmbeddedEngine | undefined;
+
+/** The process's own engine, made at its first use, and anew after it was closed. */
+function sharedEngine(): EmbeddedEngine {
+  if (shared === undefined || shared.isClosed) shared = EmbeddedEngine.lazily();
+  return shared;
+}
+
+/** Ends the process's own engine now, with every sandbox in it, and not when the process ends. */
+export async function closeEngine(): Promise<void> {
+  await shared?.close();
 }

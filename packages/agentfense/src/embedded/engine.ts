@@ -3,8 +3,7 @@ import { type Engine, sandboxError } from "@agentfense/sdk/engine";
 import type { EmbeddedServer } from "@agentfense/server/embedded";
 import type { Transport } from "@connectrpc/connect";
 import { toolchainsFor } from "../toolchains/workspaces.ts";
-import { heldTransport } from "./held-transport.ts";
-import { ProcessHold } from "./process-hold.ts";
+import { heldTransport, ProcessHold } from "./process-hold.ts";
 
 /** Of the server's parts; the classes of the SDK run on older ones. */
 const OLDEST_NODE = 24;

@@ -1,11 +1,13 @@
+import { randomUUID } from "node:crypto";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { holdsNoCredentials, lint } from "@agentfense/permission";
 import { DEFAULT_PRESET, POLICY_FILE, parseProjectPolicy, takenRules } from "@agentfense/sdk/project";
-import { UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../failure.ts";
 import { print, warn } from "../output.ts";
 import { ContentReader } from "../policy/content-reader.ts";
-import { describeFindings, isReadableSecret } from "../policy/findings.ts";
+import { describeFindings, isReadableSecret } from "../policy/lint.ts";
 import { paintFor, printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import { findOutputs } from "./outputs.ts";
@@ -13,7 +15,6 @@ import { policyText, summaryOf } from "./policy-text.ts";
 import { isPurpose, PURPOSES, type Purpose, type PurposeName } from "./purposes.ts";
 import { findSecrets } from "./secrets.ts";
 import { surveyDirectory } from "./survey.ts";
-import { writeNewFile } from "./write-file.ts";
 
 /** `agentfense init` */
 export async function init(
@@ -74,5 +75,32 @@ async function askForPurpose(): Promise<string> {
     return Object.keys(PURPOSES).find((name) => answer !== "" && name.startsWith(answer)) ?? (answer || "coding");
   } finally {
     terminal.close();
+  }
+}
+
+/** Makes a new file; what is there already, a link too, stays unless it may be replaced, and is never written through. */
+async function writeNewFile(path: string, text: string, { replace }: { readonly replace: boolean }): Promise<void> {
+  try {
+    if (!replace) await writeFile(path, text, { flag: "wx" });
+    else await replaceFile(path, text);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") {
+      throw new CommandFailure(`${printable(path)} is there already`, {
+        hint: "--force replaces it, --stdout only shows the new one",
+      });
+    }
+    throw new CommandFailure(`cannot write ${printable(path)}: ${message}`);
+  }
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(temporary, text, { flag: "wx" });
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
   }
 }

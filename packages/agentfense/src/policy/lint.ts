@@ -1,10 +1,9 @@
-import { lint } from "@agentfense/permission";
+import { type LintFinding, lint } from "@agentfense/permission";
 import { print, warn } from "../output.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
-import { paintFor, printable } from "../terminal.ts";
+import { type Paint, paintFor, printable, printableSentence } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import { ContentReader } from "./content-reader.ts";
-import { describeFindings, isReadableSecret } from "./findings.ts";
 import { rootEntry, tryEntriesOf, type ViewEntry } from "./workspace-view.ts";
 
 /** `agentfense policy lint` */
@@ -38,4 +37,24 @@ function* walk(directory: ViewEntry, unseen: string[]): Generator<ViewEntry> {
     yield entry;
     if (entry.type === "directory") yield* walk(entry, unseen);
   }
+}
+
+/** What makes rules fail the check. */
+export function isReadableSecret({ kind, severity }: LintFinding): boolean {
+  return (kind === "secret-visible" || kind === "secret-inside") && severity === "warning";
+}
+
+/** One line a finding, warnings only unless all are wanted, and a last line with their number. */
+export function describeFindings(
+  findings: readonly LintFinding[],
+  { all, paint, seeAll = "--all" }: { readonly all: boolean; readonly paint: Paint; readonly seeAll?: string },
+): string {
+  const shown = all ? findings : findings.filter(({ severity }) => severity === "warning");
+  const lines = shown.map(({ severity, kind, message }) => {
+    const label = `${severity === "warning" ? "warning" : "remark"}: ${kind}`;
+    return `${paint(severity === "warning" ? "doubtful" : "faint", label)}: ${printableSentence(message)}\n`;
+  });
+  const hidden = findings.length - shown.length;
+  const count = shown.length === 0 ? "nothing wrong" : `${shown.length} found`;
+  return `${lines.join("")}${count}${hidden === 0 ? "" : `; ${hidden} remarks with ${seeAll}`}\n`;
 }

@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import { open, rename, rm } from "node:fs/promises";
+import type { FileInfo } from "@agentfense/sdk";
 import { CommandFailure } from "../failure.ts";
 import { option } from "../option.ts";
+import { tableText } from "../table.ts";
 import { printable } from "../terminal.ts";
+import { showSize, showTime } from "../wording.ts";
 
 export const OUTPUT_FILE = option({
   name: "output",
@@ -29,4 +32,20 @@ export async function writeTo(path: string | undefined, content: AsyncIterable<U
   }
   await rename(temporary, path);
   return 0;
+}
+
+/** Files of a codebase or of a sandbox's view, one a line. */
+export function filesTable(files: readonly FileInfo[]): string {
+  const hasLevels = files.some(({ permission }) => permission !== undefined);
+  return tableText(
+    ["MODE", ...(hasLevels ? ["LEVEL"] : []), "SIZE", "MODIFIED", "PATH"],
+    files.map(({ mode, permission = "", kind, size, modifiedAt, path, target }) => [
+      mode.toString(8).padStart(4, "0"),
+      ...(hasLevels ? [permission] : []),
+      kind === "directory" ? "-" : showSize(size),
+      showTime(modifiedAt),
+      `${path}${kind === "directory" ? "/" : ""}${target === "" ? "" : ` -> ${target}`}`,
+    ]),
+    { right: ["SIZE"] },
+  );
 }
