@@ -1,5 +1,5 @@
+import { nameText } from "@agentfense/permission";
 import { expect, test } from "vitest";
-import { decodeName } from "../src/names.ts";
 import { paintFor, printable } from "../src/terminal.ts";
 
 test("a name that is UTF-8 prints as it is", () => {
@@ -19,13 +19,13 @@ test.each([
 });
 
 test("bytes that are not UTF-8 become one lone surrogate each and print as \\xNN", () => {
-  const name = decodeName(Buffer.from([0x61, 0xff, 0xc3, 0xa9, 0xe2, 0x82, 0x62]));
+  const name = nameText(Buffer.from([0x61, 0xff, 0xc3, 0xa9, 0xe2, 0x82, 0x62]));
   expect(name).toBe("a\udcffé\udce2\udc82b");
   expect(printable(name)).toBe("a\\xffé\\xe2\\x82b");
 });
 
 test("an encoded surrogate is not UTF-8: its bytes are kept apart", () => {
-  expect(decodeName(Buffer.from([0xed, 0xb3, 0xbf]))).toBe("\udced\udcb3\udcbf");
+  expect(nameText(Buffer.from([0xed, 0xb3, 0xbf]))).toBe("\udced\udcb3\udcbf");
 });
 
 test.each([

@@ -4,6 +4,7 @@ export type { Candidate, Explanation, LostBy } from "./explain.ts";
 export { holdsNoCredentials } from "./git-settings.ts";
 export { LEVEL, type Level, type LevelValue, levelName } from "./level.ts";
 export { type LintFinding, lint, type TreeEntry } from "./lint.ts";
+export { namesIn, nameText } from "./names.ts";
 export { parseRules } from "./parse-rules.ts";
 export { compileRules, type Policy } from "./policy.ts";
 export {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { Turns } from "@agentfense/sdk/tool-kit";
 import { BrowserError, PathTraversalError } from "../errors.ts";
 import { tellListener } from "../pool/listener.ts";
 import type { RiskAssessment } from "../types.ts";
@@ -38,7 +39,7 @@ export class BrowserRouter implements AsyncDisposable {
   #browser: RoutedBrowser | undefined;
   /** During the action at hand. */
   #blocked: BlockedRequest[] = [];
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(sessionId: string, options: BrowserRouterOptions) {
     checkSessionId(sessionId);
@@ -63,8 +64,7 @@ export class BrowserRouter implements AsyncDisposable {
     { signal }: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<BrowserResult> {
     signal?.throwIfAborted();
-    const turn = this.#last.then(() => this.#answer(action, routeOf(context), signal));
-    this.#last = turn.catch(() => {});
+    const turn = this.#turns.take(() => this.#answer(action, routeOf(context), signal));
     return await (signal === undefined ? turn : unlessAborted(turn, signal));
   }
 
@@ -72,7 +72,7 @@ export class BrowserRouter implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closing.abort(new BrowserError("UNAVAILABLE", "the browser router is closed"));
     await this.#closeBrowser();
-    await this.#last;
+    await this.#turns.settled();
     // One may have been on its way.
     await this.#closeBrowser();
   }

@@ -1,3 +1,4 @@
+import { namesIn } from "@agentfense/permission";
 import { PathTraversalError } from "../errors.ts";
 
 const PATH_BYTES = 4096;
@@ -18,11 +19,6 @@ export function namesOf(path: string): string[] {
   if (names.includes("..")) refuse('has ".." in it; no path leads up');
   if (names.some((name) => Buffer.byteLength(name) > NAME_BYTES)) refuse(`has a name longer than ${NAME_BYTES} bytes`);
   return names;
-}
-
-/** What is between the slashes. */
-export function namesIn(path: string): string[] {
-  return path.split("/").filter((name) => name !== "" && name !== ".");
 }
 
 /** Whether something that was found can be asked for. */

@@ -1,3 +1,4 @@
+import { namesIn } from "@agentfense/permission";
 /** How projects are built: what tells, where the results go, and what else a file of theirs names as such a place. */
 export interface BuildSystem {
   readonly name: string;
@@ -90,7 +91,7 @@ const SOURCES: ReadonlySet<string> = new Set([
 
 /** A directory beside its marker that a file names: relative, below, plain characters, and not one of sources. */
 export function plainOutput(named: string): string | undefined {
-  const names = named.split("/").filter((name) => name !== "" && name !== ".");
+  const names = namesIn(named);
   if (named.startsWith("/") || names.length === 0 || names.length > 3) return undefined;
   if (names.some((name) => !/^[\w.@+-]+$/.test(name) || name === "..")) return undefined;
   return SOURCES.has(names[0]!) ? undefined : names.join("/");

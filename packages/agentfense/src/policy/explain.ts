@@ -1,4 +1,5 @@
 import type { Candidate, Explanation } from "@agentfense/permission";
+import { namesIn } from "@agentfense/permission";
 import { UsageError } from "../failure.ts";
 import { print } from "../output.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
@@ -32,7 +33,7 @@ export async function explain(
 
 /** The names on the way to a path as people write it: with or without the leading slash, `.` and doubled slashes. */
 function workspaceNames(path: string): string[] {
-  const names = path.split("/").filter((name) => name !== "" && name !== ".");
+  const names = namesIn(path);
   if (names.includes("..")) throw new UsageError(`a path of the workspace has no ..: ${printable(path)}`);
   return names;
 }

@@ -1,6 +1,5 @@
 import { readlinkSync } from "node:fs";
-import { levelName } from "@agentfense/permission";
-import { decodeName } from "../names.ts";
+import { levelName, nameText } from "@agentfense/permission";
 import { print } from "../output.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
 import { type Paint, paintFor, printable } from "../terminal.ts";
@@ -91,7 +90,7 @@ function label(entry: ViewEntry): string {
 
 function linkTarget(location: Buffer): string {
   try {
-    return decodeName(readlinkSync(location, "buffer"));
+    return nameText(readlinkSync(location, "buffer"));
   } catch {
     return "?";
   }

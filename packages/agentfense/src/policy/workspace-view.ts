@@ -1,6 +1,5 @@
 import { type Dirent, readdirSync } from "node:fs";
-import type { Scope } from "@agentfense/permission";
-import { decodeName, joinBytes } from "../names.ts";
+import { nameText, type Scope } from "@agentfense/permission";
 
 /** One entry of a directory on disk together with what the rules say about it. */
 export interface ViewEntry {
@@ -13,6 +12,8 @@ export interface ViewEntry {
   readonly location: Buffer;
 }
 
+const SLASH = Buffer.from("/");
+
 /** The workspace root: it exists whatever its level. */
 export function rootEntry(directory: string, scope: Scope): ViewEntry {
   return { path: "/", name: "/", type: "directory", scope, location: Buffer.from(directory) };
@@ -23,13 +24,13 @@ function entriesOf(directory: ViewEntry): ViewEntry[] {
   const found = readdirSync(directory.location, { withFileTypes: true, encoding: "buffer" });
   found.sort((a, b) => Buffer.compare(a.name, b.name));
   return found.map((entry) => {
-    const name = decodeName(entry.name);
+    const name = nameText(entry.name);
     return {
       path: directory.path === "/" ? `/${name}` : `${directory.path}/${name}`,
       name,
       type: typeOf(entry),
       scope: directory.scope.child(name),
-      location: joinBytes(directory.location, entry.name),
+      location: Buffer.concat([directory.location, SLASH, entry.name]),
     };
   });
 }

@@ -1,4 +1,4 @@
-import { compileRules, LEVEL, RuleError } from "@agentfense/permission";
+import { compileRules, LEVEL, namesIn, RuleError } from "@agentfense/permission";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import type {
   DeleteResult,
@@ -20,11 +20,12 @@ import { SandboxError, type SandboxErrorCode } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { FileStat } from "../sandbox/files.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { namesIn, workspacePath } from "../sandbox/workspace-path.ts";
+import { workspacePath } from "../sandbox/workspace-path.ts";
+import { Turns } from "../turns.ts";
 import { grep } from "./grep.ts";
 import { keepEnds } from "./tools/bounds.ts";
 import { decodeText, replaceText, sandboxFiles, type ToolFiles, textForModel } from "./tools/files.ts";
-import { ToolFailure, Turns } from "./tools/tool.ts";
+import { ToolFailure } from "./tools/tool.ts";
 
 export interface DeepAgentsBackendOptions {
   /** For each command; default 60 s. */

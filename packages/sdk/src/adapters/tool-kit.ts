@@ -1,5 +1,6 @@
 // For whoever makes tools for models; not for who uses them.
 
+export { Turns } from "../turns.ts";
 export { boundary, clip, keepEnds, keepLines } from "./tools/bounds.ts";
 export { FILE_TOOLS, outputText, SHELL } from "./tools/family.ts";
 export type { ToolEntry, ToolFiles } from "./tools/files.ts";
@@ -16,5 +17,4 @@ export {
   type ToolImage,
   type ToolResult,
   type ToolSchema,
-  Turns,
 } from "./tools/tool.ts";

@@ -1,8 +1,9 @@
 import { InvalidConfigurationError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
+import { Turns } from "../turns.ts";
 import { changes, FILE_TOOLS, type SandboxToolContext, shell, type ToolSandbox } from "./tools/family.ts";
 import { sandboxFiles, textForModel } from "./tools/files.ts";
-import { type Tool, ToolFailure, Turns } from "./tools/tool.ts";
+import { type Tool, ToolFailure } from "./tools/tool.ts";
 
 export type { ToolSandbox } from "./tools/family.ts";
 

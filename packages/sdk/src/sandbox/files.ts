@@ -1,11 +1,12 @@
 import { Buffer } from "node:buffer";
+import { namesIn } from "@agentfense/permission";
 import type { SandboxClient } from "../client/client.ts";
 import { FileNotFoundError, InvalidConfigurationError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { FileInfo } from "../model/records.ts";
 import type { Content, RecursiveOptions } from "../model/requests.ts";
 import { FileWatch } from "./file-watch.ts";
-import { namesIn, workspacePath } from "./workspace-path.ts";
+import { workspacePath } from "./workspace-path.ts";
 
 export type TextEncodingName = "utf8" | "utf-8" | "utf16le" | "latin1" | "ascii" | "base64" | "base64url" | "hex";
 

@@ -1,3 +1,5 @@
+import { namesIn } from "@agentfense/permission";
+
 const WORKSPACE = "/workspace";
 
 /**
@@ -8,9 +10,4 @@ export function workspacePath(path: string): string {
   if (path === "") return "";
   const names = namesIn(path === WORKSPACE || path.startsWith(`${WORKSPACE}/`) ? path.slice(WORKSPACE.length) : path);
   return names.length === 0 ? "/" : names.join("/");
-}
-
-/** The names of such a path, none for the workspace. What leads up is left for the server to refuse. */
-export function namesIn(path: string): string[] {
-  return path.split("/").filter((name) => name !== "" && name !== ".");
 }

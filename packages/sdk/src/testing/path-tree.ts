@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { namesIn } from "../sandbox/workspace-path.ts";
+import { namesIn } from "@agentfense/permission";
 import { invalid } from "./faults.ts";
 
 // Paths in their one normal form: "/src/a.ts", "/" for the root.

@@ -3,6 +3,7 @@ import { SessionStatus } from "@agentfense/protocol/common";
 import { type CreateSessionRequest, SessionSchema } from "@agentfense/protocol/sandbox";
 import { create } from "@bufbuild/protobuf";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
+import { Turns } from "../turns.ts";
 import { type Commands, type Commission, checkCommand, type Outcome, workingDirectory } from "./commands.ts";
 import { Fault, invalid } from "./faults.ts";
 import type { MockSandbox } from "./sandbox.ts";
@@ -19,7 +20,7 @@ export class MockSession {
   readonly #workdir: string;
   readonly #ended = new AbortController();
   /** Callers take turns, first come first served. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(sandbox: MockSandbox, { shell, env, workdir }: CreateSessionRequest, commands: Commands) {
     const stopped = sandbox.requireAwake();
@@ -42,9 +43,9 @@ export class MockSession {
 
   async exec(call: Pick<Commission, "timeoutMs" | "signal"> & { readonly command: string }): Promise<Outcome> {
     checkCommand(call.command);
-    const turn = this.#turn.then(() => {
+    const outcome = await this.#turns.take(async () => {
       this.requireOpen();
-      return this.#commands.run({
+      return await this.#commands.run({
         ...call,
         sandbox: this.sandbox,
         env: this.#env,
@@ -55,8 +56,6 @@ export class MockSession {
         ended: this.#ended.signal,
       });
     });
-    this.#turn = turn.catch(() => {}); // the error is its caller's
-    const outcome = await turn;
     // Closed under the command: as if it had been asked of the closed one.
     this.requireOpen();
     return outcome;

@@ -1,5 +1,4 @@
-import { LEVEL, type Level, levelName, type Policy, type Scope } from "@agentfense/permission";
-import { namesIn } from "../sandbox/workspace-path.ts";
+import { LEVEL, type Level, levelName, namesIn, type Policy, type Scope } from "@agentfense/permission";
 import { type Entry, entryOf, targetOf } from "./entry.ts";
 import { FileFault } from "./faults.ts";
 import type { Overlay } from "./overlay.ts";

@@ -1,6 +1,6 @@
+import { shellWord } from "@agentfense/sdk/engine";
 import { z } from "zod";
 import { type AioApi, AioRefusal } from "./api.ts";
-import { quoted } from "./parcel.ts";
 import type { Runner } from "./runner.ts";
 
 /** The files of a server. */
@@ -22,7 +22,7 @@ export class FileStore {
         await this.#writeOne(path, content, signal);
       } catch (error) {
         if (!(error instanceof AioRefusal) || error.errorType !== "not_found" || runner.line === undefined) throw error;
-        await runner.line(`mkdir -p ${quoted(path.slice(0, path.lastIndexOf("/")))}`, signal);
+        await runner.line(`mkdir -p ${shellWord(path.slice(0, path.lastIndexOf("/")))}`, signal);
         await this.#writeOne(path, content, signal);
       }
     }

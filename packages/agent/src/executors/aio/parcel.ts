@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { shellWord } from "@agentfense/sdk/engine";
 import type { Runnable } from "./runner.ts";
 
 /** Said instead of running anything when the script finds that it has been begun before. */
@@ -33,12 +34,12 @@ export class Parcel {
 
   /** Starts the script, if it is still there. */
   get command(): string {
-    const script = quoted(`${this.directory}/run.sh`);
+    const script = shellWord(`${this.directory}/run.sh`);
     return `if [ -e ${script} ]; then sh ${script} </dev/null; else ${this.#refusal}; fi`;
   }
 
   get removal(): string {
-    return `rm -rf ${quoted(this.directory)}`;
+    return `rm -rf ${shellWord(this.directory)}`;
   }
 
   /** Whether this is not the code's end, but what a script says that had been begun before. */
@@ -51,16 +52,16 @@ export class Parcel {
   }
 
   get #start(): string {
-    return `mkdir ${quoted(`${this.directory}/started`)} 2>/dev/null || ${this.#refusal}`;
+    return `mkdir ${shellWord(`${this.directory}/started`)} 2>/dev/null || ${this.#refusal}`;
   }
 
   /** For servers that give both outputs and the exit code: nothing is left when the code begins. */
   #removingScript(): string {
     // In braces, so that all of it is read before it is removed.
     return `{ ${this.#start}
-exec <${quoted(`${this.directory}/input`)}
+exec <${shellWord(`${this.directory}/input`)}
 ${this.removal}
-cd ${quoted(this.#workspace)} || exit
+cd ${shellWord(this.#workspace)} || exit
 ${this.#program()}
 }
 `;
@@ -68,11 +69,11 @@ ${this.#program()}
 
   /** For servers that mix outputs or lose sessions: outputs and exit code are in files, whatever becomes of the session. */
   #recordingScript(env: Readonly<Record<string, string>>): string {
-    const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`);
-    const at = (name: string): string => quoted(`${this.directory}/${name}`);
+    const exports = Object.entries(env).map(([name, value]) => `export ${name}=${shellWord(value)}`);
+    const at = (name: string): string => shellWord(`${this.directory}/${name}`);
     return `{ ${this.#start}
 (
-cd ${quoted(this.#workspace)} || exit
+cd ${shellWord(this.#workspace)} || exit
 ${exports.join("\n")}
 ${this.#program()}
 ) <${at("input")} >${at("out")} 2>${at("err")}
@@ -84,12 +85,7 @@ exit
   }
 
   #program(): string {
-    if (this.#plan.kind === "program") return `exec ${this.#plan.argv.map(quoted).join(" ")}`;
-    return `exec "$(command -v bash || command -v sh)" -c ${quoted(this.#plan.line)}`;
+    if (this.#plan.kind === "program") return `exec ${this.#plan.argv.map(shellWord).join(" ")}`;
+    return `exec "$(command -v bash || command -v sh)" -c ${shellWord(this.#plan.line)}`;
   }
-}
-
-/** One word for a shell, whatever is in it. */
-export function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

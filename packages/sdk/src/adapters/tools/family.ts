@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { ChangeCounts, RunResult } from "../../model/records.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
+import type { Turns } from "../../turns.ts";
 import { AS_PLAIN_TEXT, findText, grep, type Match } from "../grep.ts";
 import { clip, keepEnds, keepLines } from "./bounds.ts";
 import { replaceText, type ToolEntry, type ToolFiles } from "./files.ts";
 import { readWindow } from "./line-window.ts";
-import { declareTool, type ToolDeclaration, type ToolEffects, ToolFailure, type Turns } from "./tool.ts";
+import { declareTool, type ToolDeclaration, type ToolEffects, ToolFailure } from "./tool.ts";
 
 // The tools with which models work in a sandbox: what they are called and told with, and what the adapters, MCP and the agent
 // layer do alike. The Python SDK says the same words.

@@ -34,11 +34,12 @@ export function commandMembers(
 
 /** A command as somebody would type it. */
 export function commandText(command: Command): string {
-  return typeof command === "string" ? command : command.map(quoted).join(" ");
+  return typeof command === "string" ? command : command.map(shellWord).join(" ");
 }
 
-function quoted(word: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+/** One word for a shell, whatever is in it. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 export function runResultOf(message: ExecResult, command: Command): RunResult {

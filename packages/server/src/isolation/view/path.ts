@@ -1,3 +1,4 @@
+import { namesIn } from "@agentfense/permission";
 import { SandboxError } from "../backend/errors.ts";
 
 /** As the kernel counts, with the terminating NUL. */
@@ -10,7 +11,7 @@ const NAME_MAX = 255;
  */
 export function parseViewPath(path: string, target: string): string[] {
   const isBelow = path === target || path.startsWith(`${target}/`);
-  const names = (isBelow ? path.slice(target.length) : path).split("/").filter((name) => name !== "" && name !== ".");
+  const names = namesIn(isBelow ? path.slice(target.length) : path);
   const bytes = (text: string): number => Buffer.byteLength(text);
   const isRight =
     !names.includes("..") &&

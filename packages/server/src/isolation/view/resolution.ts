@@ -1,4 +1,5 @@
 import { Errno, syscalls } from "@agentfense/fuse";
+import { namesIn } from "@agentfense/permission";
 import { bytesOf } from "../filesystem/names.ts";
 
 const { FileType, Open, Stat } = syscalls;
@@ -134,6 +135,6 @@ class Walk {
       way = way.slice(target.length);
       while (this.#directories.length > 1) this.#leave();
     }
-    return way.split("/").filter((part) => part !== "" && part !== ".");
+    return namesIn(way);
   }
 }

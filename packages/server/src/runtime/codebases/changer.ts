@@ -103,7 +103,7 @@ export class Changer {
         throw await this.#errorFor(codebaseId, error);
       }
     };
-    return await head.turns.take(change, async () => {
+    return await head.turns.run(change, async () => {
       if (head.generation === generation) return;
       try {
         if (head.journal !== undefined) await this.#settle(head, head.journal);

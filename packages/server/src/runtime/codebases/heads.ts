@@ -1,7 +1,7 @@
 import type { Touched } from "../../isolation/codebase/steps.ts";
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
+import { Queue } from "../../isolation/queue.ts";
 import type { JournalRecord } from "../store/store.ts";
-import { Turns } from "../turns.ts";
 
 /**
  * What is known in memory of a codebase's newest version: who may change it, and what is being changed. The manifest
@@ -9,7 +9,7 @@ import { Turns } from "../turns.ts";
  * it wants is then among what the change keeps: every file gets its kept name before anything else gets its path.
  */
 export class Head {
-  readonly turns = new Turns();
+  readonly turns = new Queue();
   /** Begun and not settled; stays when the disk fails, to be tried again. */
   journal: JournalRecord | undefined;
   /** The manifest has what the journal says. */

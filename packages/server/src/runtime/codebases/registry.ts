@@ -46,7 +46,7 @@ export function registryCalls(parts: Parts): Pick<Codebases, "create" | "get" | 
     async delete(caller, id) {
       const record = await visibleCodebase(parts, caller, id);
       const head = heads.of(id);
-      await head.turns.take(async () => {
+      await head.turns.run(async () => {
         if ((await store.codebase(id)) === undefined) throw codebaseNotFound();
         await store.deleteCodebase(id);
         head.finish();

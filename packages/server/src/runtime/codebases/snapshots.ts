@@ -139,7 +139,7 @@ export class Snapshots {
       if (head.generation === generation) return result;
       if (isOpened(result)) this.#parts.disk.close(result.fd);
     }
-    return await head.turns.take(read);
+    return await head.turns.run(read);
   }
 }
 

@@ -105,7 +105,7 @@ export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
     async updatePermissions(caller, id, request) {
       const rules = storedRules(request);
       const resident = registry.find(caller, id);
-      return await resident.turns.take(async () => {
+      return await resident.turns.run(async () => {
         resident.requirePresent();
         // In force first: a crash in between leaves the stored rules, which were in force before.
         await translating(resident.running?.sandbox.updateRules(rules) ?? Promise.resolve());
@@ -118,7 +118,7 @@ export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
     async updateNetwork(caller, id, list) {
       const networkRules = storedNetworkRules(list, parts.defaults.networkAllow);
       const resident = registry.find(caller, id);
-      return await resident.turns.take(async () => {
+      return await resident.turns.run(async () => {
         resident.requirePresent();
         const { network } = resident.record;
         if (network !== "filtered") throw invalid(`the network ${network} has no list of hosts; filtered has`);

@@ -83,7 +83,7 @@ export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | 
       refuseSync(resident);
       const written = (place: DeltaPlace) =>
         dryRun ? sync.rehearse(resident, place, signal) : sync.apply(resident, caller, place, signal);
-      return await resident.turns.take(() =>
+      return await resident.turns.run(() =>
         inPlace(
           resident,
           selected,
@@ -108,8 +108,8 @@ export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | 
         });
         return discarded;
       };
-      return await resident.turns.take(() =>
-        inPlace(resident, selected, (place) => resident.syncs.take(() => discard(place)), []),
+      return await resident.turns.run(() =>
+        inPlace(resident, selected, (place) => resident.syncs.run(() => discard(place)), []),
       );
     },
   };

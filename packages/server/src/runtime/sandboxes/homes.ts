@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { homeDirectory, lockHome } from "../../isolation/instance/home-directory.ts";
+import { Queue } from "../../isolation/queue.ts";
 import type { Caller } from "../caller.ts";
 import { invalid, RuntimeError } from "../errors.ts";
 import { namesIn } from "../store/claim.ts";
 import type { SandboxRecord } from "../store/store.ts";
-import { Turns } from "../turns.ts";
 import type { HomeRecord } from "./api.ts";
 import type { Parts } from "./parts.ts";
 
@@ -34,7 +34,7 @@ export class Homes {
   /** Who has a home, by its directory; "": whoever deletes it. */
   readonly #users = new Map<string, string>();
   /** A new home is counted and made before the next one is. */
-  readonly #turns = new Turns();
+  readonly #turns = new Queue();
 
   constructor(parts: HomesParts) {
     this.#parts = parts;
@@ -65,7 +65,7 @@ export class Homes {
     try {
       // Names are of this server alone; a directory other processes may want as well.
       const isName = this.#parts.homeDirectory !== undefined;
-      await (isName ? this.#turns.take(() => this.#make(ownerId, home)) : homeDirectory(home, []));
+      await (isName ? this.#turns.run(() => this.#make(ownerId, home)) : homeDirectory(home, []));
       const lock = isName ? undefined : lockHome(directory);
       return {
         directory,

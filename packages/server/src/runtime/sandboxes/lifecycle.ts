@@ -29,7 +29,7 @@ export class Lifecycle {
   }
 
   start(caller: Caller, resident: Resident, signal: AbortSignal | undefined): Promise<SandboxRecord> {
-    return resident.turns.take(async () => {
+    return resident.turns.run(async () => {
       this.#requireOpen(resident);
       await resident.step("start", {
         work: () => this.#launch(resident, caller, signal),
@@ -43,7 +43,7 @@ export class Lifecycle {
   }
 
   stop(caller: Caller, resident: Resident): Promise<SandboxRecord> {
-    return resident.turns.take(async () => {
+    return resident.turns.run(async () => {
       this.#requireOpen(resident);
       await resident.step("stop", {
         work: () => this.#halt(resident, "stopped"),
@@ -58,7 +58,7 @@ export class Lifecycle {
   destroy(caller: Caller, resident: Resident, cause: "destroyed" | "expired" = "destroyed"): Promise<void> {
     return resident.depart(() => {
       resident.starting?.abort();
-      return resident.turns.take(async () => {
+      return resident.turns.run(async () => {
         const { store, deltas, witness, log, registry } = this.#parts;
         await this.#halt(resident, "stopped", { sync: false });
         await resident.syncs.settled();
@@ -76,7 +76,7 @@ export class Lifecycle {
 
   /** After a restart of the server: a sandbox that ran runs again, one that was paused is so again, or says why not. */
   bringBack(resident: Resident): Promise<void> {
-    return resident.turns.take(async () => {
+    return resident.turns.run(async () => {
       if (this.#closing || resident.departure !== undefined || !isLiving(resident.state)) return;
       try {
         await this.#launch(resident, SERVER, undefined);
@@ -97,7 +97,7 @@ export class Lifecycle {
     await Promise.all(
       [...residents].map((resident) => {
         resident.starting?.abort();
-        return resident.turns.take(() => this.#halt(resident, "server_restarted"));
+        return resident.turns.run(() => this.#halt(resident, "server_restarted"));
       }),
     );
   }
@@ -210,7 +210,7 @@ export class Lifecycle {
   #onEvent(resident: Resident, event: SandboxEvent): void {
     this.#parts.witness.tellEvent(resident, event);
     if (event.kind !== "engine_lost") return;
-    const failing = resident.turns.take(async () => {
+    const failing = resident.turns.run(async () => {
       if (resident.running === undefined || this.#closing || resident.departure !== undefined) return;
       await this.#fail(resident, SERVER, "its file system failed", new Error(event.reason));
     });

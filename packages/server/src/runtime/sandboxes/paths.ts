@@ -1,3 +1,4 @@
+import { namesIn } from "@agentfense/permission";
 import { invalid } from "../errors.ts";
 
 const WORKSPACE = "/workspace";
@@ -14,7 +15,7 @@ export function workspacePath(path: string, field = "path"): string {
   if (Buffer.byteLength(path) > LONGEST_PATH_BYTES)
     throw invalid(`${field} is longer than ${LONGEST_PATH_BYTES} bytes`);
   const inside = path === WORKSPACE || path.startsWith(`${WORKSPACE}/`) ? path.slice(WORKSPACE.length) : path;
-  const names = inside.split("/").filter((name) => name !== "" && name !== ".");
+  const names = namesIn(inside);
   if (names.includes("..")) throw invalid(`${field} has a .. in it; name the file from the root of the workspace`);
   return `/${names.join("/")}`;
 }

@@ -65,14 +65,14 @@ export class Pausing {
   }
 
   #doze(resident: Resident): Promise<void> {
-    return resident.turns.take(async () => {
+    return resident.turns.run(async () => {
       if (isIdle(resident)) await this.#become("doze", SERVER, resident);
       else this.rest(resident);
     });
   }
 
   #take(step: Step, caller: Caller, resident: Resident): Promise<SandboxRecord> {
-    return resident.turns.take(() => this.#become(step, caller, resident));
+    return resident.turns.run(() => this.#become(step, caller, resident));
   }
 
   async #become(step: Step, caller: Caller, resident: Resident): Promise<SandboxRecord> {

@@ -1,8 +1,8 @@
 import { compileRules, type Policy } from "@agentfense/permission";
 import type { SecretRule } from "../../isolation/network/secrets.ts";
+import { Queue } from "../../isolation/queue.ts";
 import type { Sandbox } from "../../isolation/sandbox/api.ts";
 import type { SandboxChanges, SandboxMetadata, SandboxRecord } from "../store/store.ts";
-import { Turns } from "../turns.ts";
 import { sandboxNotFound, sandboxNotRunning } from "./errors.ts";
 import { nextState, recorded, type State, type Step, stateOf } from "./state.ts";
 
@@ -36,9 +36,9 @@ export interface Taking {
 /** One sandbox of the store, with what is alive of it. Nobody else changes sandboxes, so the record is the newest. */
 export class Resident {
   /** Changes of state, and what must not meet one, take turns. */
-  readonly turns = new Turns();
+  readonly turns = new Queue();
   /** One sync at a time; none of them waits for a turn. */
-  readonly syncs = new Turns();
+  readonly syncs = new Queue();
   /** Open sessions, and those in the making. */
   sessionCount = 0;
   /** Calls that need a process and are not over. */

@@ -12,7 +12,7 @@ export async function spreadSecret(
   );
   await Promise.all(
     users.map((resident) =>
-      resident.turns.take(async () => {
+      resident.turns.run(async () => {
         const { running } = resident;
         if (running === undefined || running.isEnding) return;
         const isUsed = await running.sandbox.renewSecret(name, secret);

@@ -66,7 +66,7 @@ export class Sync {
     if (resident.record.sync !== "on-exec" || !resident.mayWriteCodebase) return Promise.resolve(NOTHING_SYNCED);
     const waiting = this.#waiting.get(resident);
     if (waiting !== undefined) return waiting;
-    const sync = resident.syncs.take(() => {
+    const sync = resident.syncs.run(() => {
       this.#waiting.delete(resident);
       return this.#afterCommand(resident, caller);
     });
@@ -81,7 +81,7 @@ export class Sync {
     place: Pick<DeltaPlace, "lower" | "paths" | "holdsSensitive">,
     signal: AbortSignal | undefined,
   ): Promise<Written> {
-    return resident.syncs.take(async () => {
+    return resident.syncs.run(async () => {
       const written = await this.#write(resident, place, signal);
       this.#tell(resident, caller, "changes_applied", written);
       return written;

@@ -1,10 +1,10 @@
 import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, relative, sep } from "node:path";
 import { isWithin } from "../../../isolation/instance/home-directory.ts";
+import { Queue } from "../../../isolation/queue.ts";
 import { type Caller, maySee, SERVER } from "../../caller.ts";
 import { RuntimeError } from "../../errors.ts";
 import type { CodebaseRecord } from "../../store/store.ts";
-import { Turns } from "../../turns.ts";
 import type { CodebaseChange, DirectCodebase } from "../api.ts";
 import { codebaseNotFound } from "../errors.ts";
 import { checkLabel } from "../paths.ts";
@@ -31,7 +31,7 @@ export class LocalDirectories {
   readonly #byId = new Map<string, LocalDirectory>();
   readonly #listeners = new Set<Listener>();
   /** One at a time for all of them: they may contain each other. */
-  readonly #turns = new Turns();
+  readonly #turns = new Queue();
   readonly #reserved: readonly string[];
 
   /** `reserved`: where our own deltas and mounts are, which no sandbox may have below its workspace. */
@@ -86,7 +86,7 @@ export class LocalDirectories {
     if (!this.has(id)) return undefined;
     return {
       write: (sandboxId, write) =>
-        this.#turns.take(async () => {
+        this.#turns.run(async () => {
           const { path } = this.find(SERVER, id);
           const paths = await write(path);
           if (paths.length > 0) await this.#tell(path, paths, sandboxId);
