@@ -7,6 +7,8 @@ import type { MockSandbox } from "./sandbox.ts";
 import { type SyncReport, syncAfterCommand } from "./sync.ts";
 import type { GuardedView } from "./view.ts";
 
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** A command, where it runs and what ends it. */
 export interface Commission {
   readonly sandbox: MockSandbox;
@@ -44,11 +46,12 @@ export class Commands {
   }
 
   async run(commission: Commission): Promise<Outcome> {
+    if (commission.signal.aborted) throw new Fault("CANCELLED", "the call was cancelled");
     const { sandbox, timeoutMs, timeoutSignal, signal, ended, sessionId } = commission;
     const command = commandOf(commission);
     this.calls.push(command);
     const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), timeoutMs);
+    const timer = setTimeout(() => timeout.abort(), Math.min(timeoutMs, LONGEST_TIMER_MS));
     const killed = AbortSignal.any([signal, ended, timeout.signal]);
     const beganAtMs = performance.now();
     const over = (data: Readonly<Record<string, unknown>>): SyncReport => {
@@ -140,7 +143,7 @@ function commandOf({ command, env, workdir, stdin, sandbox, sessionId }: Commiss
   return {
     command: typeof command === "string" ? command : command.join(" "),
     ...(typeof command === "string" ? {} : { argv: command }),
-    env,
+    env: { ...sandbox.env, ...env },
     workdir,
     stdin: isGiven ? Buffer.from(stdin).toString("utf8") : "",
     sandboxId: sandbox.id,

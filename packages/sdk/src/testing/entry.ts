@@ -33,7 +33,8 @@ export function targetOf(entry: Entry): string {
 
 /** In everything but the time. */
 export function isEqual(one: Entry | undefined, other: Entry | undefined): boolean {
-  if (one === undefined || other === undefined) return one === other;
+  if (one === other) return true;
+  if (one === undefined || other === undefined) return false;
   return one.kind === other.kind && one.mode === other.mode && Buffer.compare(one.content, other.content) === 0;
 }
 

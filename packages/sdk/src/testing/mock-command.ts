@@ -4,7 +4,7 @@ export interface MockCommand {
   readonly command: string;
   /** The program and its arguments, when it was run without a shell. */
   readonly argv?: readonly string[];
-  /** The variables that were given with the command, over those of its sandbox. */
+  /** The variables of its sandbox, and over them those of its session or those that were given with it. */
   readonly env: Readonly<Record<string, string>>;
   /** Absolute: "/workspace" unless something else was asked for. */
   readonly workdir: string;

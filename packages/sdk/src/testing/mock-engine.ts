@@ -24,7 +24,7 @@ const OWNER = "local";
 
 /**
  * An engine for unit tests: everything is in memory, nothing is executed, and no file of this machine is ever written.
- * Codebases, versions, rules, copy-on-write, changes, sync, sessions and events are there, and answer as the real thing
+ * Files, rules, copy-on-write, changes, sync, sessions and events are there, and answer as the real thing
  * does. Commands are what a test says they are:
  *
  * ```ts

@@ -53,7 +53,7 @@ test("a function sees the command, its input and the files under the rules", asy
   expect(result.stdout).toBe("one");
   expect(text(await client.readFileBytes(id, "out/deep/report.txt"))).toBe("fast in a.ts");
   expect(engine.calls).toMatchObject([
-    { command: "build all", env: { MODE: "fast" }, stdin: "in", workdir: "/workspace/src", sandboxId: id },
+    { command: "build all", env: { LEVEL: "1", MODE: "fast" }, stdin: "in", workdir: "/workspace/src", sandboxId: id },
   ]);
 });
 
