@@ -63,6 +63,11 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
     ["run", "--network=host", "--allow", "pypi.org", "project", "--", "true"],
     "--allow goes with the network filtered, not with host",
   ],
+  [
+    "learning for another network",
+    ["run", "--network=host", "--learn", "project", "--", "true"],
+    "--learn goes with the network filtered, not with host",
+  ],
   ["a network without =", ["run", "--network", "host", "project", "--", "true"], "write --network=host"],
   [
     "an unknown moment to apply",

@@ -116,7 +116,11 @@ async function readRequest({ values: options, given: [name, directory], command:
       home: request.home ?? place.home,
       keptDelta,
       network,
-      spec: { ...request.spec, ...networkSpec(network, secrets), env: { ...profile.env, ...request.spec.env } },
+      spec: {
+        ...request.spec,
+        ...networkSpec(network, secrets, request.learns),
+        env: { ...profile.env, ...request.spec.env },
+      },
     },
     options: {
       name,

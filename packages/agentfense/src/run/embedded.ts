@@ -14,6 +14,7 @@ import { PullProgress } from "../progress/pull.ts";
 import { describeLeftOut } from "../toolchains/workspaces.ts";
 import { NOT_RUN } from "./command-output.ts";
 import type { Interruption } from "./interruption.ts";
+import { LearnedHosts } from "./learned-hosts.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /**
@@ -30,6 +31,7 @@ export async function inSandbox<Result>(
 ): Promise<Result> {
   const { signal } = interruption;
   const refused = new RefusedConnections();
+  const learned = request.learns ? new LearnedHosts() : undefined;
   try {
     const home = request.home && (await homeDirectory(request.home, [request.directory, delta]));
     using _locked = home ? lockHome(home) : undefined;
@@ -50,6 +52,7 @@ export async function inSandbox<Result>(
       onEvent: (event: SandboxEvent): void => {
         if (event.kind === "accessed") onAccess?.(event);
         else refused.add(event);
+        learned?.add(event);
       },
       ...(home ? { home } : {}),
     };
@@ -63,6 +66,7 @@ export async function inSandbox<Result>(
     throw explained(error);
   } finally {
     refused.report();
+    learned?.report();
   }
 }
 

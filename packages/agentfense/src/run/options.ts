@@ -60,6 +60,13 @@ export const HOLD_EXECUTABLES = option({
   about: "of that, write back nothing that ! marks in the list: what this machine may run or trust unasked",
 });
 
+const LEARN = option({
+  name: "learn",
+  about: `let it reach every public host at the ports 443, 80, 22 and 9418 and those of --allow, and print at the
+end which it reached, as --allow and for the project's policy. For a command that you trust: what it
+can read it can send anywhere`,
+});
+
 /** What the box is made of. */
 export const BOX = [
   RUNTIME,
@@ -91,7 +98,7 @@ export const BOX = [
 /** The options of `run`, `shell` and `agent` alike. */
 export const SANDBOX_OPTIONS = {
   Rules: RULES,
-  Sandbox: BOX,
+  Sandbox: [...BOX, LEARN],
   Limits: LIMITS,
   Changes: [
     option({

@@ -3,6 +3,7 @@ import type { Rule } from "@agentfense/permission";
 import type { SandboxOptions } from "@agentfense/sdk";
 import { networkMode, type ProjectPolicy, takenNetwork } from "@agentfense/sdk/project";
 import {
+  learningRules,
   networkRules,
   SandboxError,
   type SandboxLimits,
@@ -31,6 +32,8 @@ export interface SandboxRequest {
   readonly spec: Omit<SandboxSpec, "workspaces" | "runtime">;
   readonly limits: SandboxLimits;
   readonly network: NonNullable<SandboxOptions["network"]>;
+  /** Its list is to be learned: see learningRules. */
+  readonly learns: boolean;
   /** Absent: none. */
   readonly toolchains: ShownToolchains | undefined;
   readonly allowPull: boolean;
@@ -53,7 +56,7 @@ export async function readSandboxRequest(
 ) {
   const asked = {
     runtime: values.runtime,
-    network: askedNetwork(values),
+    network: askedNetwork(values) ?? (values.learn === true ? { allow: [] } : undefined),
     env: Object.fromEntries(values.env ?? []),
     limits: askedLimits(values),
   };
@@ -71,10 +74,11 @@ export async function readSandboxRequest(
     runtime,
     limits,
     network,
+    learns: values.learn === true,
     toolchains: usesToolchains(runtime, values) ? await toolchainsFor(place) : undefined,
     spec: {
       limits,
-      ...networkSpec(network, secrets),
+      ...networkSpec(network, secrets, values.learn),
       env,
       ...(values.image === undefined ? {} : { image: values.image }),
       ...(values["oci-runtime"] === undefined ? {} : { ociRuntime: values["oci-runtime"] }),
@@ -121,14 +125,20 @@ function usesToolchains(runtime: SandboxRequest["runtime"], { toolchains, root }
 export function networkSpec(
   network: SandboxRequest["network"],
   secrets: readonly SecretWithValue[],
+  learns = false,
 ): Pick<SandboxSpec, "network" | "networkRules" | "secrets"> {
   if (typeof network === "string") {
     if (secrets.length > 0) throw new UsageError(`--secret goes with the network filtered, not with ${network}`);
+    if (learns) throw new UsageError(`--learn goes with the network filtered, not with ${network}`);
     return { network };
   }
   try {
     const rules = withSecretHosts(networkRules(network), secrets);
-    return { network: "filtered", networkRules: rules, ...(secrets.length === 0 ? {} : { secrets }) };
+    return {
+      network: "filtered",
+      networkRules: learns ? learningRules(rules) : rules,
+      ...(secrets.length === 0 ? {} : { secrets }),
+    };
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error;
     throw new UsageError([error.message, ...(error.hint === undefined ? [] : [error.hint])].join("; "));

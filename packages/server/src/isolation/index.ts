@@ -36,7 +36,7 @@ export type { MockCall, MockOptions } from "./mock/backend.ts";
 export type { MockAnswer } from "./mock/process.ts";
 export { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "./mount/host.ts";
 export { cleanStaleMount } from "./mount/mount-table.ts";
-export { networkRules, ruleText } from "./network/list.ts";
+export { learningRules, networkRules, ruleText } from "./network/list.ts";
 export { parseSecretRule, type SecretRule, type SecretWithValue, withSecretHosts } from "./network/secrets.ts";
 export type {
   ProcessEvent,
