@@ -23,6 +23,7 @@ export const COVERAGE = {
     "DestroySandbox",
     "UpdatePermissions",
     "UpdateNetwork",
+    "UpdateExpiry",
     "ExplainPath",
   ),
   homes: sandbox("ListHomes", "DeleteHome"),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Refusal, serveApi, testsCover, UNKNOWN } from "../support/api.ts";
+import { eventually } from "../support/eventually.ts";
 import type { Message, MethodName } from "../support/proto.ts";
 import { COVERAGE } from "./coverage.ts";
 
@@ -57,6 +58,7 @@ describe("create and get", () => {
       status_reason: "",
       idle_pause: null,
       home: "",
+      workspace_home: "",
       revocable: true,
     });
     expect(at(created.expires_at) - at(created.created_at)).toBe(3600);
@@ -97,6 +99,7 @@ describe("create and get", () => {
         revocable: false,
         idlePause: null,
         home: "",
+        workspaceHome: "",
       },
     });
     expect(Date.parse(json.expiresAt as string) - Date.parse(json.createdAt as string)).toBe(90_000);
@@ -366,6 +369,64 @@ describe("network", () => {
   });
 });
 
+describe("expiry", () => {
+  test("another time takes the place of the one before, unless it is only to be later", async () => {
+    const id = await api.sandbox(await api.codebase(), { expires_in: { seconds: 3600 } });
+    const inSeconds = async (seconds: number, more: object = {}) => {
+      const request = { sandbox_id: id, expires_in: { seconds }, ...more };
+      const { expires_at } = (await api.call("SandboxService.UpdateExpiry", request)) as {
+        readonly expires_at: { readonly seconds: string };
+      };
+      return Math.round((Number(expires_at.seconds) - Date.now() / 1000) / 600);
+    };
+    expect(await inSeconds(1200, { extend_only: true })).toBe(6);
+    expect(await inSeconds(1200)).toBe(2);
+    expect(await inSeconds(1800, { extend_only: true })).toBe(3);
+    const { status, json } = await api.rest.request("PUT", `/v1/sandboxes/${id}/expiry`, { expiresIn: "7200s" });
+    expect([status, json]).toMatchObject([200, { id, expiresAt: expect.any(String) }]);
+    const refused = { method: "SandboxService.UpdateExpiry", status: "INVALID_ARGUMENT" } as const;
+    const rest = `PUT /v1/sandboxes/${id}/expiry`;
+    await api.refused({ ...refused, request: { sandbox_id: id }, rest, message: "expires_in is required" });
+    const late = { sandbox_id: id, expires_in: { seconds: 400 * 24 * 3600 } };
+    await api.refused({ ...refused, request: late, message: "expires_in is at most 31536000 s" });
+    await api.call("SandboxService.UpdateExpiry", { sandbox_id: id, expires_in: { nanos: 1_000_000 } });
+    await eventually(async () => {
+      expect((await api.rest.request("GET", `/v1/sandboxes/${id}`)).status).toBe(404);
+    });
+  });
+});
+
+describe("a workspace that is the home", () => {
+  test("is at both places, with the same rules, and commands run in it", async () => {
+    const codebase = await api.codebase({ "a.txt": "a", ".env": "SECRET=1" });
+    const permissions = [
+      { pattern: "**", permission: "PERMISSION_WRITE" },
+      { pattern: "/.env", permission: "PERMISSION_NONE", priority: 1 },
+    ];
+    const request = { permissions, workspace_home: "/home/user", sync: "SYNC_MODE_MANUAL" };
+    const id = await api.sandbox(codebase, request);
+    expect(await api.call("SandboxService.GetSandbox", { sandbox_id: id })).toMatchObject({
+      workspace_home: "/home/user",
+    });
+    const command = "pwd; echo $HOME ~; ls -A; cat .env; echo new > ~/b.txt; cat /workspace/b.txt; ls /home/agent";
+    const { stdout } = await api.call("SandboxService.Exec", { sandbox_id: id, command });
+    expect(stdout).toBe("/home/user\n/home/user /home/user\na.txt\nnew\n");
+    const { changes } = (await api.call("SandboxService.ListChanges", { sandbox_id: id })) as {
+      readonly changes: object[];
+    };
+    expect(changes).toMatchObject([{ path: "/b.txt" }]);
+    for (const place of ["/home/agent", "/root", "/home/../etc", "home/user", "/home/a/b"]) {
+      await api.refused({
+        method: "SandboxService.CreateSandbox",
+        request: { codebase_id: codebase, workspace_home: place },
+        rest: "POST /v1/sandboxes",
+        status: "INVALID_ARGUMENT",
+        message: "workspace_home is /home/NAME, where NAME is a user's and not agent",
+      });
+    }
+  });
+});
+
 describe("permissions", () => {
   test("new rules are in force at once in a running sandbox", async () => {
     const codebase = await api.codebase({ "a.txt": "a", "b.txt": "b" });
@@ -607,6 +668,7 @@ describe("refused", () => {
     ["SandboxService.DestroySandbox", "DELETE /v1/sandboxes/{id}", {}],
     ["SandboxService.UpdatePermissions", "PUT /v1/sandboxes/{id}/permissions", {}],
     ["SandboxService.UpdateNetwork", "PUT /v1/sandboxes/{id}/network", {}],
+    ["SandboxService.UpdateExpiry", "PUT /v1/sandboxes/{id}/expiry", {}],
     ["SandboxService.ExplainPath", "GET /v1/sandboxes/{id}/explain?path=a", { path: "a" }],
     ["SandboxService.Exec", "POST /v1/sandboxes/{id}/exec", { command: "true" }],
     ["SandboxService.ExecStream", "POST /v1/sandboxes/{id}/exec/stream", { command: "true" }],

@@ -101,6 +101,7 @@ export type {
 } from "./model/records.ts";
 export type {
   ApplyOptions,
+  AttachOptions,
   BatchEntry,
   BatchOptions,
   ChangesOptions,
@@ -132,6 +133,7 @@ export type {
   SpawnOptions,
   TerminalConnection,
   TerminalSize,
+  UpdateExpiryOptions,
   UploadArchiveOptions,
   UploadFileOptions,
   VersionOptions,

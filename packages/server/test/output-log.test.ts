@@ -36,6 +36,20 @@ describe("the log of a process's output", () => {
     }
   });
 
+  test("who wants nothing that was kept gets what is added from then on, also to a block that is there", async () => {
+    const log = makeLog();
+    for (let i = 0; i < 3; i++) {
+      await log.push("stdout", Buffer.alloc(100_000, "o"));
+      await log.push("stderr", Buffer.from("old"));
+    }
+    const reading = rest(log.attach({ skipKept: true }));
+    await log.push("stderr", Buffer.from("new"));
+    await log.push("stdout", Buffer.from("er"));
+    log.end();
+    expect(await reading).toEqual({ text: "newer", lost: 0, bytes: 5 });
+    expect((await rest(log.attach())).bytes).toBe(300_014);
+  });
+
   test("a reader gets what is added to a block that it has read already", async () => {
     const log = makeLog();
     const reading = rest(log.attach());

@@ -276,6 +276,8 @@ class SandboxInfo:
     revocable: bool
     #: The home it was given; "": it has one of its own.
     home: str
+    #: Where its workspace is too, as the home of its commands; "": it is no home.
+    workspace_home: str
     created_at: datetime
     started_at: Optional[datetime] = None
     stopped_at: Optional[datetime] = None

@@ -147,6 +147,16 @@ def test_a_list_of_hosts_is_kept_and_replaced(client: SandboxClient, codebase: C
         client.update_network(made.id, NetworkList(["127.0.0.1"]))
 
 
+def test_a_sandbox_expires_when_it_was_said_last(client: SandboxClient, codebase: Codebase) -> None:
+    made = client.create_sandbox(codebase.id, expires_in=3600, workspace_home="/home/user")
+    assert made.workspace_home == "/home/user"
+    assert client.update_expiry(made.id, 60, extend_only=True).expires_at == made.expires_at
+    sooner = client.update_expiry(made.id, 60)
+    assert sooner.expires_at is not None
+    assert made.expires_at is not None
+    assert sooner.expires_at < made.expires_at
+
+
 def test_a_level_is_explained(client: SandboxClient, codebase: Codebase) -> None:
     rules = [{"pattern": "**/*", "permission": "read"}, {"pattern": "/secrets/**", "permission": "none"}]
     sandbox = client.create_sandbox(codebase.id, rules)

@@ -38,6 +38,7 @@ import type {
 } from "../model/records.ts";
 import type {
   ApplyOptions,
+  AttachOptions,
   BatchEntry,
   BatchOptions,
   ChangesOptions,
@@ -68,6 +69,7 @@ import type {
   SpawnOptions,
   TerminalConnection,
   TerminalSize,
+  UpdateExpiryOptions,
   UploadArchiveOptions,
   UploadFileOptions,
   VersionOptions,
@@ -330,6 +332,11 @@ export class SandboxClient implements AsyncDisposable {
     return this.#sandboxes.updateNetwork(sandboxId, network, options);
   }
 
+  /** Has it destroyed by itself after this time, in place of what was said before; also when it does not run. */
+  updateExpiry(sandboxId: string, expiresInMs: number, options?: UpdateExpiryOptions): Promise<SandboxInfo> {
+    return this.#sandboxes.updateExpiry(sandboxId, expiresInMs, options);
+  }
+
   /** Which rule decides about a path, and which ones lost. */
   explainPath(sandboxId: string, path: string, options?: CallOptions): Promise<PathExplanation> {
     return this.#sandboxes.explainPath(sandboxId, path, options);
@@ -417,7 +424,7 @@ export class SandboxClient implements AsyncDisposable {
   attachProcess(
     sandboxId: string,
     process: number | string,
-    options?: CallOptions,
+    options?: AttachOptions,
   ): Promise<AsyncGenerator<ProcessEvent, void, undefined>> {
     return this.#processes.attach(sandboxId, process, options);
   }

@@ -8,7 +8,7 @@ import {
 import { ConnectionError } from "../errors.ts";
 import type { CallOptions, Command } from "../model/options.ts";
 import type { ProcessEnd, ProcessEvent, ProcessInfo } from "../model/records.ts";
-import type { SpawnOptions, TerminalSize } from "../model/requests.ts";
+import type { AttachOptions, SpawnOptions, TerminalSize } from "../model/requests.ts";
 import type { CallStream } from "./call-stream.ts";
 import { pieces } from "./content.ts";
 import { commandMembers, commandText } from "./messages/command.ts";
@@ -50,8 +50,13 @@ export class ProcessCalls {
   }
 
   /** Resolves when the server has attached the caller. */
-  async attach(sandboxId: string, which: number | string, options?: CallOptions): Promise<CallStream<ProcessEvent>> {
-    const outputs = this.#rpc.serverStream(method.attachProcess, requestOf(sandboxId, which), options);
+  async attach(
+    sandboxId: string,
+    which: number | string,
+    { skipKept = false, signal }: AttachOptions = {},
+  ): Promise<CallStream<ProcessEvent>> {
+    const request = { ...requestOf(sandboxId, which), skipKept };
+    const outputs = this.#rpc.serverStream(method.attachProcess, request, { signal });
     const { done } = await outputs.next();
     if (done === true) throw endedEarly();
     return outputs.map(eventOf, { isLast: ({ kind }) => kind === "exit", early: endedEarly });

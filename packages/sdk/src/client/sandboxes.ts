@@ -3,12 +3,19 @@ import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
 import type { CallOptions, NetworkList, RuleOptions, SandboxSecret } from "../model/options.ts";
 import type { HomeInfo, PathExplanation, SandboxInfo, SecretInfo } from "../model/records.ts";
-import type { CreateSandboxRequest, ListSandboxesOptions, OwnerOptions, PutSecretOptions } from "../model/requests.ts";
+import type {
+  CreateSandboxRequest,
+  ListSandboxesOptions,
+  OwnerOptions,
+  PutSecretOptions,
+  UpdateExpiryOptions,
+} from "../model/requests.ts";
 import { readSecret } from "../secrets/values.ts";
 import { listFields } from "./messages/network.ts";
 import { pageSizeOf } from "./messages/numbers.ts";
 import { rulesFor } from "./messages/rules.ts";
 import { createSandboxMessage, explanationOf, sandboxOf, secretOf } from "./messages/sandbox.ts";
+import { durationOf } from "./messages/time.ts";
 import { numberFor, SANDBOX_STATUSES } from "./messages/words.ts";
 import type { Rpc } from "./rpc.ts";
 
@@ -97,6 +104,15 @@ export class SandboxCalls {
 
   async updateNetwork(sandboxId: string, network: NetworkList, options?: CallOptions): Promise<SandboxInfo> {
     return sandboxOf(await this.#rpc.unary(method.updateNetwork, { sandboxId, ...listFields(network) }, options));
+  }
+
+  async updateExpiry(
+    sandboxId: string,
+    expiresInMs: number,
+    { extendOnly = false, signal }: UpdateExpiryOptions = {},
+  ): Promise<SandboxInfo> {
+    const request = { sandboxId, expiresIn: durationOf(expiresInMs, "expiresInMs"), extendOnly };
+    return sandboxOf(await this.#rpc.unary(method.updateExpiry, request, { signal }));
   }
 
   async explainPath(sandboxId: string, path: string, options?: CallOptions): Promise<PathExplanation> {

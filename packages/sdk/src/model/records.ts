@@ -28,6 +28,8 @@ export interface SandboxInfo {
   readonly idlePauseMs: number;
   /** The home it was given; "": it has one of its own. */
   readonly home: string;
+  /** Where its workspace is too, as the home of its commands; "": it is no home. */
+  readonly workspaceHome: string;
   readonly createdAt: Date;
   readonly startedAt?: Date;
   readonly stoppedAt?: Date;

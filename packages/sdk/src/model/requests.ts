@@ -79,6 +79,18 @@ export interface CreateSandboxRequest extends SandboxOptions {
   readonly codebaseId: string;
   /** Pins it to a version; default: the newest, and it follows. */
   readonly codebaseVersion?: number | undefined;
+  /** Shows the workspace at "/home/NAME" too: the home of its commands, and where they run. Default: a home apart from it. */
+  readonly workspaceHome?: string | undefined;
+}
+
+export interface UpdateExpiryOptions extends CallOptions {
+  /** Leaves a later time as it is. */
+  readonly extendOnly?: boolean | undefined;
+}
+
+export interface AttachOptions extends CallOptions {
+  /** Gives only what comes from now on. */
+  readonly skipKept?: boolean | undefined;
 }
 
 export interface ListSandboxesOptions extends PageOptions {

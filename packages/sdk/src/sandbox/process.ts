@@ -1,7 +1,7 @@
 import type { SandboxClient } from "../client/client.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { ProcessEnd, ProcessEvent, ProcessInfo } from "../model/records.ts";
-import type { TerminalSize } from "../model/requests.ts";
+import type { AttachOptions, TerminalSize } from "../model/requests.ts";
 
 /** A process of a sandbox. It lives on without this object, until it ends or the sandbox is stopped. */
 export class SandboxProcess {
@@ -25,7 +25,7 @@ export class SandboxProcess {
   }
 
   /** The same, attached when it resolves: from then on nothing is lost, and a slow reader slows the process down. */
-  async attach(options: CallOptions = {}): Promise<AsyncGenerator<ProcessEvent, void, undefined>> {
+  async attach(options: AttachOptions = {}): Promise<AsyncGenerator<ProcessEvent, void, undefined>> {
     return await this.#client.attachProcess(this.info.sandboxId, this.number, options);
   }
 

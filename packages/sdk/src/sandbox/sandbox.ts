@@ -29,6 +29,7 @@ import type {
   PathsOptions,
   SpawnOptions,
   TerminalSize,
+  UpdateExpiryOptions,
   WaitForPortOptions,
 } from "../model/requests.ts";
 import { RemoteEngine } from "../remote/engine.ts";
@@ -133,6 +134,11 @@ export class Sandbox implements AsyncDisposable {
    */
   async updateNetwork(network: NetworkList, options: CallOptions = {}): Promise<readonly NetworkRule[]> {
     return this.#learn(await this.client.updateNetwork(this.id, network, options)).networkRules;
+  }
+
+  /** Has it destroyed by itself after this time, in place of what was said before; gives when that is. */
+  async updateExpiry(expiresInMs: number, options: UpdateExpiryOptions = {}): Promise<Date> {
+    return this.#learn(await this.client.updateExpiry(this.id, expiresInMs, options)).expiresAt!;
   }
 
   /** Asks the server. */

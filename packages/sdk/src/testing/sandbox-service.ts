@@ -12,7 +12,7 @@ import {
 } from "@agentfense/protocol/sandbox";
 import { PERMISSIONS } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Duration, durationFromMs, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationFromMs, durationMs, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { diffChanges, listChanges, selectedChanges } from "./changes.ts";
 import { type Commission, checkCommand, type Outcome, workingDirectory } from "./commands.ts";
 import { answered, Fault, invalid } from "./faults.ts";
@@ -73,6 +73,15 @@ function lifecycleHandlers(world: World): Handlers<typeof SandboxService> {
       const { message } = world.sandbox(sandboxId);
       if (message.network !== NetworkMode.FILTERED) throw invalid("this network has no list of hosts; filtered has");
       message.networkRules = networkRules;
+      return message;
+    },
+
+    async updateExpiry({ sandboxId, expiresIn, extendOnly }) {
+      const { message } = world.sandbox(sandboxId);
+      if (expiresIn === undefined) throw invalid("expires_in is required");
+      const inMs = Date.now() + durationMs(expiresIn);
+      const beforeMs = message.expiresAt ? timestampMs(message.expiresAt) : Number.POSITIVE_INFINITY;
+      if (!extendOnly || beforeMs < inMs) message.expiresAt = timestampFromMs(inMs);
       return message;
     },
 

@@ -54,6 +54,7 @@ describe("JSON of answers", () => {
       idlePause: null,
       revocable: false,
       home: "",
+      workspaceHome: "",
     });
   });
 

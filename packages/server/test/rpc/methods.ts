@@ -119,6 +119,7 @@ export const SANDBOX: SandboxRecord = {
   sync: "on-exec",
   revocable: false,
   home: "tools",
+  workspaceHome: "/home/user",
   resources: { memoryBytes: 1024, pidsLimit: 10 },
   env: { SECRET: "hush" },
   idlePauseMs: 600_000,
@@ -149,6 +150,7 @@ const SANDBOX_JSON = {
   idlePause: "600s",
   home: "tools",
   secrets: ["KEPT", "OWN"],
+  workspaceHome: "/home/user",
 };
 
 const SESSION: SessionRecord = {
@@ -495,6 +497,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         preset: "agent-safe",
         revocable: true,
         home: "tools",
+        workspaceHome: "/home/user",
         env: { A: "b" },
         idlePause: { seconds: 0n, nanos: 0 },
       },
@@ -530,6 +533,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         ],
         revocable: true,
         home: "tools",
+        workspaceHome: "/home/user",
         env: { A: "b" },
         idlePauseMs: 0,
       },
@@ -694,6 +698,12 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
   UpdateNetwork: {
     requests: [{ sandboxId, networkRules: [{ host: "pypi.org" }], networkPresets: ["npm"] }],
     asks: ["sandboxes.updateNetwork", sandboxId, { allow: [{ host: "pypi.org" }], presets: ["npm"] }],
+    answer: SANDBOX,
+    responses: [SANDBOX_JSON],
+  },
+  UpdateExpiry: {
+    requests: [{ sandboxId, expiresIn: { seconds: 60n, nanos: 500_000_000 }, extendOnly: true }],
+    asks: ["sandboxes.updateExpiry", sandboxId, { expiresInMs: 60_500, extendOnly: true }],
     answer: SANDBOX,
     responses: [SANDBOX_JSON],
   },

@@ -220,6 +220,7 @@ export function sandboxRequest(changes: Partial<CreateSandboxRequest> = {}): Cre
     revocable: false,
     env: {},
     home: "",
+    workspaceHome: "",
     ...changes,
   };
 }

@@ -89,6 +89,7 @@ export function sandbox(values: Partial<SandboxRecord> & { id: string }): Sandbo
     lastProcessNumber: 0,
     revocable: false,
     home: "",
+    workspaceHome: "",
     resources: { memoryBytes: 1024 },
     env: { HOME: "/root" },
     createdAtMs: 1000,

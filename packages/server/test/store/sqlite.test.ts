@@ -213,6 +213,7 @@ test("a database from before versions were dropped knows what they keep", async 
       ALTER TABLE sandboxes DROP COLUMN network_rules;
       ALTER TABLE sandboxes DROP COLUMN secrets;
       DROP TABLE secrets;
+      ALTER TABLE sandboxes DROP COLUMN workspace_home;
       PRAGMA user_version = 1;
     `);
   }

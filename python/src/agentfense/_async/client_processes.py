@@ -65,9 +65,13 @@ class AsyncProcessMethods(AsyncClientPart):
         answer = await self._calls.unary(SandboxService.list_processes, request)
         return [process_of(process) for process in answer.processes]
 
-    async def attach_process(self, sandbox_id: str, process: Union[int, str]) -> AsyncCallStream[ProcessEvent]:
-        """What is kept of its output, then what comes, then its end; attached when this returns."""
-        answers = self._calls.server_stream(SandboxService.attach_process, process_request(sandbox_id, process))
+    async def attach_process(
+        self, sandbox_id: str, process: Union[int, str], *, skip_kept: bool = False
+    ) -> AsyncCallStream[ProcessEvent]:
+        """What is kept of its output, unless `skip_kept`, then what comes, then its end; attached when this returns."""
+        request = process_request(sandbox_id, process)
+        request.skip_kept = skip_kept
+        answers = self._calls.server_stream(SandboxService.attach_process, request)
         try:
             # The first message says that the caller is attached.
             await answers.__anext__()

@@ -13,6 +13,7 @@ from agentfense._messages.numbers import strings
 from agentfense._messages.rules import rule_messages
 from agentfense._messages.sandbox import create_sandbox_message, explanation_of, sandbox_of
 from agentfense._messages.secrets import read_secret, secret_of
+from agentfense._messages.time import duration_message
 from agentfense._messages.words import SANDBOX_STATUSES
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import (
@@ -54,6 +55,7 @@ class AsyncSandboxMethods(AsyncClientPart):
         idle_pause: Optional[Seconds] = None,
         home: Union[str, os.PathLike[str], None] = None,
         secrets: Optional[SecretsLike] = None,
+        workspace_home: Optional[str] = None,
     ) -> SandboxInfo:
         """Makes a sandbox, which is not started.
 
@@ -76,6 +78,8 @@ class AsyncSandboxMethods(AsyncClientPart):
             home: The name of a home that outlives it; default: one of its own.
             secrets: What it may use and never has: by name, with their values or as "kept" for one that the server
                 keeps; or the names of such. Means a filtered network, with their hosts on its list.
+            workspace_home: Shows the workspace at "/home/NAME" too: the home of its commands, and where they run.
+                Default: a home apart from it.
         """
         request = await run_blocking(
             create_sandbox_message,
@@ -95,6 +99,7 @@ class AsyncSandboxMethods(AsyncClientPart):
             idle_pause=idle_pause,
             home=home,
             secrets=secrets,
+            workspace_home=workspace_home,
         )
         return sandbox_of(await self._calls.unary(SandboxService.create_sandbox, request))
 
@@ -229,6 +234,18 @@ class AsyncSandboxMethods(AsyncClientPart):
             network_presets=network_presets(network),
         )
         return sandbox_of(await self._calls.unary(SandboxService.update_network, request))
+
+    async def update_expiry(self, sandbox_id: str, expires_in: Seconds, *, extend_only: bool = False) -> SandboxInfo:
+        """Has it destroyed by itself after this time, in place of what was said before; also when it does not run.
+
+        With `extend_only` a later time stays as it is.
+        """
+        request = sandbox_pb2.UpdateExpiryRequest(
+            sandbox_id=sandbox_id,
+            expires_in=duration_message(expires_in, "expires_in"),
+            extend_only=extend_only,
+        )
+        return sandbox_of(await self._calls.unary(SandboxService.update_expiry, request))
 
     async def explain_path(self, sandbox_id: str, path: str) -> PathExplanation:
         """Which rule decides about a path, and which ones lost."""

@@ -32,9 +32,12 @@ class AsyncSandboxProcess:
                 event = await events.__anext__()
             yield event
 
-    async def attach(self) -> AsyncCallStream[ProcessEvent]:
-        """The same, attached when it returns: from then on nothing is lost, and a slow reader slows the process."""
-        return await self._client.attach_process(self.info.sandbox_id, self.number)
+    async def attach(self, *, skip_kept: bool = False) -> AsyncCallStream[ProcessEvent]:
+        """The same, attached when it returns: from then on nothing is lost, and a slow reader slows the process.
+
+        With `skip_kept` only what comes from now on.
+        """
+        return await self._client.attach_process(self.info.sandbox_id, self.number, skip_kept=skip_kept)
 
     async def write(self, data: Union[str, bytes]) -> None:
         """Returns when the process has room for it."""

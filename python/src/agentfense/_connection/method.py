@@ -121,6 +121,7 @@ class SandboxService:
         _SANDBOX_SERVICE, "UpdatePermissions", sandbox_pb2.UpdatePermissionsRequest, sandbox_pb2.Sandbox
     )
     update_network = _method(_SANDBOX_SERVICE, "UpdateNetwork", sandbox_pb2.UpdateNetworkRequest, sandbox_pb2.Sandbox)
+    update_expiry = _method(_SANDBOX_SERVICE, "UpdateExpiry", sandbox_pb2.UpdateExpiryRequest, sandbox_pb2.Sandbox)
     explain_path = _method(
         _SANDBOX_SERVICE, "ExplainPath", sandbox_pb2.ExplainPathRequest, sandbox_pb2.ExplainPathResponse
     )

@@ -57,6 +57,7 @@ def create_sandbox_message(
     idle_pause: Optional[Seconds],
     home: Union[str, os.PathLike[str], None],
     secrets: Optional[SecretsLike],
+    workspace_home: Optional[str],
 ) -> sandbox_pb2.CreateSandboxRequest:
     """What a sandbox is to be. It reads the values of secrets, from files and commands too."""
     return sandbox_pb2.CreateSandboxRequest(
@@ -68,6 +69,7 @@ def create_sandbox_message(
         image=image or "",
         revocable=revocable,
         home=_home(home),
+        workspace_home=workspace_home or "",
         runtime=RUNTIMES.number(runtime),
         network=network_number(network),
         network_rules=network_rule_messages(network),
@@ -121,6 +123,7 @@ def sandbox_of(message: sandbox_pb2.Sandbox) -> SandboxInfo:
         codebase_version=message.codebase_version,
         revocable=message.revocable,
         home=message.home,
+        workspace_home=message.workspace_home,
         created_at=moment(message.created_at),
         started_at=moment_or_none(message.HasField("started_at"), message.started_at),
         stopped_at=moment_or_none(message.HasField("stopped_at"), message.stopped_at),

@@ -66,9 +66,13 @@ class ProcessMethods(ClientPart):
         answer = self._calls.unary(SandboxService.list_processes, request)
         return [process_of(process) for process in answer.processes]
 
-    def attach_process(self, sandbox_id: str, process: Union[int, str]) -> CallStream[ProcessEvent]:
-        """What is kept of its output, then what comes, then its end; attached when this returns."""
-        answers = self._calls.server_stream(SandboxService.attach_process, process_request(sandbox_id, process))
+    def attach_process(
+        self, sandbox_id: str, process: Union[int, str], *, skip_kept: bool = False
+    ) -> CallStream[ProcessEvent]:
+        """What is kept of its output, unless `skip_kept`, then what comes, then its end; attached when this returns."""
+        request = process_request(sandbox_id, process)
+        request.skip_kept = skip_kept
+        answers = self._calls.server_stream(SandboxService.attach_process, request)
         try:
             # The first message says that the caller is attached.
             answers.__next__()

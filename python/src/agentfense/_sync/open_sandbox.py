@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
 from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
@@ -367,6 +368,16 @@ class OpenSandbox:
         """
         self._learn(self._client.update_network(self.id, network))
         return list(self._info.network_rules)
+
+    def update_expiry(self, expires_in: Seconds, *, extend_only: bool = False) -> datetime:
+        """Has it destroyed by itself after this time, in place of what was said before; gives when that is.
+
+        With `extend_only` a later time stays as it is.
+        """
+        info = self._client.update_expiry(self.id, expires_in, extend_only=extend_only)
+        self._learn(info)
+        assert info.expires_at is not None
+        return info.expires_at
 
     def explain(self, path: str) -> PathExplanation:
         """Tells which rule decides about a path, and which ones lost."""

@@ -33,9 +33,12 @@ class SandboxProcess:
                 event = events.__next__()
             yield event
 
-    def attach(self) -> CallStream[ProcessEvent]:
-        """The same, attached when it returns: from then on nothing is lost, and a slow reader slows the process."""
-        return self._client.attach_process(self.info.sandbox_id, self.number)
+    def attach(self, *, skip_kept: bool = False) -> CallStream[ProcessEvent]:
+        """The same, attached when it returns: from then on nothing is lost, and a slow reader slows the process.
+
+        With `skip_kept` only what comes from now on.
+        """
+        return self._client.attach_process(self.info.sandbox_id, self.number, skip_kept=skip_kept)
 
     def write(self, data: Union[str, bytes]) -> None:
         """Returns when the process has room for it."""

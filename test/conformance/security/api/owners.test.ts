@@ -236,6 +236,9 @@ test("API-43 rules are changed by their owner only, and every change is in the a
   const hosts = { sandbox_id: alices.sandbox_id, network_rules: [{ host: "example.com" }] };
   expect(await mallory.grpc.failure("SandboxService", "UpdateNetwork", hosts)).toMatchObject({ code: 5 });
   expect(await reader.grpc.failure("SandboxService", "UpdateNetwork", hosts)).toMatchObject({ code: 7 });
+  const soon = { sandbox_id: alices.sandbox_id, expires_in: { seconds: 1 } };
+  expect(await mallory.grpc.failure("SandboxService", "UpdateExpiry", soon)).toMatchObject({ code: 5 });
+  expect(await reader.grpc.failure("SandboxService", "UpdateExpiry", soon)).toMatchObject({ code: 7 });
   const refused = await exec(alice.grpc, alices.sandbox_id, "echo still writable > w.txt");
   expect(refused.exit_code).toBe(0);
   await alice.grpc.call("SandboxService", "UpdatePermissions", update);

@@ -42,6 +42,7 @@ export async function createSandboxMessage(
     image: request.image ?? "",
     revocable: request.revocable ?? false,
     home: request.home ?? "",
+    workspaceHome: request.workspaceHome ?? "",
     runtime: numberFor(RUNTIMES, request.runtime, "runtime"),
     ...networkFields(request.network),
     secrets: await secretFields(request.secrets),
@@ -107,6 +108,7 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     revocable: message.revocable,
     idlePauseMs: msOf(message.idlePause),
     home: message.home,
+    workspaceHome: message.workspaceHome,
     createdAt: dateOf(message.createdAt),
     ...datesOf({ startedAt, stoppedAt, expiresAt }),
   };

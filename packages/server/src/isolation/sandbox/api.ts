@@ -25,6 +25,8 @@ export interface SandboxSpec {
    * the delta of the first workspace. A sandbox with neither has no home.
    */
   readonly home?: string;
+  /** Where the box shows the first workspace too: the HOME of its processes, and where they run. */
+  readonly workspaceHome?: string;
   readonly limits?: SandboxLimits;
   /** Default `none`. */
   readonly network?: NetworkMode;
@@ -170,6 +172,11 @@ export interface SpawnRequest extends Omit<ExecRequest, "stdin"> {
 
 export type ProcessKind = "started" | "command" | "session" | "terminal";
 
+export interface AttachOptions extends Cancellable {
+  /** Gives nothing that was printed before. */
+  readonly skipKept?: boolean | undefined;
+}
+
 /** One that was not spawned is in somebody else's hands: it can be waited for and signalled; the rest is PROCESS_UNSUITABLE. */
 export interface SandboxProcess {
   readonly number: number;
@@ -183,7 +190,7 @@ export interface SandboxProcess {
   readonly outcome: ExecOutcome | undefined;
   readonly ended: Promise<ExecOutcome>;
   /** What is kept of its output, then what comes, then its end. A reader that is slow slows the process down. */
-  attach(options?: Cancellable): AsyncIterable<ProcessEvent>;
+  attach(options?: AttachOptions): AsyncIterable<ProcessEvent>;
   /** Resolves when the process has room for it. */
   write(data: Uint8Array, options?: Cancellable): Promise<void>;
   closeInput(): Promise<void>;

@@ -161,7 +161,7 @@ export class GuardedSandbox implements Sandbox {
           id: `sess_${randomBytes(16).toString("hex")}`,
           request,
           env: request.env ?? {},
-          workdir: workingDirectory(request.workdir, this.#workspace),
+          workdir: workingDirectory(request.workdir, this.#spec.workspaceHome ?? this.#workspace),
           defaults: { timeLimits, outputBytes },
           admit: () => this.#requireRunning(),
           onEvent: (event) => this.#spec.onEvent?.(event),
@@ -191,7 +191,7 @@ export class GuardedSandbox implements Sandbox {
     const shell = await this.#shell();
     const argv = request.argv === undefined ? ([shell] as const) : commandArguments(request.argv, shell);
     const { env = {} } = request;
-    const workdir = workingDirectory(request.workdir, this.#workspace);
+    const workdir = workingDirectory(request.workdir, this.#spec.workspaceHome ?? this.#workspace);
     const opened = this.#box.openTerminal({ argv, env, workdir, size: request.size }, { signal: options.signal });
     const terminal = await this.#explain(opened);
     const kill = (): void => terminal.kill();
@@ -323,7 +323,7 @@ export class GuardedSandbox implements Sandbox {
       command: {
         argv: commandArguments(request.command, await this.#shell()),
         env: request.env ?? {},
-        workdir: workingDirectory(request.workdir, this.#workspace),
+        workdir: workingDirectory(request.workdir, this.#spec.workspaceHome ?? this.#workspace),
         stdin: request.stdin !== undefined,
       },
       stdin: request.stdin,

@@ -1,5 +1,6 @@
 import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import { Bell } from "../bell.ts";
+import type { AttachOptions } from "./api.ts";
 
 export type OutputName = "stdout" | "stderr" | "terminal";
 
@@ -43,6 +44,11 @@ class Ring {
 
   constructor(name: OutputName) {
     this.name = name;
+  }
+
+  /** Behind all that was printed so far. */
+  newest(): Position {
+    return { block: this.first + Math.max(this.blocks.length - 1, 0), offset: this.end };
   }
 }
 
@@ -161,9 +167,9 @@ export class OutputLog {
     this.end();
   }
 
-  /** From the oldest that is kept to the end. Attached from the call on, until the iteration ends. */
-  attach(signal?: AbortSignal): AsyncGenerator<OutputPiece> & Disposable {
-    const positions = new Map(this.#rings.map((ring) => [ring, { block: 0, offset: 0 }]));
+  /** From the oldest that is kept to the end, or from now on. Attached from the call on, until the iteration ends. */
+  attach({ signal, skipKept = false }: AttachOptions = {}): AsyncGenerator<OutputPiece> & Disposable {
+    const positions = new Map(this.#rings.map((ring) => [ring, skipKept ? ring.newest() : { block: 0, offset: 0 }]));
     const reader: Reader = { positions, givenAtMs: performance.now(), isCut: false };
     this.#readers.add(reader);
     this.#isAwaitingReader = false;

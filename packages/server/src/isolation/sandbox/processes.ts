@@ -7,7 +7,7 @@ import type { Cancellable, ExecOutcome } from "../exec/api.ts";
 import { startInTime } from "../exec/execute.ts";
 import { outcomeOf } from "../exec/exit-signal.ts";
 import { effectiveTimeout } from "../exec/request.ts";
-import type { ProcessEvent, ProcessKind, SandboxProcess, SpawnRequest } from "./api.ts";
+import type { AttachOptions, ProcessEvent, ProcessKind, SandboxProcess, SpawnRequest } from "./api.ts";
 import { OutputLog, type OutputName, OutputRoom } from "./output-log.ts";
 
 /** Kept of the output of all processes of a sandbox together. */
@@ -163,7 +163,7 @@ class ListedProcess implements SandboxProcess {
     this.ended.catch(() => {}); // awaited by whoever cares
   }
 
-  attach(_options?: Cancellable): AsyncIterable<ProcessEvent> {
+  attach(_options?: AttachOptions): AsyncIterable<ProcessEvent> {
     throw this.notOurs("its output");
   }
 
@@ -231,8 +231,8 @@ class SpawnedProcess extends ListedProcess {
     streams.input?.on("error", () => {}); // a process that does not read is no error of ours
   }
 
-  override async *attach({ signal }: Cancellable = {}): AsyncGenerator<ProcessEvent> {
-    using output = this.#log.attach(signal);
+  override async *attach(options: AttachOptions = {}): AsyncGenerator<ProcessEvent> {
+    using output = this.#log.attach(options);
     yield { kind: "attached" };
     yield* output;
     yield { kind: "exit", outcome: await this.ended };

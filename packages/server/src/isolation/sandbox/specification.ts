@@ -70,14 +70,19 @@ export function boxSpec(
   >,
 ): BoxSpec {
   const { mountPoint, answerIn, trust, placeholders } = more;
+  const { workspaceHome } = spec;
+  const second = workspaceHome === undefined ? [] : [{ source: treePath(mountPoint, 0), target: workspaceHome }];
   return {
     id,
     answerIn,
     trust,
-    mounts: mountsOf(spec).map((mount, index) => ({ source: treePath(mountPoint, index), target: targetOf(mount) })),
+    mounts: [
+      ...mountsOf(spec).map((mount, index) => ({ source: treePath(mountPoint, index), target: targetOf(mount) })),
+      ...second,
+    ],
     limits: { pids: DEFAULT_PIDS, ...spec.limits },
     network: spec.network ?? "none",
-    env: { ...spec.env, ...placeholders },
+    env: { ...(workspaceHome === undefined ? {} : { HOME: workspaceHome }), ...spec.env, ...placeholders },
     hostname: checkHostname(spec.hostname ?? DEFAULT_HOSTNAME),
     tmpBytes: spec.tmpBytes ?? DEFAULT_TMP_BYTES,
     readOnlyPaths: spec.readOnlyPaths ?? [],
@@ -89,7 +94,11 @@ export function boxSpec(
 
 export function checkSpecification(spec: SandboxSpec): void {
   if (spec.workspaces.length === 0) throw invalid("a sandbox needs at least one workspace");
-  const targets = spec.workspaces.map(targetOf);
+  const { workspaceHome } = spec;
+  if (workspaceHome !== undefined && !isWorkspaceHome(workspaceHome)) {
+    throw invalid("a workspace is a home at /home/NAME, where NAME is a user's and not agent");
+  }
+  const targets = [...spec.workspaces.map(targetOf), ...(workspaceHome === undefined ? [] : [workspaceHome])];
   for (const target of targets) checkTarget(target);
   for (const [index, target] of targets.entries()) {
     const clash = targets.find((other, at) => at !== index && (other === target || other.startsWith(`${target}/`)));
@@ -115,6 +124,11 @@ export function checkSpecification(spec: SandboxSpec): void {
     if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
       throw invalid(`${name} is a positive number`);
   }
+}
+
+/** A name as useradd takes it, which is none of ours. */
+export function isWorkspaceHome(path: string): boolean {
+  return /^\/home\/[a-z_][a-z0-9_-]{0,30}$/.test(path) && path !== HOME;
 }
 
 function checkTarget(target: string): void {

@@ -4,7 +4,7 @@ import type { TerminalSize } from "../../isolation/backend/backend.ts";
 import type { ChangeCounts } from "../../isolation/changes/list.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../../isolation/exec/api.ts";
 import type { NetworkList } from "../../isolation/network/list.ts";
-import type { ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
+import type { AttachOptions, ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { ViewChange, ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
@@ -45,6 +45,8 @@ export interface CreateSandboxRequest {
   readonly idlePauseMs?: number | undefined;
   /** "": one of its own. */
   readonly home: string;
+  /** "": the workspace is no home. */
+  readonly workspaceHome: string;
 }
 
 export interface HomeRecord {
@@ -69,7 +71,7 @@ export interface SandboxProcessCalls {
   spawn(call: SpawnCall): Promise<SandboxProcess>;
   list(): readonly SandboxProcess[];
   wait(which: number | string, options?: Cancellable): Promise<SandboxProcess>;
-  attach(which: number | string, options?: Cancellable): AsyncIterable<ProcessEvent>;
+  attach(which: number | string, options?: AttachOptions): AsyncIterable<ProcessEvent>;
   write(which: number | string, data: Uint8Array, options?: Cancellable): Promise<void>;
   closeInput(which: number | string): Promise<void>;
   /** "SIGTERM", "TERM" or "15". */
@@ -244,6 +246,12 @@ export interface Sandboxes {
   ): Promise<SandboxRecord>;
   /** Another list for a filtered network, at once. */
   updateNetwork(caller: Caller, id: string, list: NetworkList): Promise<SandboxRecord>;
+  /** Another time at which it is destroyed by itself. `extendOnly`: unless that is earlier. */
+  updateExpiry(
+    caller: Caller,
+    id: string,
+    request: { readonly expiresInMs: number | undefined; readonly extendOnly: boolean },
+  ): Promise<SandboxRecord>;
   explain(caller: Caller, id: string, path: string): Promise<Explanation>;
 
   changes(caller: Caller, id: string, request: ChangesRequest): Promise<Page<SandboxChange>>;

@@ -5,7 +5,7 @@ import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { KeyedTurns } from "../turns.ts";
 import type { Sandboxes } from "./api.ts";
-import { newSandbox } from "./creation.ts";
+import { checkExpiry, newSandbox } from "./creation.ts";
 import { translating } from "./errors.ts";
 import { storedNetworkRules } from "./network.ts";
 import type { Parts } from "./parts.ts";
@@ -16,14 +16,14 @@ import { storedRules } from "./rules.ts";
 type Calls = Pick<
   Sandboxes,
   | ("create" | "get" | "list" | "start" | "stop" | "pause" | "resume" | "destroy")
-  | ("listHomes" | "deleteHome" | "deleteCodebase" | "updatePermissions" | "updateNetwork" | "explain")
+  | ("listHomes" | "deleteHome" | "deleteCodebase" | "updatePermissions" | "updateNetwork" | "updateExpiry" | "explain")
 >;
 
 /** How many sandboxes an error names. */
 const MOST_NAMED = 10;
 
-/** The calls about sandboxes as a whole. `onCreated`: there is a new one, which may be the next to expire. */
-export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
+/** The calls about sandboxes as a whole. `onExpiry`: one may be the next to expire. */
+export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
   const { store, codebases, registry, lifecycle, pausing, homes, secrets, witness, clock } = parts;
   /** Who makes a sandbox and who deletes its codebase take turns. */
   const codebaseTurns = new KeyedTurns();
@@ -53,7 +53,7 @@ export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
         const resident = new Resident(record, store);
         registry.add(resident);
         witness.tell("sandbox_created", resident, caller, { data: creationData(record) });
-        parts.onCreated();
+        parts.onExpiry();
         return record;
       }),
 
@@ -128,6 +128,22 @@ export function sandboxCalls(parts: Parts & { onCreated(): void }): Calls {
         }
         await resident.update({ networkRules });
         witness.tell("network_updated", resident, caller, { data: { network_rules: networkRules } });
+        return resident.record;
+      });
+    },
+
+    async updateExpiry(caller, id, { expiresInMs, extendOnly }) {
+      const resident = registry.find(caller, id);
+      if (expiresInMs === undefined) throw invalid("expires_in is required");
+      const inMs = checkExpiry(expiresInMs, parts.defaults);
+      return await resident.turns.take(async () => {
+        resident.requirePresent();
+        const expiresAtMs = clock() + inMs;
+        const before = resident.record.expiresAtMs ?? Number.POSITIVE_INFINITY;
+        if (extendOnly && before >= expiresAtMs) return resident.record;
+        await resident.update({ expiresAtMs });
+        witness.tell("expiry_updated", resident, caller, { data: { expires_at: new Date(expiresAtMs).toISOString() } });
+        parts.onExpiry();
         return resident.record;
       });
     },

@@ -2,7 +2,7 @@ import { checkImageName } from "../../isolation/docker/image-name.ts";
 import { validateLimits } from "../../isolation/limits/validate.ts";
 import { type SecretWithValue, withSecretHosts } from "../../isolation/network/secrets.ts";
 import type { SandboxLimits } from "../../isolation/sandbox/api.ts";
-import { checkSecrets } from "../../isolation/sandbox/specification.ts";
+import { checkSecrets, isWorkspaceHome } from "../../isolation/sandbox/specification.ts";
 import { invalid, RuntimeError } from "../errors.ts";
 import { newSandboxId } from "../ids.ts";
 import type {
@@ -55,6 +55,7 @@ export function newSandbox(request: AdmittedRequest, codebase: CodebaseRecord, t
     sync: chooseSync(request.sync, request.codebaseVersion, defaults.sync),
     revocable: request.revocable,
     home: request.home,
+    workspaceHome: checkWorkspaceHome(request.workspaceHome),
     resources: chooseResources(request.resources, defaults),
     env: { ...request.env },
     idlePauseMs: chooseIdlePause(request.idlePauseMs, defaults),
@@ -139,8 +140,17 @@ function chooseIdlePause(asked: number | undefined, { idlePauseMs }: SandboxDefa
   return Math.round(asked ?? idlePauseMs);
 }
 
+function checkWorkspaceHome(path: string): string {
+  if (path === "" || isWorkspaceHome(path)) return path;
+  throw invalid("workspace_home is /home/NAME, where NAME is a user's and not agent");
+}
+
 function chooseExpiry(expiresInMs: number | undefined, defaults: SandboxDefaults): number | undefined {
-  if (expiresInMs === undefined) return defaults.expirationMs > 0 ? defaults.expirationMs : undefined;
+  if (expiresInMs !== undefined) return checkExpiry(expiresInMs, defaults);
+  return defaults.expirationMs > 0 ? defaults.expirationMs : undefined;
+}
+
+export function checkExpiry(expiresInMs: number, defaults: SandboxDefaults): number {
   if (!(expiresInMs > 0)) throw invalid("expires_in must be above 0");
   if (expiresInMs > defaults.maxExpirationMs) {
     throw invalid(`expires_in is at most ${Math.floor(defaults.maxExpirationMs / 1000)} s`);

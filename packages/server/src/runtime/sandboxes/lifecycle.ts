@@ -157,6 +157,7 @@ export class Lifecycle {
       ...(record.network === "filtered" ? { networkRules, secrets } : {}),
       env: { ...toolchains?.env, ...record.env },
       ...(home === undefined ? {} : { home: home.directory }),
+      ...(record.workspaceHome === "" ? {} : { workspaceHome: record.workspaceHome }),
       ...(record.image === "" ? {} : { image: record.image }),
       ...(record.runtime === "docker" && ociRuntime !== undefined ? { ociRuntime } : {}),
       onEvent: (event) => this.#onEvent(resident, event),

@@ -70,7 +70,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const reaper = reap(registry, destroyExpired, { clock, intervalMs: defaults.cleanupIntervalMs });
   const parts: Parts = { ...own, lifecycle, commands };
   const calls: Sandboxes = {
-    ...sandboxCalls({ ...parts, onCreated: () => reaper.look() }),
+    ...sandboxCalls({ ...parts, onExpiry: () => reaper.look() }),
     ...commandCalls(parts),
     ...portCalls(parts),
     ...changeCalls(parts),

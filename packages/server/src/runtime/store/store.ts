@@ -206,6 +206,8 @@ export interface SandboxRecord {
   readonly revocable: boolean;
   /** The home it uses: a name of the owner's, or a directory where those are the program's; "": one of its own. */
   readonly home: string;
+  /** Where its workspace is too, as the home of its processes; "": it is no home. */
+  readonly workspaceHome: string;
   readonly resources: ResourceRecord;
   readonly env: Readonly<Record<string, string>>;
   /** So long nothing is asked of it before it pauses by itself; 0: never. */

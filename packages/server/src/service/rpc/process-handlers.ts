@@ -42,7 +42,7 @@ export function processHandlers(sandboxes: Sandboxes) {
 
     async *attachProcess(request, call) {
       const { which, processes } = await one(request, call);
-      for await (const event of processes.attach(which, { signal: call.signal })) {
+      for await (const event of processes.attach(which, { signal: call.signal, skipKept: request.skipKept })) {
         if (event.kind === "attached") yield {};
         else if (event.kind === "exit") yield endMembers(event.outcome);
         else yield* outputMessages(TYPES[event.kind], event.data, event.lostBytes);

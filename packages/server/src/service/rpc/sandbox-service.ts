@@ -68,6 +68,11 @@ function lifecycleHandlers(sandboxes: Sandboxes) {
     updateNetwork: async ({ sandboxId, ...request }, { caller }) =>
       sandboxMessage(await sandboxes.updateNetwork(caller, sandboxId, networkListOf(request))),
 
+    updateExpiry: async ({ sandboxId, expiresIn, extendOnly }, { caller }) => {
+      const expiresInMs = durationMs(expiresIn, "expires_in");
+      return sandboxMessage(await sandboxes.updateExpiry(caller, sandboxId, { expiresInMs, extendOnly }));
+    },
+
     listHomes: async ({ ownerId }, { caller }) => ({ homes: [...(await sandboxes.listHomes(caller, ownerId))] }),
     deleteHome: ({ name, ownerId }, { caller }) => sandboxes.deleteHome(caller, ownerId, name),
 

@@ -241,6 +241,13 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
    * @generated from field: repeated string secrets = 22;
    */
   secrets: string[];
+
+  /**
+   * Where its workspace is too, when that is its home.
+   *
+   * @generated from field: string workspace_home = 23;
+   */
+  workspaceHome: string;
 };
 
 /**
@@ -359,6 +366,14 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
    * @generated from field: repeated sandbox.v1.SandboxSecret secrets = 18;
    */
   secrets: SandboxSecret[];
+
+  /**
+   * Makes the workspace the home of its commands, and where they run: at this place too, "/home/NAME". Without it a home is apart from
+   * the workspace, and nothing in it is a change.
+   *
+   * @generated from field: string workspace_home = 19;
+   */
+  workspaceHome: string;
 };
 
 /**
@@ -1251,6 +1266,36 @@ export declare type UpdateNetworkRequest = Message<"sandbox.v1.UpdateNetworkRequ
  * Use `create(UpdateNetworkRequestSchema)` to create a new message.
  */
 export declare const UpdateNetworkRequestSchema: GenMessage<UpdateNetworkRequest>;
+
+/**
+ * @generated from message sandbox.v1.UpdateExpiryRequest
+ */
+export declare type UpdateExpiryRequest = Message<"sandbox.v1.UpdateExpiryRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Required; at most what the server allows.
+   *
+   * @generated from field: google.protobuf.Duration expires_in = 2;
+   */
+  expiresIn?: Duration | undefined;
+
+  /**
+   * Leaves a later time as it is.
+   *
+   * @generated from field: bool extend_only = 3;
+   */
+  extendOnly: boolean;
+};
+
+/**
+ * Describes the message sandbox.v1.UpdateExpiryRequest.
+ * Use `create(UpdateExpiryRequestSchema)` to create a new message.
+ */
+export declare const UpdateExpiryRequestSchema: GenMessage<UpdateExpiryRequest>;
 
 /**
  * @generated from message sandbox.v1.ExplainPathRequest
@@ -2297,6 +2342,13 @@ export declare type ProcessRequest = Message<"sandbox.v1.ProcessRequest"> & {
    * @generated from field: string tag = 3;
    */
   tag: string;
+
+  /**
+   * Of AttachProcess: only what comes from now on, and nothing that was kept.
+   *
+   * @generated from field: bool skip_kept = 4;
+   */
+  skipKept: boolean;
 };
 
 /**
@@ -3037,6 +3089,16 @@ export declare const SandboxService: GenService<{
   updateNetwork: {
     methodKind: "unary";
     input: typeof UpdateNetworkRequestSchema;
+    output: typeof SandboxSchema;
+  },
+  /**
+   * When it is destroyed by itself: from now on, in place of what was said before. Also for a sandbox that does not run.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.UpdateExpiry
+   */
+  updateExpiry: {
+    methodKind: "unary";
+    input: typeof UpdateExpiryRequestSchema;
     output: typeof SandboxSchema;
   },
   /**

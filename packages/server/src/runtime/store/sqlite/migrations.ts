@@ -188,6 +188,7 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (owner_id, name)
   ) STRICT, WITHOUT ROWID;
   `,
+  "ALTER TABLE sandboxes ADD COLUMN workspace_home TEXT NOT NULL DEFAULT ''",
 ];
 
 /** Some that every version of the schema has. */

@@ -21,6 +21,7 @@ const SANDBOXES = new Table<SandboxRecord>("sandboxes", {
   sync: "sync",
   revocable: flag("revocable"),
   home: "home",
+  workspaceHome: "workspace_home",
   resources: json("resources"),
   env: json("env"),
   idlePauseMs: "idle_pause_ms",

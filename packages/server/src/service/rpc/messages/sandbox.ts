@@ -39,6 +39,7 @@ export function createSandboxRequestOf(message: wire.CreateSandboxRequest): runt
     revocable: message.revocable,
     env: message.env,
     home: message.home,
+    workspaceHome: message.workspaceHome,
     expiresInMs: durationMs(message.expiresIn, "expires_in"),
     // Zero is an answer here: not even by the server's default.
     idlePauseMs: message.idlePause && (durationMs(message.idlePause, "idle_pause") ?? 0),

@@ -295,6 +295,7 @@ class Sandbox(_message.Message):
     HOME_FIELD_NUMBER: _builtins.int
     NETWORK_RULES_FIELD_NUMBER: _builtins.int
     SECRETS_FIELD_NUMBER: _builtins.int
+    WORKSPACE_HOME_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     codebase_id: _builtins.str
     status: _common_pb2.SandboxStatus.ValueType
@@ -313,6 +314,8 @@ class Sandbox(_message.Message):
     """Rule changes reach what is open already."""
     home: _builtins.str
     """The home it uses, when that is not its own."""
+    workspace_home: _builtins.str
+    """Where its workspace is too, when that is its home."""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]: ...
     @_builtins.property
@@ -364,10 +367,11 @@ class Sandbox(_message.Message):
         home: _builtins.str = ...,
         network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
         secrets: _abc.Iterable[_builtins.str] | None = ...,
+        workspace_home: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "idle_pause", b"idle_pause", "resources", b"resources", "started_at", b"started_at", "stopped_at", b"stopped_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_rules", b"network_rules", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_rules", b"network_rules", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync", "workspace_home", b"workspace_home"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -435,6 +439,7 @@ class CreateSandboxRequest(_message.Message):
     NETWORK_RULES_FIELD_NUMBER: _builtins.int
     NETWORK_PRESETS_FIELD_NUMBER: _builtins.int
     SECRETS_FIELD_NUMBER: _builtins.int
+    WORKSPACE_HOME_FIELD_NUMBER: _builtins.int
     codebase_id: _builtins.str
     runtime: Global___RuntimeType.ValueType
     image: _builtins.str
@@ -447,6 +452,10 @@ class CreateSandboxRequest(_message.Message):
     home: _builtins.str
     """The name of a home of the owner's, made when it is first used and kept when the sandbox is destroyed. One sandbox
     at a time runs with it. Without a name the sandbox has a home of its own.
+    """
+    workspace_home: _builtins.str
+    """Makes the workspace the home of its commands, and where they run: at this place too, "/home/NAME". Without it a home is apart from
+    the workspace, and nothing in it is a change.
     """
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]:
@@ -499,10 +508,11 @@ class CreateSandboxRequest(_message.Message):
         network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
         network_presets: _abc.Iterable[_builtins.str] | None = ...,
         secrets: _abc.Iterable[Global___SandboxSecret] | None = ...,
+        workspace_home: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "idle_pause", b"idle_pause", "resources", b"resources"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_presets", b"network_presets", "network_rules", b"network_rules", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "sync", b"sync"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_presets", b"network_presets", "network_rules", b"network_rules", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "sync", b"sync", "workspace_home", b"workspace_home"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1410,6 +1420,35 @@ class UpdateNetworkRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdateNetworkRequest: _TypeAlias = UpdateNetworkRequest  # noqa: Y015
+
+@_typing.final
+class UpdateExpiryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    EXPIRES_IN_FIELD_NUMBER: _builtins.int
+    EXTEND_ONLY_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    extend_only: _builtins.bool
+    """Leaves a later time as it is."""
+    @_builtins.property
+    def expires_in(self) -> _duration_pb2.Duration:
+        """Required; at most what the server allows."""
+
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        expires_in: _duration_pb2.Duration | None = ...,
+        extend_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "extend_only", b"extend_only", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateExpiryRequest: _TypeAlias = UpdateExpiryRequest  # noqa: Y015
 
 @_typing.final
 class ExplainPathRequest(_message.Message):
@@ -2387,19 +2426,23 @@ class ProcessRequest(_message.Message):
     SANDBOX_ID_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     TAG_FIELD_NUMBER: _builtins.int
+    SKIP_KEPT_FIELD_NUMBER: _builtins.int
     sandbox_id: _builtins.str
     number: _builtins.int
     tag: _builtins.str
+    skip_kept: _builtins.bool
+    """Of AttachProcess: only what comes from now on, and nothing that was kept."""
     def __init__(
         self,
         *,
         sandbox_id: _builtins.str = ...,
         number: _builtins.int = ...,
         tag: _builtins.str = ...,
+        skip_kept: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "sandbox_id", b"sandbox_id", "tag", b"tag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "sandbox_id", b"sandbox_id", "skip_kept", b"skip_kept", "tag", b"tag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
