@@ -85,6 +85,8 @@ try {
           installPythonPackages("test/python/requirements.txt", ".cache/python"),
           installRuntimes(),
           installAgents(),
+          installBeside("test/e2b", "clients of E2B"),
+          installPythonPackages("test/e2b/requirements.txt", ".cache/python-e2b"),
         ]
       : []),
     // The compiler wants the types of the frameworks that the adapters are for.

@@ -21,6 +21,7 @@ const ONLY_A_HANG = /\bhang_?ms\b|\b60_000\b/i;
 /** Who may all the same, and why. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   "test/support/eventually.ts": "the one place where tests wait by the clock",
+  "test/e2b/e2b.test.ts": "clients of E2B call it so when they say anew how long a sandbox lives",
   "test/support/held-timeout.ts": "time limits that pass when a test says so",
   "packages/sdk/test/sandbox/events.test.ts": "its clock is vitest's, which only the test moves",
   "packages/agent/test/executors/aio/fake-aio.ts": "a server that has time limits of its own",

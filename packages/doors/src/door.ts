@@ -18,6 +18,11 @@ export interface DoorCall {
   readonly transport: Engine["transport"];
 }
 
+/** It holds nothing of its own: what outlives a request, such as a running command, goes on over the server's transport. */
+export function engineOver(transport: Engine["transport"]): Engine {
+  return { name: "this server", transport, [Symbol.asyncDispose]: async () => {} };
+}
+
 export interface Door {
   /** "/aio/": every request below is this door's. Without a slash at the end: exactly this path. */
   readonly prefix: string;

@@ -136,3 +136,12 @@ export function object<const M extends Members>(members: M): Shape<{ readonly [N
     return Object.fromEntries(entries) as { readonly [Name in keyof M]: Value<M[Name]> };
   });
 }
+
+/** What a value was read as; otherwise what is wrong with it is thrown. */
+export function parsed<T>(shape: Shape<T>, value: unknown, refusalOf: (problem: string) => Error): T {
+  const problems: Problem[] = [];
+  const read = shape.read(value, [], problems);
+  const [first] = problems;
+  if (first === undefined) return read;
+  throw refusalOf(`${first.loc.length === 0 ? "the message" : first.loc.join(".")}: ${first.msg}`);
+}

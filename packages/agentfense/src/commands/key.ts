@@ -1,3 +1,4 @@
+import { e2bFormOf } from "@agentfense/doors/serve";
 import { command } from "../command.ts";
 import { UsageError } from "../failure.ts";
 import { withKeeper } from "../keys.ts";
@@ -40,6 +41,7 @@ ${WHERE}`,
         about: "user (default), read-only, or admin: everything of every owner, and keys",
       }),
       option({ name: "name", value: "NAME", about: "to tell it from others" }),
+      option({ name: "e2b", about: "print it in the form that older clients of E2B ask for; it opens /e2b/ alone" }),
     ],
     Keys: [...KEEPER, json("{ key, secret } instead")],
   },
@@ -47,7 +49,9 @@ ${WHERE}`,
     const { owner = "", role = "user", name = "" } = values;
     if (owner === "") throw new UsageError("key create needs --owner");
     return await withKeeper(values, async (keeper) => {
-      const { key, secret } = await keeper.create({ ownerId: owner, role, name });
+      const made = await keeper.create({ ownerId: owner, role, name });
+      const { key } = made;
+      const secret = values.e2b ? e2bFormOf(made.secret) : made.secret;
       if (values.json) return await printJson({ key, secret });
       await print(`${secret}\n`);
       warn(`key ${key.id} for ${key.ownerId} (${key.role}); keep it, it is not shown again`);

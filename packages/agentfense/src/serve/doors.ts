@@ -1,4 +1,4 @@
-import { aioDoorOnDemand } from "@agentfense/doors/serve";
+import { aioDoorOnDemand, e2bDoorsOnDemand } from "@agentfense/doors/serve";
 import type { Door } from "@agentfense/server";
 import type { ServerConfig } from "@agentfense/server/configuration";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -8,10 +8,10 @@ type Log = (entry: object) => void;
 
 /** What the settings put beside gRPC and REST. */
 export async function doorsOf({ server, runtime }: ServerConfig, log: Log): Promise<readonly Door[]> {
-  if (server.http_addr === "" || !(server.aio || server.confirmations)) return [];
+  if (server.http_addr === "" || !(server.aio || server.e2b || server.confirmations)) return [];
+  const onError = (error: unknown): void => log({ level: "error", message: "a request failed", error });
   const layer = await ifAgentLayer(() => import("@agentfense/agent/doors"));
   if (layer === undefined) tellOfMissing(server, log);
-  const onError = (error: unknown): void => log({ level: "error", message: "a request failed", error });
   const doors: Door[] = [];
   if (server.aio) {
     const longestMs = runtime.max_timeout || undefined;
@@ -19,6 +19,7 @@ export async function doorsOf({ server, runtime }: ServerConfig, log: Log): Prom
     const parts = layer === undefined ? undefined : () => layer.aioParts(from);
     doors.push(aioDoorOnDemand({ longestMs, parts, onError }));
   }
+  if (server.e2b) doors.push(...e2bDoorsOnDemand({ onError }));
   if (server.confirmations) {
     const options = { reviewers: server.confirmation_reviewers };
     doors.push(layer?.confirmationsOnDemand(options, onError) ?? lockedDoor(CONFIRMATIONS));

@@ -1,11 +1,10 @@
 import { Sandbox, SandboxError, type SandboxErrorCode } from "@agentfense/sdk";
-import type { Engine } from "@agentfense/sdk/engine";
-import type { Door, DoorCall } from "../door.ts";
+import { bodyOf, jsonOf } from "../body.ts";
+import { Budget } from "../budget.ts";
+import { type Door, type DoorCall, engineOver } from "../door.ts";
 import type { Problem } from "../shape.ts";
 import { AIO_PREFIX, aioKeyIn } from "./address.ts";
-import { bodyOf, jsonOf } from "./body.ts";
 import { BROWSER_ROUTES, noBrowser } from "./browser.ts";
-import { Budget } from "./budget.ts";
 import { CODE_ROUTES } from "./code/routes.ts";
 import { BASH_ROUTES } from "./commands/bash.ts";
 import { SHELL_ROUTES } from "./commands/shell.ts";
@@ -116,10 +115,8 @@ function decoded(part: string): string {
 
 /** Asks the server whether this caller may know of the sandbox, for each request anew. */
 async function connect(sandboxId: string, { transport }: DoorCall, signal: AbortSignal): Promise<Sandbox> {
-  // It holds nothing of its own: what outlives the request, such as a running command, goes on over the server's transport.
-  const engine: Engine = { name: "this server", transport, [Symbol.asyncDispose]: async () => {} };
   try {
-    return await Sandbox.connect(sandboxId, { engine, signal });
+    return await Sandbox.connect(sandboxId, { engine: engineOver(transport), signal });
   } catch (error) {
     throw isUnknown(error) ? new Refusal("there is no such sandbox", { status: 404 }) : error;
   }

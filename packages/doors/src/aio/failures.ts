@@ -1,4 +1,5 @@
 import { SandboxError, type SandboxErrorCode } from "@agentfense/sdk";
+import { BodyRefusal } from "../body.ts";
 import { Refusal } from "./envelope.ts";
 
 const STATUSES: Readonly<Partial<Record<SandboxErrorCode, number>>> = {
@@ -23,6 +24,7 @@ const STATUSES: Readonly<Partial<Record<SandboxErrorCode, number>>> = {
 /** What a caller is told of a failure. What is not meant for callers is not told. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
+  if (error instanceof BodyRefusal) return new Refusal(error.message, { status: error.status });
   if (!(error instanceof SandboxError)) return new Refusal("something went wrong inside the server", { status: 500 });
   const { message, hint, code } = error;
   return new Refusal(message, { status: STATUSES[code] ?? 500, hint });

@@ -1,4 +1,4 @@
-import type { Budget } from "./budget.ts";
+import type { Budget } from "../budget.ts";
 import type { Kernel } from "./code/kernel.ts";
 import type { BashSession } from "./commands/bash-session.ts";
 import { SessionTable } from "./commands/session-table.ts";

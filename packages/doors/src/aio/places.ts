@@ -1,5 +1,5 @@
+import { Budget } from "../budget.ts";
 import type { DoorCaller } from "../door.ts";
-import { Budget } from "./budget.ts";
 import { Refusal } from "./envelope.ts";
 import { Place, type PlaceLimits } from "./place.ts";
 

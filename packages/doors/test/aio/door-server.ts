@@ -25,9 +25,12 @@ export class DoorServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #directories: string[] = [];
 
-  static async open(options: AioDoorOptions = {}): Promise<DoorServer> {
+  static open(options: AioDoorOptions = {}): Promise<DoorServer> {
+    return DoorServer.openWith(aioDoor(options));
+  }
+
+  static async openWith(door: Door): Promise<DoorServer> {
     const engine = await EmbeddedEngine.open();
-    const door = aioDoor(options);
     const server = createServer();
     const opened = new DoorServer(engine, door, server);
     server.listen(0, "127.0.0.1");
@@ -55,9 +58,13 @@ export class DoorServer implements AsyncDisposable {
     });
   }
 
+  get origin(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
   /** Of a sandbox. */
   url(sandboxId: string): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/aio/${sandboxId}`;
+    return `${this.origin}/aio/${sandboxId}`;
   }
 
   async sandbox(files: Readonly<Record<string, string>>, permissions: readonly Rule[]): Promise<Sandbox> {

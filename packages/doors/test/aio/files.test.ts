@@ -274,9 +274,13 @@ test("changes are watched, by asking and by events, and what is hidden is not to
   expect(text).toMatch(/^event: watch_started\n/);
   expect(text).toContain(`id: ${id}:1\nevent: file_change\n`);
   const wait = aio.raw("v1/file/watch/wait", { method: "POST", body: '{"path":"/workspace/src","timeout":20}' });
-  const writing = setInterval(() => void sandbox.files.writeFile("src/new.txt", "x"), 100);
+  let written = Promise.resolve();
+  const writing = setInterval(() => {
+    written = written.then(() => sandbox.files.writeFile("src/new.txt", "x"));
+  }, 100);
   expect(await (await wait).json()).toMatchObject({ triggered: true, event: { relative_path: "new.txt" } });
   clearInterval(writing);
+  await written;
   expect((await aio.raw(`v1/file/watch/${id}`, { method: "DELETE" })).status).toBe(200);
   expect((await aio.raw(`v1/file/watch/${id}/poll`, { method: "POST", body: "{}" })).status).toBe(404);
 });

@@ -78,6 +78,15 @@ test("a sandbox keeps the hosts of a filtered network, and takes others", async 
   expect(await codeOf(client.updateNetwork(closed.id, { allow: ["pypi.org"] }))).toBe("INVALID_ARGUMENT");
 });
 
+test("another expiry takes the place of the one before, unless it is only to be later", async () => {
+  await using mock = await openMock();
+  await using sandbox = await Sandbox.connect(mock.id, { engine: mock.engine });
+  const first = await sandbox.updateExpiry(3_600_000);
+  expect(await sandbox.updateExpiry(60_000, { extendOnly: true })).toEqual(first);
+  expect((await sandbox.updateExpiry(60_000)).getTime()).toBeLessThan(first.getTime());
+  expect(sandbox.info.expiresAt!.getTime()).toBeLessThan(first.getTime());
+});
+
 test("what a mock has nothing to say to is refused with the way out", async () => {
   await using mock = await openMock();
   await using sandbox = await Sandbox.connect(mock.id, { engine: mock.engine });

@@ -1,6 +1,6 @@
 import type { Sandbox } from "@agentfense/sdk";
+import type { Budget } from "../../budget.ts";
 import { signalIfItLives } from "../../processes.ts";
-import type { Budget } from "../budget.ts";
 import { Refusal } from "../envelope.ts";
 import { RunningCommand } from "./running-command.ts";
 

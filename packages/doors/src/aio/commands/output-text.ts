@@ -1,4 +1,4 @@
-import type { Budget } from "../budget.ts";
+import type { Budget } from "../../budget.ts";
 
 /** Kept of an output in any case, and of each when everybody's outputs together are too much. */
 const LEAST = 64 * 1024;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type CommandEnd, type CommandEvent, type ProcessEnd, type ProcessEvent, SandboxError } from "@agentfense/sdk";
-import type { Budget } from "../budget.ts";
+import type { Budget } from "../../budget.ts";
 import { OutputText } from "./output-text.ts";
 
 /** Kept of each output. */

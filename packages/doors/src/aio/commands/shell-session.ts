@@ -1,5 +1,5 @@
 import type { Session } from "@agentfense/sdk";
-import type { Budget } from "../budget.ts";
+import type { Budget } from "../../budget.ts";
 import { Refusal } from "../envelope.ts";
 import { RunningCommand } from "./running-command.ts";
 

@@ -1,11 +1,5 @@
-import {
-  CodebaseError,
-  type FileChange,
-  type FileStat,
-  type FileWatch,
-  PermissionDeniedError,
-  type Sandbox,
-} from "@agentfense/sdk";
+import type { FileWatch, Sandbox } from "@agentfense/sdk";
+import { type SeenChange, seenChanges } from "../../changes.ts";
 import { exclusion, meaning } from "./tree.ts";
 
 const MOST_EVENTS = 1000;
@@ -83,9 +77,9 @@ export class Watcher {
 
   async #follow(): Promise<void> {
     try {
-      for await (const change of this.#watch) {
-        if (this.#isMeant(change.filename)) await this.#record(change);
-      }
+      const watched = { directory: this.path, watch: this.#watch };
+      const changes = seenChanges(this.#sandbox, watched, ({ filename }) => this.#isMeant(filename));
+      for await (const change of changes) this.#record(change);
     } catch {
       // The server is gone, or the sandbox: nobody waits here who could be told. Who asks learns that the watch is over.
     }
@@ -93,16 +87,13 @@ export class Watcher {
     this.#ring();
   }
 
-  async #record({ eventType, filename }: FileChange): Promise<void> {
-    const path = filename === "" ? this.path : `${this.path}/${filename}`;
-    const stat = await this.#look(path);
-    const type = stat === undefined ? "remove" : eventType === "rename" ? "create" : "write";
+  #record({ type, name, path, stat }: SeenChange): void {
     this.#sequence += 1;
     this.#events.push({
       seq: this.#sequence,
       type,
       path,
-      relative_path: filename,
+      relative_path: name,
       old_path: null,
       is_dir: stat?.isDirectory() ?? false,
       timestamp: Date.now() / 1000,
@@ -112,16 +103,6 @@ export class Watcher {
     });
     if (this.#events.length > MOST_EVENTS) this.#events.shift();
     this.#ring();
-  }
-
-  async #look(path: string): Promise<FileStat | undefined> {
-    try {
-      return await this.#sandbox.files.stat(path);
-    } catch (error) {
-      // Gone, hidden, or on a way that is none any more.
-      if (error instanceof CodebaseError || error instanceof PermissionDeniedError) return undefined;
-      throw error;
-    }
   }
 
   #ring(): void {

@@ -48,6 +48,7 @@ const server = {
     "who agrees to risky calls over their MCP: the client's user (refused where the client cannot ask), or nobody, and they run",
   ),
   aio_browser: text("", "a Chromium that those clients may use, inside their sandboxes; empty is none"),
+  e2b: flag(true, "serve clients of E2B too, on http_addr below /e2b/, and what their URLs are signed for at /files"),
   confirmations: flag(
     true,
     "serve the WebSocket /v1/confirmations on http_addr, where people answer what agents ask; needs @agentfense/agent",

@@ -61,8 +61,15 @@ export function headerSource(headers: IncomingHttpHeaders): HeaderSource {
   return { get: (name) => [given.get(name)].flat()[0] ?? null };
 }
 
+const BEARER = /^Bearer +([^\s]+) *$/i;
+
+/** Another scheme than ours says something else than who calls: clients of E2B name a user of the sandbox in it. */
+export function isBearer(headers: HeaderSource): boolean {
+  return BEARER.test(headers.get("authorization") ?? "");
+}
+
 function secretIn(headers: HeaderSource): string | undefined {
-  const bearer = /^Bearer +([^\s]+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
+  const bearer = BEARER.exec(headers.get("authorization") ?? "")?.[1];
   const secret = bearer ?? headers.get("x-api-key")?.trim();
   return secret === undefined || secret === "" ? undefined : secret;
 }

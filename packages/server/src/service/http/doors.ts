@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Transport } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
 import type { Log } from "../../runtime/log.ts";
-import { type Authenticator, type Credential, type HeaderSource, headerSource } from "./authentication.ts";
+import { type Authenticator, type Credential, type HeaderSource, headerSource, isBearer } from "./authentication.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 import { limitedAs, type RunningCalls } from "./running-calls.ts";
 import { webListener } from "./web.ts";
@@ -118,7 +118,7 @@ function withKey(transport: Transport, secret: string): Transport {
 /** The headers in which a key is looked for. */
 export function headersAt(door: Door, request: NodeRequest): HeaderSource {
   const usual = headerSource(request.headers);
-  if (usual.get("authorization") !== null || usual.get("x-api-key") !== null) return usual;
   const key = door.keyIn?.(request.headers, request.url ?? "");
-  return { get: (name) => (name === "x-api-key" && key !== undefined ? key : usual.get(name)) };
+  if (key === undefined || isBearer(usual)) return usual;
+  return { get: (name) => (name === "x-api-key" ? key : name === "authorization" ? null : usual.get(name)) };
 }

@@ -1,5 +1,15 @@
 import type { Budget } from "./budget.ts";
-import { Refusal } from "./envelope.ts";
+
+/** A body that is not taken. */
+export class BodyRefusal extends Error {
+  override readonly name = "BodyRefusal";
+  readonly status: 413 | 503;
+
+  constructor(message: string, status: 413 | 503) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /** The same request, with a body that is all here and not too large; nor are all together that are here. */
 export async function bodyOf(
@@ -14,8 +24,8 @@ export async function bodyOf(
     for await (const piece of request.body) {
       size += piece.byteLength;
       budget.add(piece.byteLength);
-      if (size > limit) throw new Refusal(`the body has more than ${limit} bytes`, { status: 413 });
-      if (budget.isSpent) throw new Refusal("too much is being sent at once", { status: 503 });
+      if (size > limit) throw new BodyRefusal(`the body has more than ${limit} bytes`, 413);
+      if (budget.isSpent) throw new BodyRefusal("too much is being sent at once", 503);
       pieces.push(piece);
     }
   } catch (error) {

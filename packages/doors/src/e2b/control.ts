@@ -1,0 +1,303 @@
+import { SandboxClient, SandboxError, type SandboxInfo } from "@agentfense/sdk";
+import { jsonOf } from "../body.ts";
+import { type DoorCall, engineOver } from "../door.ts";
+import * as shape from "../shape.ts";
+import { keyOf } from "./address.ts";
+import { E2bFailure, notOffered } from "./failure.ts";
+import { networkOf } from "./network.ts";
+import { HOME } from "./paths.ts";
+import { createdMessage, detailMessage, isOurs, METADATA, TEMPLATE } from "./sandbox-message.ts";
+import { type E2bTemplates, EVERYTHING } from "./templates.ts";
+import type { AccessTokens } from "./tokens.ts";
+
+// What clients call with their key: the lives of sandboxes.
+
+export interface ControlOptions {
+  readonly templates: E2bTemplates;
+  readonly tokens: AccessTokens;
+}
+
+interface ControlCall {
+  readonly client: SandboxClient;
+  readonly call: DoorCall;
+  readonly request: Request;
+  readonly query: URLSearchParams;
+  /** In the path. */
+  readonly id: string;
+  /** The body, {} where there is none. */
+  readonly body: unknown;
+}
+
+type Handler = (call: ControlCall) => Promise<Response>;
+
+/** Seconds. */
+const TIMEOUT = { v1: 15, v2: 300 };
+/** A sandbox that was paused is kept so long; there is no end of it at E2B either. */
+const PAUSED_MS = 30 * 24 * 3600 * 1000;
+const LONGEST_S = 365 * 24 * 3600;
+
+const seconds = shape.number().min(0).max(LONGEST_S);
+const createShape = shape.object({
+  templateID: shape.string().min(1).max(256),
+  timeout: seconds.optional(),
+  metadata: shape.record(shape.string()).default({}),
+  envVars: shape.record(shape.string()).default({}),
+  autoPause: shape.boolean().default(false),
+  autoResume: shape.object({ enabled: shape.boolean().default(false) }).optional(),
+  allow_internet_access: shape.boolean().optional(),
+  mcp: shape.object({}).optional(),
+  iam: shape.object({}).optional(),
+  volumeMounts: shape.list(shape.object({})).default([]),
+});
+const timeoutShape = shape.object({ timeout: seconds.default(TIMEOUT.v1) });
+const durationShape = shape.object({ duration: seconds.default(TIMEOUT.v1) });
+
+/** "PUT /sandboxes/{id}/network" */
+type Routes = Readonly<Record<string, Handler>>;
+
+export function controlRoutes({ templates, tokens }: ControlOptions): Routes {
+  const emptyCodebases = new Map<string, Promise<string>>();
+
+  function tokenOf({ request }: ControlCall, sandboxId: string): string {
+    return tokens.make({ sandboxId, key: keyIn(request.headers) });
+  }
+
+  function created(call: ControlCall, info: SandboxInfo, status: number): Response {
+    return Response.json(createdMessage(info, { token: tokenOf(call, info.id), domain: domainOf(call) }), { status });
+  }
+
+  function create(byDefault: number): Handler {
+    return async (call) => {
+      const given = shape.parsed(createShape, withoutNulls(call.body), refusalOf);
+      if (given.autoPause || given.autoResume?.enabled) throw notOffered("pausing by itself when the time is up");
+      if (given.mcp !== undefined) throw notOffered("an MCP gateway");
+      if (given.iam !== undefined) throw notOffered("iam");
+      if (given.volumeMounts.length > 0) throw notOffered("mounting volumes");
+      const template = Object.hasOwn(templates, given.templateID) ? templates[given.templateID] : undefined;
+      if (template === undefined) {
+        const message = `template '${given.templateID}' not found: this server has ${Object.keys(templates).join(", ")}`;
+        throw new E2bFailure("not_found", message);
+      }
+      const { client } = call;
+      const { signal } = call.request;
+      const { codebase, ...rest } = template;
+      const asked = networkOf((call.body as { readonly network?: object }).network, given.allow_internet_access);
+      const info = await client.createSandbox(
+        {
+          ...rest,
+          ...(template.preset === undefined && template.permissions === undefined ? { permissions: EVERYTHING } : {}),
+          ...(asked === undefined ? {} : { network: asked }),
+          codebaseId: codebase ?? (await emptyCodebase(call)),
+          workspaceHome: HOME,
+          // What agents leave in their home is no change that anybody asked to have in a codebase.
+          sync: "manual",
+          env: given.envVars,
+          expiresInMs: (given.timeout ?? byDefault) * 1000,
+          labels: {
+            [TEMPLATE]: given.templateID,
+            ...Object.fromEntries(Object.entries(given.metadata).map(([name, value]) => [METADATA + name, value])),
+          },
+        },
+        { signal },
+      );
+      try {
+        return created(call, await client.startSandbox(info.id, { signal }), 201);
+      } catch (error) {
+        await client.destroySandbox(info.id).catch(() => {}); // the reason why it does not start is what is told
+        throw error;
+      }
+    };
+  }
+
+  /** One for each owner, which stays empty: what sandboxes write is theirs. */
+  async function emptyCodebase({ client, call }: ControlCall): Promise<string> {
+    const { ownerId } = call.caller;
+    const key = JSON.stringify(ownerId ?? null);
+    const known = emptyCodebases.get(key) ?? findEmptyCodebase(client, ownerId);
+    emptyCodebases.set(key, known);
+    try {
+      const id = await known;
+      return (await client.getCodebase(id)).id;
+    } catch (error) {
+      emptyCodebases.delete(key);
+      if (!(error instanceof SandboxError) || error.code !== "CODEBASE_NOT_FOUND") throw error;
+      return await findEmptyCodebase(client, ownerId);
+    }
+  }
+
+  const connect: Handler = async (call) => {
+    const { timeout } = shape.parsed(timeoutShape, withoutNulls(call.body), refusalOf);
+    const { client, id } = call;
+    const { signal } = call.request;
+    const info = await ours(call);
+    const isPaused = info.status === "paused";
+    if (isPaused) await client.resumeSandbox(id, { signal });
+    else if (info.status !== "running") throw new E2bFailure("not_found", `sandbox ${id} does not run`);
+    const options = { extendOnly: !isPaused, signal };
+    return created(call, await client.updateExpiry(id, Math.max(timeout, 1) * 1000, options), isPaused ? 201 : 200);
+  };
+
+  const extend =
+    (read: (body: unknown) => number, extendOnly: boolean): Handler =>
+    async (call) => {
+      await ours(call);
+      await call.client.updateExpiry(call.id, Math.max(read(withoutNulls(call.body)), 0.001) * 1000, { extendOnly });
+      return nothing();
+    };
+
+  return {
+    "POST /sandboxes": create(TIMEOUT.v1),
+    "POST /v2/sandboxes": create(TIMEOUT.v2),
+    "GET /sandboxes": async (call) => Response.json((await listed(call, ["running"])).map(detailMessage)),
+    "GET /v2/sandboxes": async (call) => {
+      const { query } = call;
+      const states = (query.get("state") ?? "running,paused").split(",");
+      const limit = Math.min(Math.max(Math.trunc(Number(query.get("limit") ?? 100)) || 100, 1), 100);
+      const all = await listed(call, states);
+      const after = query.get("nextToken");
+      const from = after === null ? 0 : all.findIndex(({ id }) => id === after) + 1;
+      if (after !== null && from === 0)
+        throw new E2bFailure("invalid_argument", "the page begins with no sandbox of yours");
+      const page = all.slice(from, from + limit);
+      const next = from + limit < all.length ? { "x-next-token": page.at(-1)!.id } : {};
+      return Response.json(page.map(detailMessage), { headers: next as Record<string, string> });
+    },
+    "GET /sandboxes/{id}": async (call) => {
+      const info = await ours(call);
+      const access = { envdAccessToken: tokenOf(call, info.id), domain: domainOf(call) };
+      return Response.json({ ...detailMessage(info), ...access });
+    },
+    "DELETE /sandboxes/{id}": async (call) => {
+      await ours(call);
+      await call.client.destroySandbox(call.id);
+      return nothing();
+    },
+    "POST /sandboxes/{id}/timeout": extend((body) => shape.parsed(timeoutShape, body, refusalOf).timeout, false),
+    "POST /sandboxes/{id}/refreshes": extend((body) => shape.parsed(durationShape, body, refusalOf).duration, true),
+    "POST /sandboxes/{id}/connect": connect,
+    "POST /v2/sandboxes/{id}/connect": connect,
+    "POST /sandboxes/{id}/resume": connect,
+    "POST /sandboxes/{id}/pause": async (call) => {
+      const info = await ours(call);
+      if (info.status === "paused") throw new E2bFailure("already_exists", `sandbox ${call.id} is already paused`);
+      await call.client.pauseSandbox(call.id);
+      await call.client.updateExpiry(call.id, PAUSED_MS, { extendOnly: true }).catch((error: unknown) => {
+        // The server allows less: then it ends when it would have ended.
+        if (!(error instanceof SandboxError) || error.code !== "INVALID_ARGUMENT") throw error;
+      });
+      return nothing();
+    },
+    "GET /sandboxes/{id}/metrics": async (call) => {
+      await ours(call);
+      return Response.json([]);
+    },
+    "GET /sandboxes/{id}/logs": async (call) => {
+      await ours(call);
+      return Response.json({ logs: [], logEntries: [] });
+    },
+    "GET /v2/sandboxes/{id}/logs": async (call) => {
+      await ours(call);
+      return Response.json({ logs: [] });
+    },
+    "GET /templates": async () => Response.json(Object.keys(templates).map(templateMessage)),
+  };
+}
+
+/** Answers what goes without the prefix: "/v2/sandboxes". */
+export async function answerControl(routes: Routes, path: string, request: Request, call: DoorCall): Promise<Response> {
+  const [, version = "", id, rest = ""] = /^(\/v2)?\/sandboxes\/([^/]+)(\/.*)?$/.exec(path) ?? [];
+  const name = `${request.method} ${id === undefined ? path : `${version}/sandboxes/{id}${rest}`}`;
+  const handler = Object.hasOwn(routes, name) ? routes[name] : undefined;
+  if (handler === undefined) throw notOffered(`${request.method} ${path}`);
+  const client = new SandboxClient({ engine: engineOver(call.transport) });
+  const query = new URL(request.url).searchParams;
+  const body = request.method === "POST" || request.method === "PUT" ? ((await jsonOf(request)) ?? {}) : {};
+  return await handler({ client, call, request, query, id: id ?? "", body });
+}
+
+/** The API key of a request, which the server has found to be valid. */
+function keyIn(headers: Headers): string {
+  const bearer = /^Bearer +(\S+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
+  return bearer ?? keyOf(headers.get("x-api-key")?.trim() ?? "");
+}
+
+/** The host names of ports are below it. */
+function domainOf({ request }: ControlCall): string {
+  const { port } = new URL(request.url);
+  return port === "" ? "localhost" : `localhost:${port}`;
+}
+
+/** A sandbox that was made by a client of E2B. The others are not there. */
+async function ours({ client, id, request }: ControlCall): Promise<SandboxInfo> {
+  const missing = (): E2bFailure => new E2bFailure("not_found", `sandbox ${id} not found`);
+  try {
+    const info = await client.getSandbox(id, { signal: request.signal });
+    if (isOurs(info)) return info;
+  } catch (error) {
+    const isUnknown = error instanceof SandboxError && ["SANDBOX_NOT_FOUND", "INVALID_ARGUMENT"].includes(error.code);
+    throw isUnknown ? missing() : error;
+  }
+  throw missing();
+}
+
+/** Newest first. */
+async function listed({ client, query }: ControlCall, states: readonly string[]): Promise<SandboxInfo[]> {
+  const wanted = [...metadataIn(query.get("metadata") ?? "")].map(([name, value]) => [METADATA + name, value]);
+  const found = await client.listSandboxes({ labels: Object.fromEntries(wanted) }).toArray();
+  const template = query.get("template");
+  return found
+    .filter((info) => isOurs(info) && states.includes(info.status))
+    .filter(({ labels }) => template === null || labels[TEMPLATE] === template)
+    .sort((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? -1 : 1));
+}
+
+/** A query in a query, whose parts are escaped once more. */
+function* metadataIn(text: string): Generator<[string, string]> {
+  for (const pair of decoded(text).split("&")) {
+    const at = pair.indexOf("=");
+    if (at > 0) yield [decoded(pair.slice(0, at)), decoded(pair.slice(at + 1))];
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const EMPTY_NAME = "e2b-base";
+
+async function findEmptyCodebase(client: SandboxClient, ownerId: string | undefined): Promise<string> {
+  for await (const codebase of client.listCodebases()) {
+    const isTheirs = ownerId === undefined ? codebase.ownerId === "e2b" : codebase.ownerId === ownerId;
+    if (codebase.name === EMPTY_NAME && isTheirs) return codebase.id;
+  }
+  // An administrator has no name of his own.
+  const owner = ownerId === undefined ? { ownerId: "e2b" } : {};
+  return (await client.createCodebase({ name: EMPTY_NAME, ...owner })).id;
+}
+
+function templateMessage(name: string): object {
+  const never = new Date(0).toISOString();
+  return {
+    ...{ templateID: name, buildID: name, aliases: [name], names: [name], public: false, buildStatus: "ready" },
+    ...{ cpuCount: 0, memoryMB: 0, diskSizeMB: 0, spawnCount: 0, buildCount: 0, envdVersion: "0.6.13" },
+    ...{ createdAt: never, updatedAt: never, lastSpawnedAt: null, createdBy: null },
+  };
+}
+
+function nothing(): Response {
+  return new Response(null, { status: 204 });
+}
+
+function refusalOf(problem: string): Error {
+  return new E2bFailure("invalid_argument", problem);
+}
+
+/** For Python's clients null is the same as absent. */
+function withoutNulls(given: unknown): unknown {
+  if (typeof given !== "object" || given === null) return given;
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+}

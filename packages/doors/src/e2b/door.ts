@@ -1,0 +1,137 @@
+import { Sandbox, SandboxError } from "@agentfense/sdk";
+import { bodyOf } from "../body.ts";
+import { Budget } from "../budget.ts";
+import { type Door, type DoorCall, engineOver } from "../door.ts";
+import { E2B_PREFIX, e2bKeyIn, SIGNED_PATH } from "./address.ts";
+import { answerRpc } from "./connect.ts";
+import { answerContent } from "./content.ts";
+import { answerControl, controlRoutes } from "./control.ts";
+import { E2bFailure, failureAnswer, failureOf, notOffered, SandboxGone } from "./failure.ts";
+import { filesystemMethods, Watchers } from "./filesystem.ts";
+import { processMethods, Started } from "./processes.ts";
+import { DEFAULT_TEMPLATES, type E2bTemplates } from "./templates.ts";
+import { AccessTokens } from "./tokens.ts";
+
+export interface E2bDoorOptions {
+  /** By name; default: `base` and `code-interpreter-v1`, an empty directory where everything may be written. */
+  readonly templates?: E2bTemplates | undefined;
+  /** Default: some of its own. */
+  readonly tokens?: AccessTokens | undefined;
+  /** Told what callers are not: failures inside. Default: nobody. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/** What was begun in a sandbox by one key. */
+interface Begun {
+  readonly started: Started;
+  readonly watchers: Watchers;
+}
+
+const MOST_BEGUN = 1000;
+/** Of bodies that are taken whole, all together: forms and single messages. */
+const MOST_BODY_BYTES = 512 * 1024 * 1024;
+/** What says what a sandbox is to be. */
+const LARGEST_CONTROL = 1024 * 1024;
+const ENVD_PORT = "49983";
+
+/**
+ * A server's sandboxes for clients of E2B, at `/e2b`; and what their URLs are signed for, at `/files`. All is done through the SDK as the
+ * caller, whose key is known by itself or by the token of a sandbox, which lets in to that sandbox alone.
+ */
+export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
+  const { tokens = new AccessTokens() } = options;
+  const routes = controlRoutes({ templates: { ...DEFAULT_TEMPLATES, ...options.templates }, tokens });
+  const bodies = new Budget(MOST_BODY_BYTES);
+  const begun = new Map<string, Begun>();
+
+  async function answer(request: Request, call: DoorCall, prefix: string): Promise<Response> {
+    const url = new URL(request.url);
+    const path = `/${url.pathname.slice(prefix.length)}`.replaceAll(/\/{2,}/g, "/");
+    const { headers } = request;
+    const isControl = headers.get("x-api-key") !== null || /^Bearer /i.test(headers.get("authorization") ?? "");
+    if (isControl) {
+      using bounded = await bodyOf(request, { limit: LARGEST_CONTROL, budget: bodies });
+      return await answerControl(routes, path, bounded.request, call);
+    }
+    return await answerInside(request, call, path, url.searchParams);
+  }
+
+  /** What goes on in a sandbox. */
+  async function answerInside(
+    request: Request,
+    call: DoorCall,
+    path: string,
+    query: URLSearchParams,
+  ): Promise<Response> {
+    const access = accessOf(request, path, query);
+    const named = request.headers.get("e2b-sandbox-id");
+    if (access === undefined || (named !== null && named !== access.sandboxId)) {
+      throw new E2bFailure("unauthenticated", "the token is not valid for this sandbox");
+    }
+    const port = request.headers.get("e2b-sandbox-port") ?? ENVD_PORT;
+    if (port !== ENVD_PORT) throw notOffered(`the port ${port} below this address`);
+    const { sandboxId } = access;
+    const sandbox = await running(sandboxId, call, request.signal);
+    if (path === "/health") return new Response(null, { status: 204 });
+    if (path === SIGNED_PATH) return await answerContent(sandbox, request, bodies);
+    const [, service, name = ""] = /^\/(process\.Process|filesystem\.Filesystem)\/([A-Za-z]+)$/.exec(path) ?? [];
+    const { started, watchers } = begunBy(call, sandboxId);
+    const methods =
+      service === "process.Process" ? processMethods(sandbox, started) : filesystemMethods(sandbox, watchers);
+    const method = service !== undefined && Object.hasOwn(methods, name) ? methods[name] : undefined;
+    if (method === undefined) throw notOffered(`${request.method} ${path}`);
+    return await answerRpc(method, request, bodies);
+  }
+
+  function accessOf({ headers, method }: Request, path: string, query: URLSearchParams) {
+    const token = headers.get("x-access-token");
+    if (token !== null) return tokens.read(token);
+    return path === SIGNED_PATH ? tokens.signerOf(query, method === "POST" ? "write" : "read") : undefined;
+  }
+
+  /** What one key began another does not find. */
+  function begunBy({ caller }: DoorCall, sandboxId: string): Begun {
+    const key = JSON.stringify([sandboxId, caller.ownerId ?? null, caller.role, caller.keyId ?? null]);
+    const known = begun.get(key) ?? { started: new Started(), watchers: new Watchers() };
+    begun.delete(key);
+    begun.set(key, known);
+    const [oldest] = begun;
+    if (begun.size > MOST_BEGUN && oldest !== undefined) {
+      begun.delete(oldest[0]);
+      oldest[1].watchers.close();
+    }
+    return known;
+  }
+
+  const door = (prefix: string, below: string): Door => ({
+    prefix,
+    keyIn: (headers, target) => e2bKeyIn(tokens, headers, target),
+    answer: async (request, call) => {
+      try {
+        return await answer(request, call, below);
+      } catch (error) {
+        const failure = failureOf(error);
+        if (failure.code === "internal" && !(error instanceof SandboxError) && !request.signal.aborted) {
+          options.onError?.(error);
+        }
+        return failureAnswer(failure);
+      }
+    },
+    close: async () => {
+      for (const { watchers } of begun.values()) watchers.close();
+      begun.clear();
+    },
+  });
+  return [door(E2B_PREFIX, E2B_PREFIX), door(SIGNED_PATH, "/")];
+}
+
+async function running(sandboxId: string, { transport }: DoorCall, signal: AbortSignal): Promise<Sandbox> {
+  try {
+    const sandbox = await Sandbox.connect(sandboxId, { engine: engineOver(transport), signal });
+    if (sandbox.status === "running") return sandbox;
+  } catch (error) {
+    const isUnknown = error instanceof SandboxError && ["SANDBOX_NOT_FOUND", "INVALID_ARGUMENT"].includes(error.code);
+    if (!isUnknown) throw error;
+  }
+  throw new SandboxGone(sandboxId);
+}
