@@ -136,7 +136,7 @@ export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
       const resident = registry.find(caller, id);
       if (expiresInMs === undefined) throw invalid("expires_in is required");
       const inMs = checkExpiry(expiresInMs, parts.defaults);
-      return await resident.turns.take(async () => {
+      return await resident.turns.run(async () => {
         resident.requirePresent();
         const expiresAtMs = clock() + inMs;
         const before = resident.record.expiresAtMs ?? Number.POSITIVE_INFINITY;
