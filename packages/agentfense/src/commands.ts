@@ -77,6 +77,10 @@ export const GROUPS = {
       about: "homes on the server that outlive sandboxes",
       load: async () => (await import("./commands/home.ts")).HOME,
     },
+    secret: {
+      about: "secrets on the server that sandboxes use and never have",
+      load: async () => (await import("./commands/secret.ts")).SECRET,
+    },
   },
   Shell: {
     completion: {

@@ -12,8 +12,7 @@ export function overview(groups: Readonly<Record<string, Readonly<Record<string,
   return `Usage: agentfense COMMAND [OPTIONS] …
 Runs an untrusted agent against a real codebase with least privilege per file.
 ${rows.join("\n")}
-agentfense help COMMAND tells more; --version the version. Exit codes: 0 done, 1 it did not work or
-the answer is no, 2 given wrongly; agent, run and shell end with that of what they ran.
+help COMMAND tells more. Exit codes: 0 done, 1 not or no, 2 given wrongly; run has that of COMMAND.
 `;
 }
 

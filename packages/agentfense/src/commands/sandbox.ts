@@ -67,6 +67,12 @@ const create = serverCommand({
       ...ALLOW,
       environment("a variable for every command"),
       option({
+        name: "secret",
+        value: "NAME",
+        isRepeated: true,
+        about: "a secret that the server keeps (secret put; may be repeated); means the network filtered",
+      }),
+      option({
         name: "home",
         value: "NAME",
         about: "a home (~) that outlives the sandbox, made when it is first used; one sandbox at a time runs with it",
@@ -100,6 +106,7 @@ const create = serverCommand({
       network: askedNetwork(values),
       image: values.image,
       home: values.home,
+      secrets: values.secret,
       env: Object.fromEntries(values.env ?? []),
       labels: Object.fromEntries(values.label ?? []),
       resources: { memoryBytes: memory, cpuQuota: cpus, pidsLimit: pids, diskBytes: disk },

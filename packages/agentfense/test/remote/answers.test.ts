@@ -36,6 +36,35 @@ describe("answers", () => {
     });
   });
 
+  test("secrets are put from stdin and elsewhere, listed, removed, and named for a sandbox", async () => {
+    const asked: unknown[] = [];
+    const value = "a value of a secret";
+    const secret = { name: "KEY", ownerId: "alice", hosts: ["api.test"], place: "header x-api-key" };
+    const at = { seconds: 1_770_000_000n, nanos: 0 };
+    const server = await scriptedServer({
+      sandboxes: {
+        putSecret({ $typeName: _, ...request }) {
+          asked.push(request);
+          return { ...secret, createdAt: at, updatedAt: at };
+        },
+        listSecrets: () => ({ secrets: [{ ...secret, createdAt: at, updatedAt: at }] }),
+        deleteSecret({ name, ownerId }) {
+          asked.push([name, ownerId]);
+          return {};
+        },
+      },
+    });
+    const put = ["secret", "put", "KEY@api.test=header x-api-key", "--owner", "alice"];
+    expect(await server.run(put, { input: `${value}\n` })).toMatchObject({ code: 0, stdout: "keeps KEY\n" });
+    await server.run([...put, "--from", "env:MINE"], { env: { MINE: value } });
+    expect(asked.splice(0)).toEqual([1, 2].map(() => ({ ...secret, value })));
+    const wrong = await server.run(["secret", "put", "KEY@api.test", "--from", value]);
+    expect([wrong.code, wrong.stderr.includes(value)]).toEqual([2, false]);
+    expect((await server.run(["secret", "list"])).stdout).toMatch(/^KEY +alice +api\.test +header x-api-key/m);
+    expect((await server.run(["secret", "remove", "KEY"])).stdout).toBe("removed KEY\n");
+    expect(asked).toEqual([["KEY", ""]]);
+  });
+
   test("homes are listed, deleted, and named for a sandbox", async () => {
     const asked: unknown[] = [];
     const homes = [{ name: "tools", ownerId: "alice", sandboxId: "sb_1" }];
