@@ -32,7 +32,7 @@ function offered(line: string, cwd = "/"): string[] {
 describe("bash completes", () => {
   test.each([
     ["agentfense ", expect.arrayContaining(["run", "init", "policy", "sandbox", "completion", "help", "--help"])],
-    ["agentfense se", ["serve", "session"]],
+    ["agentfense se", ["serve", "session", "secret"]],
     ["agentfense policy ", ["explain", "learn", "lint", "simulate", "tree"]],
     ["agentfense codebase ver", ["versions"]],
     ["agentfense help po", ["policy"]],
