@@ -13,12 +13,6 @@ import { CLIENTS, FETCHERS, OPENED_CLIENTS, SECRETS } from "./client-table.ts";
 
 // Uses the network from inside as programs do that know nothing of a filter; prints what became of it.
 
-const ODD = `
-import ctypes, socket
-ctypes.CDLL(None).prctl(15, b"odd\\x1b[31m")
-try: socket.getaddrinfo("odd.test", 443)
-except socket.gaierror: pass
-`;
 const ADDRESSES = `
 import socket
 for family in (socket.AF_UNSPEC, socket.AF_INET, socket.AF_INET6):
@@ -68,7 +62,6 @@ const box = await place.open(
   ],
   { tools: shown },
 );
-await box.run(["python3", "-c", ODD]); // the first that is refused: programs are looked for so often a minute
 const secrets = Object.entries(SECRETS).map(([name, { host, place: where, value }]) => ({
   ...parseSecretRule(name, [host], where),
   value,
@@ -179,11 +172,6 @@ console.log(
       // The first to a name and port, and all names that were refused, in whatever order clients come to them.
       allowed: eventsOf("connection_allowed").map(({ host, port }) => `${host}:${port}`),
       denied: eventsOf("connection_denied").map(({ host, sentence }) => `${host}: ${sentence}`),
-      odd: [
-        ...new Set(
-          eventsOf("connection_denied").flatMap(({ host, program }) => (host === "odd.test" ? [program] : [])),
-        ),
-      ],
       questions: [...new Set(place.internet.questions)],
     },
   }),
