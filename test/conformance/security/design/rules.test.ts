@@ -303,6 +303,23 @@ describeAttack("the rules, seen through a mount", (arena) => {
     }
   });
 
+  test("P-15 a passage is listed as long as something shows below it, whatever goes away around it", async () => {
+    const { probe } = arena;
+    const rules: Rule[] = [
+      { pattern: "**/*", permission: "write" },
+      { pattern: "/box", permission: "none", type: "file", priority: 1 },
+      { pattern: "**/[ab]", permission: "write", priority: 2 },
+    ];
+    const workspace = await arena.open({ lower: { "1": "one", box: { deep: { a: "two" } } }, rules });
+    const listed = async (path: string) => (await probe.call("run", "ls", ["-A", workspace.at(path)])).stdout;
+    expect(await listed("/")).toBe("1\nbox\n");
+    // What is in the place of something else takes that away from a passage, and its own name from in front of it.
+    await probe.call("run", "mv", ["-T", workspace.at("/1"), workspace.at("/box/deep/a")]);
+    expect(await listed("/")).toBe("box\n");
+    await probe.call("run", "rm", [workspace.at("/box/deep/a")]);
+    expect(await listed("/")).toBe("");
+  });
+
   test("P-15 a passage has attributes of its own, whatever lies below it", async () => {
     const { probe } = arena;
     const deep = { a: { b: { "shown.txt": file({ content: "x".repeat(5000), mode: 0o600, mtime: 1_111_111_111 }) } } };

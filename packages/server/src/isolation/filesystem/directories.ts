@@ -52,16 +52,17 @@ export class Directories {
     if (typeof listing === "number") return listing;
     const detailed = plus && this.#looksAtEntries(caller.pid, node.id);
     if (!this.#dots(node, offset, size, plus, reply)) return 0;
-    const first = Math.max(0, offset - FIRST_POSITION);
-    for (let i = first; i < listing.names.length; i++) {
+    let hasGranted = false;
+    for (let i = Math.max(0, offset - FIRST_POSITION); i < listing.names.length; i++) {
       const name = listing.names[i]!;
       if (name === "") continue;
       if (listing.isDoubtful(name)) {
         // Finding out may take longer than a turn, and what is in the reply already was granted.
-        if (i > first) break;
+        if (hasGranted) break;
         if (!this.#stillShows(node, listing, name)) continue;
       }
       if (!this.#emit(node, listing, i, size, plus, detailed, reply)) break;
+      hasGranted = true;
     }
     return 0;
   }
