@@ -111,6 +111,7 @@ export const ONLY_IN_PYTHON: Readonly<Record<string, readonly string[]>> = {
     "EntryKind: other",
     "ExitEvent",
     "RuleLike",
+    "SecretsLike",
     "RuntimeType: mock",
     "Seconds",
     "StderrEvent",

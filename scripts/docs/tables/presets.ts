@@ -3,7 +3,8 @@ import { code, table } from "./table.ts";
 
 /** Every built-in preset, with what it allows and how much it hides. */
 export function presetTable(): string {
-  const rows = listPresets().map(({ name, description }) => {
+  const builtIn = listPresets().filter((preset) => preset.builtIn);
+  const rows = builtIn.map(({ name, description }) => {
     const rules = getPreset(name);
     const shown = rules.filter(({ permission }) => permission !== "none");
     const hiding = rules.length - shown.length;
