@@ -13,7 +13,7 @@ export const NETWORK = requirements([
   ["NET-06", "There is no other way out: no UDP, ICMP, raw or packet socket, no change of routes, no other device."],
   ["NET-07", "Connections are bounded, and other sandboxes do not notice those that are too many."],
   ["NET-08", "What answers in one sandbox's network answers nobody in another's."],
-  ["NET-09", "No secret is ever inside.", { later: "secrets outside of the sandbox" }],
+  ["NET-09", "No secret is ever inside."],
   ["NET-10", "What would make the host's programs trust the box is marked at review.", { later: "marks at review" }],
   ["NET-11", "A connection that a new list does not allow is cut."],
   ["NET-12", "Letting everything through to learn a list needs the operator.", { later: "learning a list from a run" }],

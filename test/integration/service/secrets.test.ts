@@ -164,7 +164,7 @@ describe.skipIf(reason !== undefined)("secrets on a server", () => {
     expect(received("authorization")).toEqual([`Bearer ${placeholder}`]);
   });
 
-  test("are in no environment, command line or memory of the box's processes", async () => {
+  test("NET-09 are in no environment, command line or memory of the box's processes", async () => {
     await using client = clientOf("alice");
     const placeholder = (await sh("printf %s $KEPT")).trim();
     const output = client.execStream(sandboxId, 'sleep 1000 & curl -sS -H "x-api-key: $KEPT" https://api.test/never');
@@ -346,7 +346,7 @@ describe.skipIf(reason !== undefined)("secrets on a server", () => {
     expect(of("sandbox_created")[0]).toMatchObject({ secrets: ["KEPT", "TOKEN"] });
   });
 
-  test("were in the clear in no file of the server, no log, no event and no answer, while it ran and after", async () => {
+  test("NET-09 were in the clear in no file of the server, no log, no event and no answer, while it ran and after", async () => {
     const search = (text: string) => filesBelow(directory).filter((path) => readFileSync(path).includes(text));
     const own = join(directory, "token");
     const names = () => search("KEPT").map((path) => path.slice(directory.length + 1));
