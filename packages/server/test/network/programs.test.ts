@@ -57,9 +57,9 @@ test("the first refusal of a kind is told with the program, whoever asks again i
   // The port does not keep a process alive; here nothing else does.
   const waiting = setInterval(() => {}, 60_000);
   const first = look();
-  look();
+  void look();
   await first;
-  look();
+  void look();
   clearInterval(waiting);
   expect(asked).toMatchObject([{ protocol: "tcp", port: 4711 }]);
   expect(told).toEqual([{ ...refused, program: "curl", count: 1 }]);
