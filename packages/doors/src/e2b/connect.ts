@@ -7,6 +7,8 @@ import { E2bFailure, type FailureCode, failureOf } from "./failure.ts";
 // the last one has the flag 2, and an error or nothing.
 
 const LAST = 2;
+/** Flags and length. */
+const HEAD_BYTES = 5;
 const LONGEST_MESSAGE = 32 * 1024 * 1024;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -74,21 +76,32 @@ function messageOf(text: string): Message {
   throw new E2bFailure("invalid_argument", "the message is no JSON object");
 }
 
+/** Pieces are put together once for each message, however small they come. */
 async function* framesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<Message, void, undefined> {
-  let rest = Buffer.alloc(0);
+  let pieces: Uint8Array[] = [];
+  let held = 0;
+  let wanted = HEAD_BYTES;
   for await (const piece of body) {
-    rest = Buffer.concat([rest, piece]);
-    while (rest.length >= 5) {
+    pieces.push(piece);
+    held += piece.length;
+    if (held < wanted) continue;
+    let rest = Buffer.concat(pieces, held);
+    for (;;) {
+      wanted = HEAD_BYTES;
+      if (rest.length < wanted) break;
       const length = rest.readUInt32BE(1);
       if (length > LONGEST_MESSAGE) throw new E2bFailure("resource_exhausted", "the message is too large");
-      if (rest.length < 5 + length) break;
+      wanted += length;
+      if (rest.length < wanted) break;
       const flags = rest[0]!;
-      const text = rest.subarray(5, 5 + length).toString();
-      rest = rest.subarray(5 + length);
+      const text = rest.subarray(HEAD_BYTES, wanted).toString();
+      rest = rest.subarray(wanted);
       if (flags === LAST) return;
       if (flags !== 0) throw new E2bFailure("unimplemented", "compressed messages are not read here");
       yield messageOf(text);
     }
+    pieces = [rest];
+    held = rest.length;
   }
 }
 
