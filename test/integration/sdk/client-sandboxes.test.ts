@@ -84,6 +84,7 @@ describe("sandboxes", () => {
       codebaseVersion: 2,
       revocable: false,
       home: "",
+      workspaceHome: "",
       idlePauseMs: 600_000,
       createdAt: MOMENT,
       expiresAt: MOMENT,

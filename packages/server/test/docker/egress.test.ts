@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { NOT_PUBLIC_RANGES } from "@agentfense/permission";
 import { describe, expect, test, vi } from "vitest";
+import { eventually } from "../../../../test/support/eventually.ts";
 import type { Box } from "../../src/isolation/backend/backend.ts";
 import { egressPolicy, packetFilter, resolversIn } from "../../src/isolation/backend/egress.ts";
 import { DockerBox, type DockerBoxOptions } from "../../src/isolation/docker/box.ts";
@@ -168,7 +169,9 @@ describeDocker("a box with a private network", (arena) => {
     stopper.kill();
     await finish(stopper);
     expect(await tryEverything(box)).toEqual(confined);
-    expect(service.heard()).toBe(`ready\n${`a connection to ${PUBLIC}\n`.repeat(2)}`);
+    const heard = `ready\n${`a connection to ${PUBLIC}\n`.repeat(2)}`;
+    await eventually(() => service.heard().length >= heard.length);
+    expect(service.heard()).toBe(heard);
   });
 
   test("is not used any more when somebody else has started its container again", async () => {
