@@ -12,7 +12,7 @@ export function overview(groups: Readonly<Record<string, Readonly<Record<string,
   return `Usage: agentfense COMMAND [OPTIONS] …
 Runs an untrusted agent against a real codebase with least privilege per file.
 ${rows.join("\n")}
-help COMMAND tells more. Exit codes: 0 done, 1 not or no, 2 given wrongly; run has that of COMMAND.
+help COMMAND tells more. Exit codes: 0 done, 1 failed or a no, 2 given wrongly; run: its command's.
 `;
 }
 
