@@ -10,6 +10,19 @@ export interface ProcessesTarget {
   readonly many: number;
 }
 
+/** Holds a lock in a second thread while its first is gone: its process looks like a zombie then. */
+const HEADLESS = `
+import ctypes, fcntl, platform, sys, threading, time
+def live():
+    lock = open("/tmp/lock", "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.001)
+    open(sys.argv[1], "w")
+    time.sleep(1000)
+threading.Thread(target=live).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+`;
+
 /** What a process that outlives its call does in every box. */
 export function describeProcesses({ running, reality, many }: ProcessesTarget): void {
   reality("a process lives without anybody, is listed, and its output and end can be had afterwards", async () => {
@@ -80,6 +93,27 @@ export function describeProcesses({ running, reality, many }: ProcessesTarget): 
     expect(stdout.toString()).toBe("child\nshell\n");
     expect(other.outcome).toBeUndefined();
   });
+
+  reality(
+    "a program whose first thread has ended is signalled, and killed with its command, as any other",
+    async () => {
+      const sandbox = await running();
+      const isFree = `python3 -c 'import fcntl; fcntl.flock(open("/tmp/lock", "w"), fcntl.LOCK_EX | fcntl.LOCK_NB)'`;
+      for (const end of ["signal", "kill"]) {
+        const ready = `/tmp/ready-${end}`;
+        const command = `python3 -c '${HEADLESS}' ${ready} & wait`;
+        const caller = new AbortController();
+        const process = end === "signal" ? await sandbox.processes.spawn({ command }) : undefined;
+        const ended = process?.ended ?? sandbox.exec({ command }, { signal: caller.signal }).catch(() => {});
+        await eventually(async () => expect((await sandbox.exec({ command: `test -e ${ready}` })).exitCode).toBe(0));
+        expect((await sandbox.exec({ command: isFree })).exitCode, end).toBe(1);
+        await process?.signal(9);
+        caller.abort();
+        await ended;
+        expect((await sandbox.exec({ command: isFree })).exitCode, end).toBe(0);
+      }
+    },
+  );
 
   reality("a process on a terminal of its own has its size, takes input and can be resized", async () => {
     const sandbox = await running();

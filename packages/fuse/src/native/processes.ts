@@ -7,13 +7,15 @@ import { Open } from "./syscalls.ts";
 
 const libc = koffi.load(null);
 
-const NR = { pidfdSendSignal: 424, pidfdOpen: 434 }; // the same on x86-64 and arm64
+// All but one are the same on x86-64 and arm64.
+const NR = { kcmp: process.arch === "x64" ? 312 : 272, pidfdSendSignal: 424, pidfdOpen: 434 };
 
 const c = {
   pipe2: libc.func("int pipe2(void *, int)"),
   memfdCreate: libc.func("int memfd_create(const char *, unsigned int)"),
   pidfdOpen: libc.func("long syscall(long, int, unsigned int)"),
   pidfdSendSignal: libc.func("long syscall(long, int, int, void *, unsigned int)"),
+  kcmp: libc.func("long syscall(long, int, int, int, unsigned long, unsigned long)"),
   ioctl: libc.func("int ioctl(int, unsigned long, void *)"),
   ioctlInt: libc.func("int ioctl(int, unsigned long, long)"),
   kill: libc.func("int kill(int, int)"),
@@ -63,6 +65,13 @@ export function pidfdSendSignal(pidfd: number, signal: number): number {
 
 export function kill(pid: number, signal: number): number {
   return call(() => c.kill(pid, signal));
+}
+
+const KCMP_FILES = 2;
+
+/** Whether two threads have one table of descriptors; not, too, where that cannot be known. */
+export function shareDescriptors(one: number, other: number): boolean {
+  return call(() => c.kcmp(NR.kcmp, one, other, KCMP_FILES, 0, 0)) === 0;
 }
 
 const FIONREAD = 0x541b;

@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from "vitest";
 import { HANG_MS } from "../../../../test/support/eventually.ts";
 import { AnswerReader } from "../../src/isolation/session/conversation.ts";
 import { errorCode, openSession, place, shells } from "./fixture.ts";
-import { hold, swallow } from "./thieves.ts";
+import { hold, holdInThread, holdPutAway, swallow } from "./thieves.ts";
 
 describe("the status channel", () => {
   test("takes the awaited serial number only, however the bytes are cut", async () => {
@@ -79,10 +79,14 @@ for fd in range(3, 256):
     expect(await errorCode(session.run("true"))).toBe("SESSION_CLOSED");
   });
 
-  test("who holds a channel of the shell ends the session before the next command is said", async () => {
+  test.each([
+    ["", hold],
+    [" in a thread that outlives the first", holdInThread],
+    [", put away as a shell does it", holdPutAway],
+  ])("who holds a channel of the shell%s ends the session before the next command is said", async (_, thief) => {
     await using session = await openSession(shell);
     const [ready, ran] = [join(place, `ready-${randomUUID()}`), join(place, `ran-${randomUUID()}`)];
-    await session.run(hold(ready)).catch(() => {}); // it may be seen, and ended, at once
+    await session.run(thief(ready)).catch(() => {}); // it may be seen, and ended, at once
     await vi.waitUntil(() => session.session.closed !== undefined || existsSync(ready), { timeout: 60_000 });
     await expect(session.run(`touch ${ran}`)).rejects.toMatchObject({ message: /took hold of the channel/ });
     expect([session.session.closed, existsSync(ran)]).toEqual([{ reason: "hijacked" }, false]);
@@ -92,5 +96,7 @@ for fd in range(3, 256):
     await using session = await openSession(shell);
     await session.run("(while sleep 0.01; do :; done) & { sleep 1000; :; } & f() { sleep 1000; :; }; f & sleep 1000 &");
     for (let i = 0; i < 20; i++) expect((await session.run(`(exit ${i})`)).code).toBe(i);
+    // Each is seen as it becomes a program, or ends, sooner or later.
+    for (let i = 0; i < 100; i++) expect((await session.run(`sleep 0.001 & (:) & (exit ${i})`)).code).toBe(i);
   });
 });

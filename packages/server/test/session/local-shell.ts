@@ -13,6 +13,7 @@ import type {
   ShellProcess,
 } from "../../src/isolation/backend/backend.ts";
 import { channelState } from "../../src/isolation/bwrap/channels.ts";
+import type { HostProcess } from "../../src/isolation/bwrap/host-processes.ts";
 
 /** A box without walls: its shells are plain processes of this host. */
 export class LocalBox implements Pick<Box, "openShell" | "shells"> {
@@ -96,7 +97,7 @@ export class LocalShell implements ShellProcess {
 
   async channels(): Promise<ChannelState> {
     if (this.#gone) return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
-    const others = descendantsOf(this.pid).map((pid) => ({ pid, startTicks: 0 }));
+    const others = (): HostProcess[] => descendantsOf(this.pid).map((pid) => ({ pid, startTicks: 0 }));
     const state = await channelState({ pid: this.pid, startTicks: 0 }, others, this.#channels);
     return { ...state, bytesUnread: processes.bytesWaiting(this.#descriptors.commands) + this.commands.writableLength };
   }

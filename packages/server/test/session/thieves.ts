@@ -34,16 +34,38 @@ export function swallow(ready: string): string {
 
 /** A program opens the channels of the shell that started it, and keeps them. Tells whether it could. */
 export function hold(ready: string): string {
+  return thief(`hold()`, ready);
+}
+
+/** The same in a thread that outlives the first one, whose own list of descriptors then is empty. */
+export function holdInThread(ready: string): string {
+  return thief(
+    `threading.Thread(target=hold).start(); ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)`,
+    ready,
+  );
+}
+
+/** The same with numbers and flags that a shell gives to what it puts away. */
+export function holdPutAway(ready: string): string {
+  return thief(`hold(lambda fd: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10))`, ready);
+}
+
+function thief(action: string, ready: string): string {
   return `python3 -c '
-import os, time
-held = 0
-for name in os.listdir("/proc/%d/fd" % os.getppid()):
-    place = "/proc/%d/fd/%s" % (os.getppid(), name)
-    if name in "12" or not os.readlink(place).startswith("pipe:"): continue
-    try: held += os.open(place, os.O_RDWR) > 0
-    except PermissionError: pass
-open("${ready}", "w").write("held" if held else "refused")
-time.sleep(1000)
+import ctypes, fcntl, os, platform, threading, time
+shell = os.getppid()
+def hold(put_away = lambda fd: fd):
+    held = 0
+    for name in os.listdir("/proc/%d/fd" % shell):
+        place = "/proc/%d/fd/%s" % (shell, name)
+        if name in "12" or not os.readlink(place).startswith("pipe:"): continue
+        try: fd = os.open(place, os.O_RDWR)
+        except PermissionError: continue
+        held += 1
+        if put_away(fd) != fd: os.close(fd)
+    open("${ready}", "w").write("held" if held else "refused")
+    time.sleep(1000)
+${action}
 ' </dev/null >/dev/null 2>&1 &`;
 }
 

@@ -1,6 +1,8 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
+import { processes } from "@agentfense/fuse";
 import type { ChannelState } from "../backend/backend.ts";
-import type { HostProcess } from "./host-processes.ts";
+import { countStrangers, type Holders, type Suspect } from "../backend/holders.ts";
+import { type HostProcess, statOf, threadsOf } from "./host-processes.ts";
 
 const CLOSE_ON_EXEC = 0o2000000;
 
@@ -11,35 +13,69 @@ const FIRST_PUT_AWAY = 10;
  * Looks at a shell's channels, pipes that are named as /proc names them (`pipe:[123]`). A subshell has the copies that its shell put
  * away, which it closes before it becomes a program (zsh does so by itself); any other descriptor of a channel was made on purpose.
  *
- * @param others all processes that could have one, without the shell
+ * @param findOthers all processes that could have one, without the shell; it is asked again as long as somebody is suspected
  */
 export async function channelState(
   shell: HostProcess,
-  others: readonly HostProcess[],
+  findOthers: () => readonly HostProcess[],
   channels: ReadonlySet<string>,
 ): Promise<Omit<ChannelState, "bytesUnread">> {
-  const program = others.length === 0 ? "" : await linkOf(`/proc/${shell.pid}/exe`);
-  let strangers = 0;
-  // A shell that is gone has no channels, and no subshells that could be told from others.
-  if (program !== "") for (const { pid } of others) if (await isStranger(pid, program, channels)) strangers += 1;
+  const strangers = await countStrangers(() => holders(shell, findOthers(), channels));
   return { strangers, bytesRead: await bytesReadBy(shell.pid) };
 }
 
-async function isStranger(pid: number, program: string, channels: ReadonlySet<string>): Promise<boolean> {
-  // First who it is, then what it has: a subshell that becomes a program meanwhile has less, never more.
-  const isSubshell = (await linkOf(`/proc/${pid}/exe`)) === program;
-  for (const fd of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
-    const isHeld = async (): Promise<boolean> => channels.has(await linkOf(`/proc/${pid}/fd/${fd}`));
-    if (!(await isHeld())) continue;
-    const isInherited = isSubshell && Number(fd) >= FIRST_PUT_AWAY && (await closesOnExec(pid, fd, program));
-    if (!isInherited && (await isHeld())) return true;
+async function holders(
+  shell: HostProcess,
+  others: readonly HostProcess[],
+  channels: ReadonlySet<string>,
+): Promise<Holders> {
+  const program = others.length === 0 ? "" : await linkOf(`/proc/${shell.pid}/exe`);
+  let strangers = 0;
+  const suspects: Suspect[] = [];
+  // A shell that is gone has no channels, and no subshells that could be told from others.
+  if (program !== "") {
+    for (const { pid } of others) {
+      for (const thread of tablesOf(pid)) {
+        const found = await lookAt(thread, program, channels);
+        if (found === "stranger") strangers += 1;
+        else if (found !== undefined) suspects.push(found);
+      }
+    }
   }
-  return false;
+  return { strangers, suspects };
 }
 
-async function closesOnExec(pid: number, fd: string, program: string): Promise<boolean> {
+/** One thread, as its directory in /proc, for each table of descriptors that the process has. */
+function tablesOf(pid: number): string[] {
+  const [first, ...rest] = threadsOf(pid);
+  const others = rest.filter((thread) => !processes.shareDescriptors(Number(first), Number(thread)));
+  return first === undefined ? [] : [first, ...others].map((thread) => `/proc/${pid}/task/${thread}`);
+}
+
+async function lookAt(
+  thread: string,
+  program: string,
+  channels: ReadonlySet<string>,
+): Promise<"stranger" | Suspect | undefined> {
+  // First who it is, then what it has: a subshell that becomes a program meanwhile has less, never more.
+  const isSubshell = (await linkOf(`${thread}/exe`)) === program;
+  let mayLetGo = false;
+  for (const fd of await readdir(`${thread}/fd`).catch(() => [])) {
+    const isHeld = async (): Promise<boolean> => channels.has(await linkOf(`${thread}/fd/${fd}`));
+    if (!(await isHeld())) continue;
+    const isPutAway = Number(fd) >= FIRST_PUT_AWAY && (await closesOnExec(thread, fd, program));
+    if ((isPutAway && isSubshell) || !(await isHeld())) continue;
+    if (!isPutAway) return "stranger";
+    mayLetGo = true;
+  }
+  const stat = mayLetGo ? statOf(thread) : undefined;
+  if (stat === undefined || stat.isExiting) return undefined;
+  return { id: `${thread} ${stat.startTicks}`, isAsleep: !"RD".includes(stat.state), cpuTicks: stat.cpuTicks };
+}
+
+async function closesOnExec(thread: string, fd: string, program: string): Promise<boolean> {
   if (program.endsWith("/zsh")) return true;
-  const flags = await fieldOf(`/proc/${pid}/fdinfo/${fd}`, "flags");
+  const flags = await fieldOf(`${thread}/fdinfo/${fd}`, "flags");
   return flags === undefined || (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) !== 0;
 }
 

@@ -238,7 +238,7 @@ export class Command {
       return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
     const { stdin, channel } = this.#channels;
     const names = new Set([stdin, channel].map((fd) => readlinkSync(`/proc/self/fd/${fd}`)));
-    const others = this.#place.programs().filter(({ pid }) => pid !== shell.pid);
+    const others = (): HostProcess[] => this.#place.programs().filter(({ pid }) => pid !== shell.pid);
     const state = await channelState(shell, others, names);
     return { ...state, bytesUnread: Math.max(0, processes.bytesWaiting(stdin)) + (this.stdin?.writableLength ?? 0) };
   }

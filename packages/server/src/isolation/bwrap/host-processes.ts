@@ -13,39 +13,68 @@ export interface HostProcess {
 /** /proc reports times in these (USER_HZ), the same on every architecture we run on. */
 export const TICK_MS = 10;
 
-/** Undefined when there is no such process, or only its corpse. */
+/** Undefined when there is no such process, or only its corpse. One whose first thread has ended lives on in the others. */
 export function findProcess(pid: number): HostProcess | undefined {
-  const stat = read(`/proc/${pid}/stat`);
-  // The name in parentheses may hold anything, a parenthesis too; state is the first field after it, start the twentieth.
-  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const state = fields?.[0];
-  if (fields === undefined || state === "Z" || state === "X") return undefined;
-  return { pid, startTicks: Number(fields[19]) };
+  const stat = statOf(`/proc/${pid}`);
+  if (stat === undefined || ("ZX".includes(stat.state) && stat.threads <= 1)) return undefined;
+  return { pid, startTicks: stat.startTicks };
 }
 
-/** Whether it was stopped by a signal or a tracer, or is dead. */
+/** Whether all its threads were stopped by a signal or a tracer, or are dead. */
 export function isStill(pid: number): boolean {
-  return "TtZX".includes(stateOf(pid));
+  return threadsOf(pid).every((thread) => "TtZX".includes(stateOf(pid, thread)));
 }
 
-/** Whether it waits where no signal reaches it, a parent in vfork for one; a signal is then taken on the way out. */
+/** Whether what is left of it waits where no signal reaches it, a parent in vfork for one; a signal is then taken on the way out. */
 export function isOutOfReach(pid: number): boolean {
-  return stateOf(pid) === "D";
+  return threadsOf(pid).every((thread) => "DTtZX".includes(stateOf(pid, thread)));
 }
 
-function stateOf(pid: number): string {
-  const stat = read(`/proc/${pid}/stat`);
-  return stat?.charAt(stat.lastIndexOf(")") + 2) ?? "X";
+function stateOf(pid: number, thread: string): string {
+  return statOf(`/proc/${pid}/task/${thread}`)?.state ?? "X";
+}
+
+/** By number; none when the process is gone. */
+export function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
 }
 
 const PF_EXITING = 4;
 
 /** It is gone, or on its way out: a box's process 1 takes all others along first. */
 export function isEnding(process: HostProcess): boolean {
-  const stat = read(`/proc/${process.pid}/stat`);
+  const stat = statOf(`/proc/${process.pid}`);
+  return stat?.startTicks !== process.startTicks || stat.state === "Z" || stat.isExiting;
+}
+
+export interface Stat {
+  readonly state: string;
+  /** It runs no code of its own any more. */
+  readonly isExiting: boolean;
+  /** What it used of a CPU. */
+  readonly cpuTicks: number;
+  /** Of its whole process, with those that have ended and were not collected. */
+  readonly threads: number;
+  readonly startTicks: number;
+}
+
+/** Of a process or a thread, by its directory in /proc; undefined when it is gone. */
+export function statOf(directory: string): Stat | undefined {
+  const stat = read(`${directory}/stat`);
+  // The name in parentheses may hold anything, a parenthesis too. What is behind it counts from 0, where proc(5) counts from 3.
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const isOther = fields === undefined || Number(fields[19]) !== process.startTicks;
-  return isOther || fields[0] === "Z" || (Number(fields[6]) & PF_EXITING) !== 0;
+  if (fields === undefined) return undefined;
+  return {
+    state: fields[0] ?? "X",
+    isExiting: (Number(fields[6]) & PF_EXITING) !== 0,
+    cpuTicks: Number(fields[11]) + Number(fields[12]),
+    threads: Number(fields[17]),
+    startTicks: Number(fields[19]),
+  };
 }
 
 export function isSameProcess(process: HostProcess): boolean {
@@ -69,13 +98,7 @@ export function isBoxInit(pid: number, uid: number): boolean {
 }
 
 export function childrenOf(pid: number): HostProcess[] {
-  let threads: string[];
-  try {
-    threads = readdirSync(`/proc/${pid}/task`);
-  } catch {
-    return [];
-  }
-  return threads
+  return threadsOf(pid)
     .flatMap((thread) => (read(`/proc/${pid}/task/${thread}/children`) ?? "").split(" "))
     .flatMap((child) => (child === "" ? [] : (findProcess(Number(child)) ?? [])));
 }

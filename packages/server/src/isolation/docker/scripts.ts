@@ -126,7 +126,8 @@ ${ending(9)}`;
  *   foreground SIGNAL SHELL SINCE   signals the shell's children that started at SINCE (1/100 s) or later, and their descendants
  *   signal SIGNAL PID
  *   tree SIGNAL ROOT WRAPPER        signals what is below a command's root; how many got it
- *   channels SHELL ROOT WRAPPER     how many others below ROOT have the shell's descriptors 0 and 8 in hand, and what it has read
+ *   channels SHELL ROOT WRAPPER     how many others below ROOT have the shell's descriptors 0 and 8 in hand, what it has read, and who
+ *                                   may be about to close such a descriptor: THREAD,START,STATE,TICKS …
  *   ooms
  */
 export const WARDEN_SCRIPT = `${OOMS}
@@ -199,13 +200,14 @@ clear() {
   done
   return 0
 }
-# start PID: $start becomes its start time. The name in stat may hold anything, line breaks and brackets too.
-start() {
-  start=0 s=
-  while read -r l || [ -n "$l" ]; do s="$s $l"; done <"/proc/$1/stat"
+# look DIRECTORY: of a process or a thread, its $state, $flags, $ticks (CPU time) and $start time. The name in stat may hold anything,
+# line breaks and brackets too.
+look() {
+  s=
+  while read -r l || [ -n "$l" ]; do s="$s $l"; done <"$1/stat"
   s=\${s##*) }
   set -- $s
-  start=\${20:-0}
+  state=\${1:-X} flags=\${7:-4} ticks=$((\${12:-0} + \${13:-0})) start=\${20:-0}
 }
 # is_root PID: only what the engine started has its parent outside.
 is_root() {
@@ -219,19 +221,23 @@ field() {
     [ "$k" = "$2:" ] && field=$v && break
   done <"$1"
 }
-# holds PID SHELL: whether it has a channel of the shell. A subshell has copies above 9 that close on exec (zsh closes them by
-# itself): those are nobody's work.
+# holds THREAD SHELL: whether the thread, a directory of /proc, has a channel of the shell; if only one that the kernel may be about to
+# close, $suspect becomes what tells it from others. A subshell has copies above 9 that close on exec (zsh closes them by itself):
+# those are nobody's work.
 holds() {
   # First who it is, then what it has: a subshell that becomes a program meanwhile has less, never more.
-  same=0
-  [ "/proc/$1/exe" -ef "/proc/$2/exe" ] && same=1
-  for f in "/proc/$1/fd/"*; do
+  same=0 suspect=
+  [ "$1/exe" -ef "/proc/$2/exe" ] && same=1
+  for f in "$1/fd/"*; do
     [ "$f" -ef "/proc/$2/fd/0" ] || [ "$f" -ef "/proc/$2/fd/8" ] || continue
-    [ $same = 1 ] || return 0
     case \${f##*/} in ?) return 0;; esac
-    [ "/proc/$2/exe" -ef /bin/zsh ] && continue
-    field "/proc/$1/fdinfo/\${f##*/}" flags
-    case $field in 0[2367]??????) ;; ?*) return 0;; esac
+    if ! [ "/proc/$2/exe" -ef /bin/zsh ]; then
+      field "$1/fdinfo/\${f##*/}" flags
+      case $field in 0[2367]??????|"") ;; *) return 0;; esac
+    fi
+    [ $same = 1 ] && continue
+    look "$1"
+    [ $((flags & 4)) = 0 ] && suspect="$1,$start,$state,$ticks"
   done
   return 1
 }
@@ -254,7 +260,7 @@ while read -r id verb a b c; do
       roots= answer=0
       for e in $pairs; do
         [ "\${e#*:}" = "$b" ] || continue
-        start "\${e%:*}"
+        look "/proc/\${e%:*}"
         [ "$start" -ge "$c" ] && roots="$roots \${e%:*}"
       done
       if [ -n "$roots" ]; then
@@ -279,15 +285,17 @@ while read -r id verb a b c; do
     channels)
       census
       below "$b"
-      found=0
+      found=0 suspects=
       for e in $pairs; do
         p=\${e%:*}
         case $tree in *" $p "*) ;; *) continue;; esac
         [ "$p" = "$a" ] || [ "$p" = "$b" ] || [ "$p" = "$c" ] || [ "\${e#*:}" = "$c" ] && continue
-        holds "$p" "$a" && found=$((found + 1))
+        for t in "/proc/$p/task/"*; do
+          if holds "$t" "$a"; then found=$((found + 1)); else suspects="$suspects $suspect"; fi
+        done
       done
       field "/proc/$a/task/$a/io" rchar
-      answer="$found $field";;
+      answer="$found \${field:--}$suspects";;
     ooms) ooms; answer=$_o;;
   esac
   printf '%s %s\\n' "$id" "$answer"

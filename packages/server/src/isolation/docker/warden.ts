@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
+import { countStrangers, type Suspect } from "../backend/holders.ts";
 import { Queue } from "../queue.ts";
 import type { ProcessHome } from "./container.ts";
 import { compact, WARDEN_SCRIPT } from "./scripts.ts";
@@ -85,9 +86,15 @@ export class Warden {
   }
 
   async channels(shell: number, { root, wrapper }: Root): Promise<ChannelState> {
-    const [strangers = "", bytesRead] = (await this.#askTwice(`channels ${shell} ${root} ${wrapper}`)).split(" ");
+    let bytesRead: number | undefined;
+    const strangers = await countStrangers(async () => {
+      const answer = await this.#askTwice(`channels ${shell} ${root} ${wrapper}`);
+      const [count = "", read = "-", ...suspects] = answer.trim().split(/ +/);
+      bytesRead = read === "-" ? undefined : Number(read);
+      return { strangers: Number(count), suspects: suspects.map(suspectOf) };
+    });
     // What is on its way to the shell the engine does not tell.
-    return { strangers: Number(strangers), bytesRead: bytesRead ? Number(bytesRead) : undefined, bytesUnread: 0 };
+    return { strangers, bytesRead, bytesUnread: 0 };
   }
 
   close(): void {
@@ -167,4 +174,9 @@ export class Warden {
       () => {},
     );
   }
+}
+
+function suspectOf(text: string): Suspect {
+  const [thread = "", start = "", state = "", ticks = ""] = text.split(",");
+  return { id: `${thread} ${start}`, isAsleep: !"RD".includes(state), cpuTicks: Number(ticks) };
 }
