@@ -1,6 +1,7 @@
 import { check, Errno, SystemError } from "./errno.ts";
 import * as sys from "./native/syscalls.ts";
 import { type Session, Turn } from "./session.ts";
+import { conditionsOfThread, Spin } from "./spin.ts";
 
 /** Work done in slices between requests: each call does a few milliseconds of it and says whether it is finished. */
 export type BackgroundJob = () => boolean;
@@ -9,8 +10,8 @@ export type BackgroundJob = () => boolean;
 const CATCH_UP = 1024;
 
 /**
- * Serves any number of sessions on the calling thread. The thread sleeps in epoll_wait; `doorbell`, an eventfd, is how
- * others wake it.
+ * Serves any number of sessions on the calling thread. The thread sleeps in epoll_wait, after a moment in which the next
+ * request may come (see Spin); `doorbell`, an eventfd, is how others wake it.
  */
 export class ServeLoop {
   readonly doorbell: number;
@@ -20,6 +21,9 @@ export class ServeLoop {
   readonly #onClosed: (session: Session) => void;
   readonly #onDoorbell: () => void;
   readonly #onTurn: () => void;
+  readonly #conditions = conditionsOfThread();
+  readonly #spin: Spin;
+  readonly #look = (): number => sys.epollWait(this.#epoll, 0);
   readonly #doorbellValue = new Uint8Array(8);
   #stopped = false;
 
@@ -28,12 +32,15 @@ export class ServeLoop {
     onClosed: (session: Session) => void;
     /** After each request, each message and each slice of background work: others are served now. */
     onTurn?: () => void;
+    /** Where the threads of a process that run such loops count those that are awake. */
+    awake?: Int32Array;
   }) {
     this.#epoll = check("epoll_create1", sys.epollCreate());
     this.doorbell = check("eventfd", sys.eventfd());
     this.#onDoorbell = options.onDoorbell;
     this.#onClosed = options.onClosed;
     this.#onTurn = options.onTurn ?? (() => {});
+    this.#spin = new Spin(options.awake ?? new Int32Array(1), this.#conditions);
     check("epoll_ctl", sys.epollControl(this.#epoll, sys.EpollControl.ADD, this.doorbell));
   }
 
@@ -67,8 +74,19 @@ export class ServeLoop {
 
   /** Returns after stop(). */
   run(): void {
+    this.#spin.wakes();
+    try {
+      this.#run();
+    } finally {
+      this.#spin.sleeps();
+    }
+  }
+
+  #run(): void {
+    let served = false;
     while (!this.#stopped) {
-      const ready = sys.epollWait(this.#epoll, this.#jobs.length > 0 ? 0 : -1);
+      const ready = this.#wait(served);
+      served = false;
       if (ready < 0) {
         // Anything else is a signal, or an errno that is not ours (see syscalls.ts).
         if (-ready !== Errno.EBADF && -ready !== Errno.EINVAL) continue;
@@ -80,15 +98,29 @@ export class ServeLoop {
           sys.read(this.doorbell, this.#doorbellValue, 8);
           this.#onDoorbell();
           this.#onTurn();
-        } else this.#serve(fd);
+        } else {
+          this.#serve(fd);
+          served = true;
+        }
       }
       this.#work();
     }
   }
 
+  #wait(served: boolean): number {
+    if (this.#jobs.length > 0) return this.#look();
+    const found = served ? this.#spin.look(this.#look) : 0;
+    if (found !== 0) return found;
+    this.#spin.sleeps();
+    const ready = sys.epollWait(this.#epoll, -1);
+    this.#spin.wakes();
+    return ready;
+  }
+
   close(): void {
     sys.close(this.#epoll);
     sys.close(this.doorbell);
+    this.#conditions[Symbol.dispose]();
   }
 
   // After an answer its receiver has to run before it can ask again, so looking at once would find nothing; after a

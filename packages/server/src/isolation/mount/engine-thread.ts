@@ -23,13 +23,13 @@ export class EngineThread {
     onLost: (reason: string) => void;
     /** Whether the process lives for as long as the thread does. */
     holdsProcess: boolean;
-    descriptors: Pick<EngineData, "budget" | "openDirectories">;
+    shared: Pick<EngineData, "budget" | "openDirectories" | "awake">;
   }): Promise<EngineThread> {
     const { port1, port2 } = new MessageChannel();
     const counters = new EngineCounters();
     const worker = new Worker(new URL("./engine-main.ts", import.meta.url), {
       name: "agentfense-engine",
-      workerData: { port: port2, counters: counters.buffer, ...handlers.descriptors } satisfies EngineData,
+      workerData: { port: port2, counters: counters.buffer, ...handlers.shared } satisfies EngineData,
       transferList: [port2],
     });
     const engine = new EngineThread(worker, port1, counters);

@@ -39,7 +39,7 @@ class Engine {
   /** Mounts whose trees are being opened. */
   readonly #opening = new Map<number, Walk<readonly EngineTree[]>>();
 
-  constructor({ port, counters, openDirectories, budget }: EngineData) {
+  constructor({ port, counters, openDirectories, budget, awake }: EngineData) {
     this.#port = port;
     this.#counters = new EngineCounters(counters);
     this.#descriptors = new DescriptorCache(openDirectories);
@@ -48,6 +48,7 @@ class Engine {
       onDoorbell: () => this.#fetchMessages(),
       onClosed: (session) => this.#closed(session),
       onTurn: () => this.#counters.tookTurn(turn.next()),
+      awake: new Int32Array(awake),
     });
   }
 

@@ -100,6 +100,7 @@ export class MountHost implements AsyncDisposable {
   readonly #holdsProcess: boolean;
   readonly #budget: DescriptorBudget;
   readonly #openDirectories: number;
+  readonly #awake = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   #nextMount = 1;
   #closing = false;
 
@@ -194,7 +195,7 @@ export class MountHost implements AsyncDisposable {
       onMessage: (message) => this.#dispatch(message),
       onLost: (reason) => this.#engineLost(engine, reason),
       holdsProcess: this.#holdsProcess,
-      descriptors: { budget: this.#budget.buffer, openDirectories: this.#openDirectories },
+      shared: { budget: this.#budget.buffer, openDirectories: this.#openDirectories, awake: this.#awake },
     });
     return engine;
   }

@@ -15,6 +15,8 @@ export interface EngineData {
   readonly counters: SharedArrayBuffer;
   /** Of the server's DescriptorBudget. */
   readonly budget: SharedArrayBuffer;
+  /** Where all engine threads count how many of them are awake. */
+  readonly awake: SharedArrayBuffer;
   /** Descriptors that this engine may keep for directories. */
   readonly openDirectories: number;
 }
