@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from "node:path";
 // What the tests run inside; whatever this machine lacks is left out.
 const PROGRAMS = [
   ..."bash sh dash zsh python3 perl git ps kill setsid mount umount unshare".split(" "),
-  ..."awk sed grep find xargs tar gzip diff".split(" "),
+  ..."awk sed grep find xargs tar gzip diff curl".split(" "),
   ..."cat ls cp mv rm mkdir rmdir mkfifo mknod chmod chown ln touch stat id sleep head tail tee tr wc sort seq".split(
     " ",
   ),

@@ -91,7 +91,7 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
       allowed: runtimes,
       open: async (runtime, parts) => {
         await instance.willUse(runtime);
-        return await openBackend(runtime, instance.name, options, parts);
+        return await openBackend(runtime, instance, options, parts);
       },
       opened: (open) => cleanUpAfterDead(instance, open, log),
     }),
@@ -138,7 +138,7 @@ function holdProcess(): Disposable {
 /** Backends load when they are wanted: a command line that runs bwrap needs no client of the Docker engine. */
 async function openBackend(
   runtime: BackendName,
-  instance: string,
+  { name: instance, directory }: Instance,
   options: IsolationOptions,
   undo: AsyncDisposableStack,
 ): Promise<Backend> {
@@ -156,7 +156,7 @@ async function openBackend(
     }
     case "docker": {
       const { DockerBackend } = await import("./docker/backend.ts");
-      return await DockerBackend.open({ instance, log, ...options.docker });
+      return await DockerBackend.open({ instance, directory, log, ...options.docker });
     }
     case "mock": {
       const { MockBackend } = await import("./mock/backend.ts");

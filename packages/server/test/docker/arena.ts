@@ -55,7 +55,8 @@ export class Arena {
 
   async backend(options: Partial<DockerOptions> = {}): Promise<DockerBackend> {
     const { socketPath, image } = this.engine;
-    const backend = await DockerBackend.open({ instance: this.name, socketPath, image, ...options });
+    const directory = await this.directory();
+    const backend = await DockerBackend.open({ instance: this.name, directory, socketPath, image, ...options });
     this.onTidy(() => backend[Symbol.asyncDispose]());
     return backend;
   }

@@ -204,7 +204,9 @@ describeDocker("a box in Docker", (arena) => {
 });
 
 test("without an engine the runtime is unavailable, and the error says what to do", async () => {
-  await expect(DockerBackend.open({ instance: "x", socketPath: "/nonexistent/socket" })).rejects.toMatchObject({
+  await expect(
+    DockerBackend.open({ instance: "x", directory: "/nonexistent", socketPath: "/nonexistent/socket" }),
+  ).rejects.toMatchObject({
     code: "RUNTIME_UNAVAILABLE",
     hint: expect.stringContaining("systemctl start docker"),
   });

@@ -4,7 +4,14 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { TrustFiles } from "../../src/isolation/backend/backend.ts";
 import { certificatesIn, SandboxAuthority } from "../../src/isolation/network/certificates.ts";
-import { HostCertificates, trustPlan } from "../../src/isolation/network/trust.ts";
+import {
+  findTrustStores,
+  HostCertificates,
+  type TrustPlan,
+  treeBelow,
+  trustFilesWith,
+  trustPlan,
+} from "../../src/isolation/network/trust.ts";
 
 const everything = () => true;
 const theirs = [new SandboxAuthority(["a.test"]), new SandboxAuthority(["b.test"])];
@@ -30,9 +37,13 @@ async function link(path: string, target: string): Promise<void> {
 
 const OWN = ["/run/agentfense/ca.pem", "/run/agentfense/ca-bundle.pem", "/run/agentfense/cacerts"];
 
+async function planned(trust: TrustFiles, shown = everything as (path: string) => boolean): Promise<TrustPlan> {
+  return trustPlan(trust, await findTrustStores(treeBelow(root), shown));
+}
+
 /** Which of the three files stands at each path that is covered, beside the box's own. */
 async function laid(trust: TrustFiles, shown: (path: string) => boolean = everything): Promise<Record<string, string>> {
-  const { files } = await trustPlan(trust, root, shown);
+  const { files } = await planned(trust, shown);
   expect(Object.keys(files)).toEqual(expect.arrayContaining(OWN));
   const names = new Map(Object.entries(trust).map(([name, content]) => [content, name]));
   return Object.fromEntries(
@@ -52,6 +63,15 @@ test("the bundle has the host's certificates and the authority's, whatever the h
     expect(Buffer.from(alone).toString()).toBe(authority.pem);
     expect(Buffer.from(java).includes(theirs[1]!.certificate)).toBe(true);
   }
+});
+
+test("a system that has certificates of its own keeps them, without the host's", async () => {
+  await put("/etc/ssl/certs/ca-certificates.crt", theirs[0]!.pem);
+  const trust = trustFilesWith(theirs[1]!.pem.trimEnd(), await new HostCertificates(root).with(authority));
+  const own = [theirs[1]!, authority].map(({ certificate }) => certificate);
+  expect(certificatesIn(Buffer.from(trust.bundle).toString())).toEqual(own);
+  for (const one of own) expect(Buffer.from(trust.java).includes(one)).toBe(true);
+  expect(Buffer.from(trust.java).includes(theirs[0]!.certificate)).toBe(false);
 });
 
 test("a host without certificates gives a bundle of one", async () => {
@@ -98,7 +118,7 @@ test("links that go round, out or nowhere, and directories, are left alone", asy
 
 test("variables name files of the box's own; Java's is there only where no store of a system is covered", async () => {
   const trust = await new HostCertificates(root).with(authority);
-  const { env } = await trustPlan(trust, root, everything);
+  const { env } = await planned(trust);
   expect(Object.keys(env).sort()).toEqual([
     "AWS_CA_BUNDLE",
     "CARGO_HTTP_CAINFO",
@@ -115,5 +135,5 @@ test("variables name files of the box's own; Java's is there only where no store
   ]);
   for (const value of Object.values(env)) expect(OWN.some((path) => value.endsWith(path))).toBe(true);
   await put("/etc/ssl/certs/java/cacerts", "store");
-  expect((await trustPlan(trust, root, everything)).env).not.toHaveProperty("JAVA_TOOL_OPTIONS");
+  expect((await planned(trust)).env).not.toHaveProperty("JAVA_TOOL_OPTIONS");
 });

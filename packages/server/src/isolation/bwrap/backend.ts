@@ -6,7 +6,7 @@ import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
 import type { LimitHost } from "../limits/limits.ts";
 import type { LogLine } from "../log.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
-import { trustPlan } from "../network/trust.ts";
+import { findTrustStores, treeBelow, trustPlan } from "../network/trust.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
 import { BootClock } from "./boot-clock.ts";
@@ -102,7 +102,8 @@ export class BwrapBackend implements Backend {
     }
     const system = spec.rootDirectory === undefined ? this.#hostSystem : await rootDirectorySystem(spec.rootDirectory);
     const shows = (path: string): boolean => system.binds.some(({ target }) => path.startsWith(`${target}/`));
-    const trust = spec.trust && (await trustPlan(spec.trust, spec.rootDirectory ?? "/", shows));
+    const stores = spec.trust && (await findTrustStores(treeBelow(spec.rootDirectory ?? "/"), shows));
+    const trust = spec.trust && stores && trustPlan(spec.trust, stores);
     throwIfCancelled(options.signal);
     const { perl } = this.#surroundings.programs;
     const interpreter = spec.rootDirectory === undefined ? sharedInterpreter(perl) : await carriedInterpreter(perl);

@@ -1,4 +1,5 @@
-import type { Backend, Box, BoxSpec, CreateOptions } from "../backend/backend.ts";
+import { join } from "node:path";
+import type { Backend, Box, BoxSpec, CreateOptions, TrustFiles } from "../backend/backend.ts";
 import { pickBoxOwner } from "../backend/box-owner.ts";
 import { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { invalid, SandboxError } from "../backend/errors.ts";
@@ -6,17 +7,21 @@ import { findProgram } from "../backend/find-program.ts";
 import { Launcher } from "../bwrap/launcher.ts";
 import type { LogLine } from "../log.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
+import { type TrustPlan, trustFilesWith, trustPlan } from "../network/trust.ts";
 import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
 import { EgressGuard, reasonAgainstSockets } from "./egress.ts";
 import { Engine, type EngineInfo } from "./engine.ts";
-import { findImage, type ImagePolicy } from "./image.ts";
+import { findImage, type Image, type ImagePolicy } from "./image.ts";
 import { checkImageName } from "./image-name.ts";
-import { LABEL } from "./plan.ts";
+import { ImageTrusts } from "./image-trust.ts";
+import { LABEL, showsImage } from "./plan.ts";
 
 export interface DockerOptions {
   /** Which server the containers belong to. */
   readonly instance: string;
+  /** Of the instance: in it each sandbox has a directory by the name of its box, while it runs. */
+  readonly directory: string;
   /** Default: the socket in DOCKER_HOST, else /var/run/docker.sock. */
   readonly socketPath?: string | undefined;
   /** For sandboxes that name none. */
@@ -35,6 +40,7 @@ export class DockerBackend implements Backend {
   readonly #engine: Engine;
   readonly #options: DockerOptions;
   readonly #policy: ImagePolicy;
+  readonly #imageTrusts: ImageTrusts;
   /** Starts what reaches containers' ports; not before somebody uses one. */
   readonly #launcher: Launcher;
   readonly #boxes = new Set<DockerBox>();
@@ -43,6 +49,7 @@ export class DockerBackend implements Backend {
   private constructor(engine: Engine, info: EngineInfo, perl: string | undefined, options: DockerOptions) {
     this.#engine = engine;
     this.#options = options;
+    this.#imageTrusts = new ImageTrusts(engine, options.instance);
     this.#policy = { allowPull: options.allowPull ?? false, allowedImages: options.allowedImages };
     this.#launcher = new Launcher({ perl: perl ?? "perl", log: options.log ?? (() => {}) });
     this.degradations = degradationsOf(info);
@@ -68,16 +75,18 @@ export class DockerBackend implements Backend {
     const log = this.#options.log ?? (() => {});
     const noPorts = reasonAgainstSockets(runtime.program);
     if (spec.network === "filtered" && noPorts !== undefined) throw noFilteredNetwork(noPorts);
-    if (spec.trust !== undefined) throw noOpenedConnections();
     const egress = spec.network === "private" ? await EgressGuard.open(runtime.program, log) : undefined;
     const { signal, onProgress = () => {} } = options;
     const image = await findImage(this.#engine, name, this.#policy, { signal, onProgress });
+    const trust = spec.trust && (await this.#trust(spec.trust, spec, image));
     signal?.throwIfAborted();
     const box: DockerBox = new DockerBox({
       engine: this.#engine,
       instance: this.#options.instance,
+      directory: join(this.#options.directory, spec.id),
       spec,
       image,
+      trust,
       runtime: runtime.name,
       egress,
       launcher: this.#launcher,
@@ -104,6 +113,16 @@ export class DockerBackend implements Backend {
     if (failed !== undefined) throw failed.reason;
   }
 
+  /** Programs of an image go on to believe whom it believes, and the sandbox's authority beside them. */
+  async #trust(trust: TrustFiles, spec: BoxSpec, image: Image): Promise<TrustPlan> {
+    const { bundle, stores } = await this.#imageTrusts.of(image);
+    const seen = (paths: readonly string[]) => paths.filter((path) => showsImage(path, spec, image));
+    return trustPlan(bundle === "" ? trust : trustFilesWith(bundle, trust), {
+      bundles: seen(stores.bundles),
+      java: seen(stores.java),
+    });
+  }
+
   async #removeContainersOf(instance: string): Promise<void> {
     const containers = await this.#engine.get<readonly { Id: string }[]>("/containers/json", {
       query: { all: "true", filters: JSON.stringify({ label: [`${LABEL.instance}=${instance}`] }) },
@@ -120,16 +139,6 @@ export class DockerBackend implements Backend {
       hint: `it has: ${Object.keys(Runtimes).sort().join(", ")}`,
     });
   }
-}
-
-function noOpenedConnections(): SandboxError {
-  return new SandboxError(
-    "RUNTIME_UNAVAILABLE",
-    "connections out of a container are not opened, so that it can have no secrets",
-    {
-      hint: "use the runtime bwrap, or list hosts without methods and paths",
-    },
-  );
 }
 
 function noFilteredNetwork(reason: string): SandboxError {

@@ -1,4 +1,6 @@
+import { rm, writeFile } from "node:fs/promises";
 import type { Socket } from "node:net";
+import { join } from "node:path";
 import {
   type Box,
   type BoxCommand,
@@ -17,6 +19,7 @@ import { notRunning, SandboxError } from "../backend/errors.ts";
 import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
+import type { TrustPlan } from "../network/trust.ts";
 import { Container, type ContainerOptions } from "./container.ts";
 import { EngineError } from "./engine.ts";
 import type { Image } from "./image.ts";
@@ -27,7 +30,11 @@ import { openContainerShell, openContainerTerminal } from "./shell.ts";
 
 export interface DockerBoxOptions extends Omit<ContainerOptions, "plan" | "answerIn" | "unknownRuntime" | "awake"> {
   readonly instance: string;
+  /** On this host, and there while it runs: for files that it is shown. */
+  readonly directory: string;
   readonly spec: BoxSpec;
+  /** Files to lay over those of the image. */
+  readonly trust: TrustPlan | undefined;
   readonly image: Image;
   readonly runtime: string;
   /** Why ports of containers are out of reach; undefined when they are not. */
@@ -44,6 +51,8 @@ export class DockerBox implements Box {
   readonly #options: DockerBoxOptions;
   readonly #keeper = unusedOwner();
   #container: Container | undefined;
+  /** On the host, as long as a container may be shown them. */
+  readonly #written: string[] = [];
   #shells: readonly string[] | undefined;
   readonly #pause = new PauseSwitch({
     freeze: () => this.#running().pause(),
@@ -126,9 +135,10 @@ export class DockerBox implements Box {
   async #start({ signal, mounted }: StartOptions): Promise<void> {
     await mounted;
     if (this.#destroyed !== undefined) throw notRunning();
+    const laid = await this.#writeFiles();
     const options = {
       ...this.#options,
-      plan: containerPlan({ ...this.#options, keeper: this.#keeper }),
+      plan: containerPlan({ ...this.#options, keeper: this.#keeper, laid }),
       answerIn: this.#options.spec.answerIn,
       unknownRuntime: this.#options.runtime !== "runc",
       awake: <T>(work: () => Promise<T>) => this.#pause.awake(work),
@@ -148,10 +158,24 @@ export class DockerBox implements Box {
     }
   }
 
+  /** Each content once, whatever number of places has it. */
+  async #writeFiles(): Promise<{ source: string; target: string }[]> {
+    const laid = Object.entries(this.#options.trust?.files ?? {});
+    const contents = [...new Set(laid.map(([, content]) => content))];
+    const sourceOf = (content: Uint8Array): string =>
+      join(this.#options.directory, `laid-${contents.indexOf(content)}`);
+    for (const content of contents) {
+      this.#written.push(sourceOf(content));
+      await writeFile(sourceOf(content), content, { mode: 0o444, flag: "wx" });
+    }
+    return laid.map(([target, content]) => ({ source: sourceOf(content), target }));
+  }
+
   async #remove(): Promise<void> {
     const container = this.#container;
     this.#container = undefined;
     await container?.remove();
+    for (const path of this.#written.splice(0)) await rm(path, { force: true });
     await this.#pause.resume(); // who waits for a pause waits no longer
   }
 
@@ -161,7 +185,7 @@ export class DockerBox implements Box {
   }
 
   #environment(env: Readonly<Record<string, string>>): Record<string, string> {
-    return { ...this.#options.spec.env, ...env };
+    return { ...this.#options.trust?.env, ...this.#options.spec.env, ...env };
   }
 }
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import type { Socket } from "node:net";
-import { addAbortSignal, type Readable } from "node:stream";
+import { addAbortSignal } from "node:stream";
 import { text } from "node:stream/consumers";
 import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import type { Owner } from "../filesystem/presentation.ts";
@@ -82,9 +82,9 @@ export class Engine {
     await this.#ask("DELETE", path, options);
   }
 
-  /** An answer that comes in pieces: lines of JSON. */
-  async stream(path: string, options: RequestOptions): Promise<Readable> {
-    return await described(options.signal, () => accepted(this.#send("POST", path, options)));
+  /** An answer that comes in pieces: lines of JSON, or an archive. */
+  async stream(method: string, path: string, options: RequestOptions): Promise<IncomingMessage> {
+    return await described(options.signal, () => accepted(this.#send(method, path, options)));
   }
 
   /** Turns the request's connection into a raw one, both ways, with half-close. */

@@ -8,7 +8,7 @@ export interface Image {
   /** Its digest: what the name means now, whatever it will mean later. */
   readonly id: string;
   readonly volumes: readonly string[];
-  readonly hasPath: boolean;
+  readonly env: Readonly<Record<string, string>>;
 }
 
 export interface ImagePolicy {
@@ -52,7 +52,7 @@ async function inspectImage(engine: Engine, name: string, signal: AbortSignal | 
     return {
       id: Id,
       volumes: Object.keys(Config?.Volumes ?? {}),
-      hasPath: (Config?.Env ?? []).some((variable) => variable.startsWith("PATH=")),
+      env: Object.fromEntries((Config?.Env ?? []).map((variable) => variable.split(/=(.*)/s, 2))),
     };
   } catch (error) {
     if (isStatus(error, 404)) return undefined;
@@ -65,7 +65,7 @@ async function pullImage(engine: Engine, name: string, progress: Progress): Prom
   // Without a tag the engine would fetch every tag there is.
   const query = /[:@][^/]*$/.test(name) ? { fromImage: name } : { fromImage: name, tag: "latest" };
   try {
-    const answer = await engine.stream("/images/create", { query, signal: progress.signal });
+    const answer = await engine.stream("POST", "/images/create", { query, signal: progress.signal });
     let last = "";
     for await (const line of createInterface({ input: answer })) {
       const { status, id, error } = JSON.parse(line) as Readonly<Record<string, string | undefined>>;

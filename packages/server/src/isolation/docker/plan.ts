@@ -73,8 +73,10 @@ export function containerPlan(options: {
   readonly image: Image;
   readonly owner: Owner;
   readonly keeper: Owner;
+  /** Files of the host to lay over what the image has there. */
+  readonly laid: readonly { readonly source: string; readonly target: string }[];
 }): ContainerPlan {
-  const { instance, spec, image, owner, keeper } = options;
+  const { instance, spec, image, owner, keeper, laid } = options;
   const pidsLimit = spec.limits.pids === undefined ? undefined : spec.limits.pids + OWN_PIDS;
   return {
     name: `agentfense-${instance}-${spec.id}`,
@@ -87,7 +89,7 @@ export function containerPlan(options: {
       Entrypoint: ["/bin/sh", "-c", "exec sleep 2147483647"],
       Cmd: [],
       WorkingDir: "/",
-      Env: Object.entries(image.hasPath ? ENVIRONMENT : { PATH: DEFAULT_PATH, ...ENVIRONMENT }).map(
+      Env: Object.entries("PATH" in image.env ? ENVIRONMENT : { PATH: DEFAULT_PATH, ...ENVIRONMENT }).map(
         ([name, value]) => `${name}=${value}`,
       ),
       Healthcheck: { Test: ["NONE"] },
@@ -100,18 +102,23 @@ export function containerPlan(options: {
         ...confinement(spec),
         ...limits(spec),
         ...(pidsLimit === undefined ? {} : { PidsLimit: pidsLimit }),
-        Mounts: spec.mounts.map(({ source, target }) => ({
-          Type: "bind",
-          Source: source,
-          Target: target,
-          // Neither what is mounted below it later, on the host, nor what is below it now comes along.
-          BindOptions: { Propagation: "rprivate", NonRecursive: true },
-        })),
+        Mounts: [...spec.mounts.map(bind), ...laid.map((file) => ({ ...bind(file), ReadOnly: true }))],
         Tmpfs: temporaryFileSystems(spec, image, owner),
         ShmSize: spec.tmpBytes,
       },
     },
   };
+}
+
+function bind({ source, target }: { readonly source: string; readonly target: string }): object {
+  // Neither what is mounted below it later, on the host, nor what is below it now comes along.
+  return { Type: "bind", Source: source, Target: target, BindOptions: { Propagation: "rprivate", NonRecursive: true } };
+}
+
+/** Whether a box sees there what the image has. */
+export function showsImage(path: string, spec: BoxSpec, image: Image): boolean {
+  const over = [...spec.mounts.map(({ target }) => target), ...image.volumes, ...TEMPORARY, "/proc", "/sys", "/dev"];
+  return !over.some((place) => path === place || path.startsWith(`${place}/`));
 }
 
 function confinement(spec: BoxSpec): object {
@@ -165,8 +172,10 @@ function temporaryFileSystems(spec: BoxSpec, image: Image, owner: Owner): Record
     "/tmp": own(spec.tmpBytes, "1777"),
     "/var/tmp": own(spec.tmpBytes, "1777"),
     "/run": own(RUN_BYTES),
-  };
+  } satisfies Record<(typeof TEMPORARY)[number], string>;
 }
+
+const TEMPORARY = ["/tmp", "/var/tmp", "/run"] as const;
 
 const BYTES_PER_FILE = 4096;
 

@@ -24,6 +24,7 @@ import { SandboxError } from "../backend/errors.ts";
 //   <state>/<instance>/lock        held with flock for as long as the instance lives
 //   <state>/<instance>/runtimes    the backends it uses, a word each
 //   <state>/<instance>/<sandbox>/<n>   mount points
+//   <state>/<instance>/<sandbox>/<file>   what a container is shown, while it is there
 //
 // An instance whose lock can be taken is dead, whatever killed it; whoever takes the lock cleans up after it. Names with
 // a leading dot are not finished yet: an instance appears under its name only when it holds its lock.
@@ -200,7 +201,10 @@ async function subdirectories(directory: string): Promise<string[]> {
 }
 
 async function removeSandboxDirectory(home: string): Promise<void> {
-  for (const point of await subdirectories(home)) await rmdir(point).catch(unlessGone);
+  for (const entry of await readdir(home, { withFileTypes: true }).catch(() => [])) {
+    const path = join(home, entry.name);
+    await (entry.isDirectory() ? rmdir(path) : rm(path)).catch(unlessGone);
+  }
   await rmdir(home).catch(unlessGone);
 }
 

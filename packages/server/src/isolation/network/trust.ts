@@ -36,18 +36,72 @@ export class HostCertificates {
   readonly #certificates: Promise<readonly Buffer[]>;
 
   constructor(root = "/") {
-    this.#bundle = firstOf(BUNDLES.map((path) => join(root, path)));
+    const tree = treeBelow(root);
+    this.#bundle = firstBundle(tree, BUNDLES);
     this.#certificates = this.#bundle.then(certificatesIn);
   }
 
   async with(authority: SandboxAuthority): Promise<TrustFiles> {
-    const bundle = await this.#bundle;
-    return {
-      authority: Buffer.from(authority.pem),
-      bundle: Buffer.from(`${bundle}${bundle === "" || bundle.endsWith("\n") ? "" : "\n"}${authority.pem}`),
-      java: javaTrustStore([...(await this.#certificates), authority.certificate]),
-    };
+    return trustFiles(await this.#bundle, [...(await this.#certificates), authority.certificate], authority.pem);
   }
+}
+
+/** The same for a system with certificates of its own, which its programs go on to believe. */
+export function trustFilesWith(bundle: string, { authority }: TrustFiles): TrustFiles {
+  const pem = Buffer.from(authority).toString();
+  return trustFiles(bundle, certificatesIn(`${bundle}\n${pem}`), pem);
+}
+
+function trustFiles(bundle: string, certificates: readonly Buffer[], authority: string): TrustFiles {
+  return {
+    authority: Buffer.from(authority),
+    bundle: Buffer.from(`${bundle}${bundle === "" || bundle.endsWith("\n") ? "" : "\n"}${authority}`),
+    java: javaTrustStore(certificates),
+  };
+}
+
+/** A system's files, on this host or in an image. */
+export interface FileTree {
+  /** Undefined: nothing is there, or what is neither of these. A link's target is as it is written. */
+  entry(path: string): Promise<{ readonly kind: "file" | "directory" } | LinkEntry | undefined>;
+  /** The text of a regular file, whole; "" where it cannot be had. */
+  read(path: string): Promise<string>;
+}
+
+interface LinkEntry {
+  readonly kind: "link";
+  readonly target: string;
+}
+
+export function treeBelow(root: string): FileTree {
+  return {
+    entry: async (path) => {
+      const entry = await lstat(join(root, path)).catch(() => undefined);
+      if (entry?.isSymbolicLink()) return { kind: "link", target: await readlink(join(root, path)) };
+      if (entry?.isFile()) return { kind: "file" };
+      return entry?.isDirectory() ? { kind: "directory" } : undefined;
+    },
+    read: (path) => readFile(join(root, path), "utf8").catch(() => ""),
+  };
+}
+
+/** Where a system keeps what its programs believe: regular files, without links on the way. */
+export interface TrustStores {
+  readonly bundles: readonly string[];
+  readonly java: readonly string[];
+}
+
+/** A file that a link leads to is found itself, for no mount can stand on a link. `more` are places that only this system has. */
+export async function findTrustStores(
+  tree: FileTree,
+  shown: (path: string) => boolean,
+  more: TrustStores = { bundles: [], java: [] },
+): Promise<TrustStores> {
+  const found = async (paths: readonly string[]): Promise<string[]> => {
+    const files = await Promise.all(paths.map((path) => fileAt(tree, path)));
+    return [...new Set(files.filter((path) => path !== undefined && shown(path)))] as string[];
+  };
+  return { bundles: await found([...more.bundles, ...BUNDLES]), java: await found([...more.java, ...JAVA_STORES]) };
 }
 
 /** How a box is made to believe an authority: contents for paths, in place of what its system has there, and variables. */
@@ -57,24 +111,15 @@ export interface TrustPlan {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/**
- * For a system whose files are below `root`. Files are laid over those that are there, since variables do not reach every child
- * and not every program reads them; a file that a link leads to is covered itself, for no mount can stand on a link.
- */
-export async function trustPlan(trust: TrustFiles, root: string, shown: (path: string) => boolean): Promise<TrustPlan> {
-  const covered = async (paths: readonly string[]): Promise<string[]> => {
-    const found = await Promise.all(paths.map((path) => fileAt(root, path)));
-    return [...new Set(found.filter((path) => path !== undefined && shown(path)))] as string[];
-  };
-  const bundles = await covered(BUNDLES);
-  const javaStores = await covered(JAVA_STORES);
+/** Files are laid over those that are there, since variables do not reach every child and not every program reads them. */
+export function trustPlan(trust: TrustFiles, stores: TrustStores): TrustPlan {
   return {
     files: Object.fromEntries([
       ...Object.entries(OWN_FILES).map(([which, path]) => [path, trust[which as keyof TrustFiles]]),
-      ...bundles.map((path) => [path, trust.bundle]),
-      ...javaStores.map((path) => [path, trust.java]),
+      ...stores.bundles.map((path) => [path, trust.bundle]),
+      ...stores.java.map((path) => [path, trust.java]),
     ]),
-    env: trustVariables({ hasJavaStore: javaStores.length > 0 }),
+    env: trustVariables({ hasJavaStore: stores.java.length > 0 }),
   };
 }
 
@@ -97,9 +142,10 @@ function trustVariables({ hasJavaStore }: { readonly hasJavaStore: boolean }): R
   };
 }
 
-async function firstOf(paths: readonly string[]): Promise<string> {
+/** The first of these files that has certificates. */
+export async function firstBundle(tree: FileTree, paths: readonly string[]): Promise<string> {
   for (const path of paths) {
-    const text = await readFile(path, "utf8").catch(() => "");
+    const text = await tree.read(path);
     if (text.includes("-----BEGIN CERTIFICATE-----")) return text;
   }
   return "";
@@ -107,8 +153,8 @@ async function firstOf(paths: readonly string[]): Promise<string> {
 
 const MOST_LINKS = 16;
 
-/** The regular file that a path below a root means, with no link left in it; links stay below the root, as they do in the box. */
-async function fileAt(root: string, path: string): Promise<string | undefined> {
+/** The regular file that a path of a tree means, with no link left in it; links stay in the tree, as they do in the box. */
+async function fileAt(tree: FileTree, path: string): Promise<string | undefined> {
   let rest = path.split("/").filter((part) => part !== "");
   let at: string[] = [];
   for (let links = 0; rest.length > 0; ) {
@@ -120,14 +166,12 @@ async function fileAt(root: string, path: string): Promise<string | undefined> {
     }
     if (part === ".") continue;
     const here = [...at, part];
-    const entry = await lstat(join(root, ...here)).catch(() => undefined);
-    if (entry === undefined) return undefined;
-    if (entry.isSymbolicLink()) {
+    const entry = await tree.entry(`/${here.join("/")}`);
+    if (entry?.kind === "link") {
       if (++links > MOST_LINKS) return undefined;
-      const target = await readlink(join(root, ...here));
-      if (target.startsWith("/")) at = [];
-      rest = [...target.split("/").filter((one) => one !== ""), ...rest];
-    } else if (rest.length === 0 ? entry.isFile() : entry.isDirectory()) at = here;
+      if (entry.target.startsWith("/")) at = [];
+      rest = [...entry.target.split("/").filter((one) => one !== ""), ...rest];
+    } else if (entry?.kind === (rest.length === 0 ? "file" : "directory")) at = here;
     else return undefined;
   }
   return at.length === 0 ? undefined : `/${at.join("/")}`;
