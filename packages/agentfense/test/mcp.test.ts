@@ -20,7 +20,11 @@ const SECRET = /made-up-(?:token|password)|signing key/i;
 describeForBoth("agentfense mcp", (as) => {
   test("lists and calls every tool, shows no hidden file by any, and leaves nothing", async () => {
     const here = await places(as);
-    const { client, pid, end } = await startMcp(["project"], here.surroundings);
+    const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    const { client, pid, end } = await startMcp(["--secret", "TOKEN@api.test", "project"], {
+      ...here.surroundings,
+      env: { ...here.surroundings.env, TOKEN: token },
+    });
     expect(client.getServerVersion()).toMatchObject({ name: "agentfense" });
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(TOOLS);
 
@@ -30,6 +34,9 @@ describeForBoth("agentfense mcp", (as) => {
       return said;
     };
     expect(await can("shell", { command: "pwd; id -u" })).toBe("/workspace\n1000");
+    const placeholder = await can("shell", { command: "echo $TOKEN" });
+    expect(placeholder).toMatch(/^ghp_[A-Za-z0-9]{36}$/);
+    expect(placeholder).not.toBe(token);
     expect(await can("run_code", { language: "python", code: "print(6 * 7)" })).toBe("42");
     expect(await can("run_code", { language: "javascript", code: "console.log(6 * 7)" })).toBe("42");
     expect(await can("run_code", { language: "typescript", code: "const n: number = 42; console.log(n)" })).toBe("42");

@@ -56,7 +56,11 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
     ["run", "--network=host", "--secret", "PATH@a.test", "project", "--", "true"],
     "--secret goes with the network filtered, not with host",
   ],
-  ["a secret for mcp", ["mcp", "--secret", "PATH@a.test", "project"], "Unknown option '--secret'"],
+  [
+    "a secret twice",
+    ["run", "--secret", "PATH@a.test", "--secret", "PATH@b.test", "project", "--", "true"],
+    "--secret names PATH twice",
+  ],
   ["an unknown list", ["run", "--allow-preset", "npm,pipy", "project", "--", "true"], 'no network preset "pipy"'],
   [
     "hosts for another network",

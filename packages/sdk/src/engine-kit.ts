@@ -11,6 +11,5 @@ export { openLocal } from "./sandbox/opening/from-local.ts";
 export { openByKey } from "./sandbox/opening/get-or-create.ts";
 export type { OpeningKit } from "./sandbox/opening/kit.ts";
 export type { SandboxParts } from "./sandbox/parts.ts";
-export { readSecretValue } from "./secrets/values.ts";
 export { type Selection, selectEntries } from "./upload/select.ts";
 export { sendEntries } from "./upload/upload.ts";

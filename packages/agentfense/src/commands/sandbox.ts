@@ -4,6 +4,7 @@ import { UsageError } from "../failure.ts";
 import { askedNetwork, listedHosts } from "../network-list.ts";
 import { option } from "../option.ts";
 import { serverCommand } from "../remote/command.ts";
+import { askedServerSecrets, SERVER_SECRETS } from "../secret-options.ts";
 import { ALLOW, duration, environment, IMAGE, LIMITS, NETWORKS, preset, RUNTIMES, rules } from "../shared-options.ts";
 import { recordText, tableText } from "../table.ts";
 import { printable, printableSentence } from "../terminal.ts";
@@ -66,12 +67,7 @@ const create = serverCommand({
       }),
       ...ALLOW,
       environment("a variable for every command"),
-      option({
-        name: "secret",
-        value: "NAME",
-        isRepeated: true,
-        about: "a secret that the server keeps (secret put; may be repeated); means the network filtered",
-      }),
+      ...SERVER_SECRETS,
       option({
         name: "home",
         value: "NAME",
@@ -106,7 +102,7 @@ const create = serverCommand({
       network: askedNetwork(values),
       image: values.image,
       home: values.home,
-      secrets: values.secret,
+      secrets: askedServerSecrets(values),
       env: Object.fromEntries(values.env ?? []),
       labels: Object.fromEntries(values.label ?? []),
       resources: { memoryBytes: memory, cpuQuota: cpus, pidsLimit: pids, diskBytes: disk },

@@ -1,8 +1,8 @@
 import { text } from "node:stream/consumers";
-import type { SandboxSecret } from "@agentfense/sdk";
 import { UsageError } from "../failure.ts";
 import { option } from "../option.ts";
 import { serverCommand } from "../remote/command.ts";
+import { parseSecret, parseSource } from "../secret-options.ts";
 import { tableText } from "../table.ts";
 import { printable } from "../terminal.ts";
 
@@ -24,11 +24,9 @@ into requests to these hosts on their way out. SECRET is NAME@HOST[,HOST][=PLACE
   },
   takes: ["SECRET"],
   async run({ client, values: { owner, from }, given: [secret] }) {
-    const [, name, hosts, place = "bearer"] = /^([^@=]+)@([^=]+)(?:=(.*))?$/s.exec(secret) ?? [];
-    if (name === undefined || hosts === undefined) throw new UsageError("SECRET is NAME@HOST or NAME@HOST=PLACE");
-    const source = from === undefined ? { value: await fromInput() } : parseSource(from);
-    const made = { ...source, hosts: hosts.split(","), in: place } as unknown as SandboxSecret;
-    await client.putSecret(name, { ...made, ownerId: owner });
+    const { name, ...destination } = parseSecret(secret, "SECRET");
+    const source = from === undefined ? { value: await fromInput() } : parseSource(from, FROM);
+    await client.putSecret(name, { ...source, ...destination, ownerId: owner });
     return `keeps ${printable(name)}\n`;
   },
 });
@@ -62,11 +60,7 @@ const remove = serverCommand({
   },
 });
 
-function parseSource(from: string): Record<string, string> {
-  const [, kind, of = ""] = /^(env|file|command):(.+)$/s.exec(from) ?? [];
-  if (kind === undefined) throw new UsageError("--from is env:VARIABLE, file:PATH or command:LINE");
-  return { [kind === "env" ? "fromEnv" : kind]: of };
-}
+const FROM = "--from is env:VARIABLE, file:PATH or command:LINE";
 
 async function fromInput(): Promise<string> {
   if (process.stdin.isTTY) throw new UsageError("the value comes from a pipe or a file on stdin, or --from");

@@ -1,6 +1,7 @@
 import type { McpApproval } from "@agentfense/agent/mcp";
 import { option } from "../option.ts";
 import { APPLY, HOLD_EXECUTABLES, HOME, TOOLCHAINS } from "../run/options.ts";
+import { SECRETS } from "../secret-options.ts";
 import { ALL_CHANGES, ALLOW, environment, IMAGE, LIMITS, NETWORK, PULL, RULES, RUNTIME } from "../shared-options.ts";
 
 /** Who agrees to risky calls; the words of the MCP server itself. */
@@ -46,7 +47,17 @@ they are refused) or never (nobody is asked, they run)`,
 export const MCP_OPTIONS = {
   Rules: RULES,
   Client: CLIENT,
-  Sandbox: [RUNTIME, IMAGE, PULL, TOOLCHAINS, NETWORK, ...ALLOW, environment("a variable for commands"), HOME],
+  Sandbox: [
+    RUNTIME,
+    IMAGE,
+    PULL,
+    TOOLCHAINS,
+    NETWORK,
+    ...ALLOW,
+    ...SECRETS,
+    environment("a variable for commands"),
+    HOME,
+  ],
   Limits: LIMITS,
   Changes: [
     option({

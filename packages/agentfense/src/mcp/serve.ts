@@ -9,6 +9,7 @@ import {
 import type { ResourceLimits } from "@agentfense/sdk";
 import { SandboxError } from "@agentfense/sdk";
 import { networkMode } from "@agentfense/sdk/project";
+import { placeText } from "@agentfense/server/isolation";
 import { EmbeddedEngine } from "../embedded/engine.ts";
 import { CommandFailure, UsageError } from "../failure.ts";
 import { warn } from "../output.ts";
@@ -95,6 +96,9 @@ function sandboxOptions({ rules, runtime, spec, limits, network, home }: Sandbox
     runtime,
     image: spec.image,
     network,
+    secrets: Object.fromEntries(
+      (spec.secrets ?? []).map(({ name, value, hosts, place }) => [name, { value, hosts, in: placeText(place) }]),
+    ),
     env: spec.env,
     resources,
     home,

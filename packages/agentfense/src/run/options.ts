@@ -1,4 +1,5 @@
 import { option, type ValuesOf } from "../option.ts";
+import { SECRETS } from "../secret-options.ts";
 import {
   ALL_CHANGES,
   ALLOW,
@@ -11,24 +12,6 @@ import {
   RUNTIME,
   WORKDIR,
 } from "../shared-options.ts";
-
-/** Secrets that stay outside of the sandbox. */
-const SECRETS = [
-  option({
-    name: "secret",
-    value: "SECRET",
-    isRepeated: true,
-    about: `NAME@HOST[,HOST][=PLACE]: put the value of the variable NAME here into requests to these hosts, outside
-of the sandbox, where NAME holds a placeholder (may be repeated). PLACE: bearer (default), basic,
-body, 'header x-api-key', 'query key'. Means the network filtered, with TLS opened for these hosts`,
-  }),
-  option({
-    name: "secret-from",
-    value: "SOURCE",
-    isRepeated: true,
-    about: "NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE: where else its value comes from",
-  }),
-] as const;
 
 export const TOOLCHAINS = option({
   name: "toolchains",

@@ -47,6 +47,10 @@ describe("answers", () => {
           asked.push(request);
           return { ...secret, createdAt: at, updatedAt: at };
         },
+        createSandbox: ({ secrets }) => {
+          asked.push(...secrets.map(({ $typeName: _, ...one }) => one));
+          return SANDBOX;
+        },
         listSecrets: () => ({ secrets: [{ ...secret, createdAt: at, updatedAt: at }] }),
         deleteSecret({ name, ownerId }) {
           asked.push([name, ownerId]);
@@ -62,7 +66,15 @@ describe("answers", () => {
     expect([wrong.code, wrong.stderr.includes(value)]).toEqual([2, false]);
     expect((await server.run(["secret", "list"])).stdout).toMatch(/^KEY +alice +api\.test +header x-api-key/m);
     expect((await server.run(["secret", "remove", "KEY"])).stdout).toBe("removed KEY\n");
-    expect(asked).toEqual([["KEY", ""]]);
+    expect(asked.splice(0)).toEqual([["KEY", ""]]);
+    const brought = ["--secret", "MINE@api.test,b.test=query k", "--secret-from", "MINE=env:OTHER"];
+    await server.run(["sandbox", "create", "cb_1", "--secret", "KEY", ...brought], { env: { OTHER: value } });
+    expect(asked.splice(0)).toEqual([
+      { name: "MINE", value, hosts: ["api.test", "b.test"], place: "query k" },
+      { name: "KEY", hosts: [], place: "" },
+    ]);
+    const twice = await server.run(["sandbox", "create", "cb_1", "--secret", "KEY", "--secret", "KEY@api.test"]);
+    expect(twice).toMatchObject({ code: 2, stderr: expect.stringContaining("--secret names KEY twice") });
   });
 
   test("homes are listed, deleted, and named for a sandbox", async () => {

@@ -1,6 +1,8 @@
-// `@agentfense/sdk/project`: the policy file of a project, without anything that talks to a server.
+// `@agentfense/sdk/project`: the policy file of a project, and values of secrets, without anything that talks to a server.
 
 export { nearestName } from "@agentfense/protocol/nearest";
+export { InvalidConfigurationError } from "../errors.ts";
+export { readSecretValue } from "../secrets/values.ts";
 export { ProjectPolicyError, YamlError } from "./errors.ts";
 export { bytesOf, cpuQuotaOf } from "./quantities.ts";
 export {

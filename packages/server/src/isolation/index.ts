@@ -37,7 +37,13 @@ export type { MockAnswer } from "./mock/process.ts";
 export { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "./mount/host.ts";
 export { cleanStaleMount } from "./mount/mount-table.ts";
 export { learningRules, networkRules, ruleText } from "./network/list.ts";
-export { parseSecretRule, type SecretRule, type SecretWithValue, withSecretHosts } from "./network/secrets.ts";
+export {
+  parseSecretRule,
+  placeText,
+  type SecretRule,
+  type SecretWithValue,
+  withSecretHosts,
+} from "./network/secrets.ts";
 export type {
   ProcessEvent,
   Sandbox,

@@ -105,7 +105,8 @@ function parseSecretPlace(secret: string, value: unknown): SecretPlace {
   );
 }
 
-export function placeText(place: SecretPlace): string {
+/** As it is asked for. */
+export function placeText(place: SecretPlace): "bearer" | "basic" | "body" | `header ${string}` | `query ${string}` {
   if (place.kind === "header") return `header ${place.name}`;
   return place.kind === "query" ? `query ${place.key}` : place.kind;
 }
