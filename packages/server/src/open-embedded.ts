@@ -15,12 +15,12 @@ import { SealingKeys } from "./runtime/secrets/sealing.ts";
 import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
 import { httpPortLinks, portServer } from "./service/http/port-server.ts";
-import { paced, UNHURRIED } from "./service/http/upload-pace.ts";
 import { toConnectError } from "./service/rpc/errors.ts";
 import { callerKey } from "./service/rpc/handlers.ts";
 import { createMemoryTransport } from "./service/rpc/memory-transport.ts";
+import type { CallContext } from "./service/rpc/one-answer.ts";
 import { registerServices } from "./service/rpc/register.ts";
-import type { CallContext } from "./service/rpc/unary.ts";
+import { paced, UNHURRIED } from "./service/upload-pace.ts";
 
 export interface EmbeddedOptions {
   /** Where a directory for deltas and codebases is made, which goes with the server; default: the system's place for such. */
@@ -124,7 +124,7 @@ async function open({ runtimes, networks, log, ...options }: EmbeddedOptions): P
   const service = { ...runtime.service, links };
   const transport = createMemoryTransport({
     register: (router) => registerServices(router, service, { log, maxMessageBytes: MESSAGE_BYTES }),
-    unary: { ...limits, gate: asProgram, supervise: ({ signal }, work) => work(signal) },
+    oneAnswer: { ...limits, pace: UNHURRIED, gate: asProgram, supervise: ({ signal }, work) => work(signal) },
     streams: { ...limits, requestGate: asProgram, interceptors: [endingWithItsSignal] },
   });
   const parts = undo.move();

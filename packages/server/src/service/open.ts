@@ -25,7 +25,7 @@ import { openApiDocument } from "./openapi/openapi.ts";
 import { createRestHandler } from "./rest/handler.ts";
 import { fromRuntimeError } from "./rpc/errors.ts";
 import { createMemoryTransport } from "./rpc/memory-transport.ts";
-import { UnaryMethods } from "./rpc/unary.ts";
+import { OneAnswerMethods } from "./rpc/one-answer.ts";
 
 export interface StartServiceOptions {
   readonly runtime: {
@@ -107,12 +107,12 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   });
   const chain = createCallChain({ limits, authenticator, rates, calls, serving, metrics, log });
   const router = createConnectRouter(chain.connect);
-  const unary = new UnaryMethods(chain.unary);
-  options.register(unary.learningFrom(router));
+  const oneAnswer = new OneAnswerMethods(chain.oneAnswer);
+  options.register(oneAnswer.learningFrom(router));
   const contract = [...new Set(router.handlers.map((handler) => handler.service))];
   registerHealth(router, serving, new Set(contract.map((service) => service.typeName)));
   registerReflection(router, contract);
-  const rpc = createRpcDoor({ router, unary, log, messageTimeoutMs: limits.uploadIdleMs });
+  const rpc = createRpcDoor({ router, oneAnswer, log, messageTimeoutMs: limits.uploadIdleMs });
 
   const policy = {
     allowedHosts: new Set((options.allowedHosts ?? []).map((host) => host.toLowerCase())),
@@ -156,7 +156,11 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const nothing = front(async (_request, response) => sendStatus(response, 404, "NOT_FOUND", "Not Found"));
   const grpcAddress = await listen(options.grpc.address, options, nothing);
   const separateMetrics = options.metrics?.address;
-  const inMemory = createMemoryTransport({ register: options.register, unary: chain.unary, streams: chain.connect });
+  const inMemory = createMemoryTransport({
+    register: options.register,
+    oneAnswer: chain.oneAnswer,
+    streams: chain.connect,
+  });
   const doors = new Doors({ doors: options.doors ?? [], authenticator, calls, transport: inMemory, log });
   undo.defer(async () => void (await doors.close()));
   const pages = createPages({

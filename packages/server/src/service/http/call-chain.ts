@@ -10,13 +10,13 @@ import { unless } from "../../runtime/race.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { callerKey } from "../rpc/handlers.ts";
-import type { CallContext, UnaryChain } from "../rpc/unary.ts";
+import type { CallContext, OneAnswerChain } from "../rpc/one-answer.ts";
+import { paced, UNHURRIED, type UploadPace } from "../upload-pace.ts";
 import type { Authenticator } from "./authentication.ts";
 import type { ServiceLimits } from "./limits.ts";
 import type { OwnerRates } from "./rate-limit.ts";
 import { limitedAs, type RunningCall, type RunningCalls } from "./running-calls.ts";
 import type { Serving } from "./serving.ts";
-import { paced, UNHURRIED } from "./upload-pace.ts";
 
 /** The secret of a call, to see later whether it is still valid. */
 const secretKey = createContextKey<string | undefined>(undefined, { description: "secret" });
@@ -33,7 +33,7 @@ export interface CallChainOptions {
 
 /** What every call over every door passes: the gate before its first message, the supervision from then on. */
 export interface CallChain {
-  readonly unary: UnaryChain;
+  readonly oneAnswer: OneAnswerChain;
   /** The same for what Connect carries. */
   readonly connect: ConnectRouterOptions;
 }
@@ -41,9 +41,10 @@ export interface CallChain {
 export function createCallChain(options: CallChainOptions): CallChain {
   const { messageBytes: readMaxBytes, responseBytes: writeMaxBytes } = options.limits;
   const gate = createGate(options);
-  const { supervise, interceptor } = createSupervision(options);
+  const pace = { idleMs: options.limits.uploadIdleMs, totalMs: options.limits.uploadMs };
+  const { supervise, interceptor } = createSupervision(options, pace);
   return {
-    unary: { readMaxBytes, writeMaxBytes, gate, supervise },
+    oneAnswer: { readMaxBytes, writeMaxBytes, pace, gate, supervise },
     connect: {
       acceptCompression: [compressionGzip, compressionBrotli],
       // Answers go out as they are: near networks carry bytes faster than we squeeze them.
@@ -63,7 +64,7 @@ const REFLECTION = new Set(["grpc.reflection.v1.ServerReflection", "grpc.reflect
  * Decides about every call, over whatever door it came, before its first message is read: is the server still serving,
  * who calls, may a key of this role call this, is it the owner's turn.
  */
-function createGate(options: CallChainOptions): UnaryChain["gate"] {
+function createGate(options: CallChainOptions): OneAnswerChain["gate"] {
   const { serving, authenticator, rates, metrics, log } = options;
   return async ({ method, requestHeader, values, signal }) => {
     if (method.parent.typeName === HEALTH) return;
@@ -107,12 +108,13 @@ interface Watched {
 }
 
 /** Stands around every call: counts it, can end it, and gives its errors their form. */
-function createSupervision({ limits, calls, metrics, log }: CallChainOptions): {
-  readonly supervise: UnaryChain["supervise"];
+function createSupervision(
+  { calls, metrics, log }: CallChainOptions,
+  pace: UploadPace,
+): {
+  readonly supervise: OneAnswerChain["supervise"];
   readonly interceptor: Interceptor;
 } {
-  const pace = { idleMs: limits.uploadIdleMs, totalMs: limits.uploadMs };
-
   async function watch<Answer>(
     { method, values, signal }: Pick<CallContext, "method" | "values" | "signal">,
     work: (watched: Watched) => Promise<Answer>,
@@ -148,7 +150,7 @@ function createSupervision({ limits, calls, metrics, log }: CallChainOptions): {
     }
   }
 
-  const supervise: UnaryChain["supervise"] = (context, work) =>
+  const supervise: OneAnswerChain["supervise"] = (context, work) =>
     watch(context, async ({ call, end }) => {
       const answer = await work(call.signal);
       end();

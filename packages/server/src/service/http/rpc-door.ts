@@ -2,8 +2,8 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Log } from "../../runtime/log.ts";
-import type { UnaryMethods } from "../rpc/unary.ts";
-import { answerGrpc, isPlainGrpc, withPlainMessage } from "./grpc-unary.ts";
+import type { OneAnswerMethods } from "../rpc/one-answer.ts";
+import { answerGrpc, isPlainGrpc, withPlainMessage } from "./grpc-one-answer.ts";
 import { isCutShort, type NodeRequest, type NodeResponse } from "./listener.ts";
 
 /**
@@ -12,11 +12,11 @@ import { isCutShort, type NodeRequest, type NodeResponse } from "./listener.ts";
  */
 export function createRpcDoor(options: {
   readonly router: ConnectRouter;
-  readonly unary: UnaryMethods;
+  readonly oneAnswer: OneAnswerMethods;
   readonly log: Log;
   readonly messageTimeoutMs: number;
 }): (request: NodeRequest, response: NodeResponse) => Promise<boolean> {
-  const { router, unary, log, messageTimeoutMs } = options;
+  const { router, oneAnswer, log, messageTimeoutMs } = options;
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   return async (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
@@ -25,9 +25,9 @@ export function createRpcDoor(options: {
     if (handler.method.methodKind === "unary" && messageTimeoutMs > 0)
       limitArrival(request, response, messageTimeoutMs);
     try {
-      const method = unary.find(path);
+      const method = oneAnswer.find(path);
       if (method !== undefined && isPlainGrpc(request)) {
-        await answerGrpc(request, response, unary, method);
+        await answerGrpc(request, response, oneAnswer, method);
         return true;
       }
       const call = universalRequestFromNodeRequest(request, response, undefined, undefined);

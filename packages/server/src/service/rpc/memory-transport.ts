@@ -10,11 +10,11 @@ import {
 } from "@connectrpc/connect";
 import { createMethodSerializationLookup, createMethodUrl } from "@connectrpc/connect/protocol";
 import { unless } from "../../runtime/race.ts";
-import { type UnaryChain, UnaryMethods } from "./unary.ts";
+import { type OneAnswerChain, OneAnswerMethods } from "./one-answer.ts";
 
 export interface MemoryTransportOptions {
   readonly register: (router: ConnectRouter) => void;
-  readonly unary: UnaryChain;
+  readonly oneAnswer: OneAnswerChain;
   /** What streams pass. */
   readonly streams: ConnectRouterOptions;
 }
@@ -23,9 +23,9 @@ export interface MemoryTransportOptions {
  * The services for whoever is in this process. A message is a copy on its way here and back, as if it had come over the network:
  * nobody changes under a handler what it works with.
  */
-export function createMemoryTransport({ register, unary, streams }: MemoryTransportOptions): Transport {
-  const methods = new UnaryMethods(unary);
-  const { readMaxBytes, writeMaxBytes } = unary;
+export function createMemoryTransport({ register, oneAnswer, streams }: MemoryTransportOptions): Transport {
+  const methods = new OneAnswerMethods(oneAnswer);
+  const { readMaxBytes, writeMaxBytes } = oneAnswer;
   const connect = createRouterTransport((router) => register(methods.learningFrom(router)), {
     transport: { readMaxBytes, writeMaxBytes },
     router: streams,
@@ -35,7 +35,7 @@ export function createMemoryTransport({ register, unary, streams }: MemoryTransp
     async unary(method, signal, timeoutMs, header, input, values) {
       const found = methods.find(createMethodUrl("/", method));
       if (found === undefined) return await connect.unary(method, signal, timeoutMs, header, input, values);
-      const serialization = createMethodSerializationLookup(method, undefined, undefined, unary);
+      const serialization = createMethodSerializationLookup(method, undefined, undefined, oneAnswer);
       const message = serialization.getI(true).serialize(create(method.input, input));
       const end = new AbortController();
       const either = signal === undefined ? end.signal : AbortSignal.any([signal, end.signal]);

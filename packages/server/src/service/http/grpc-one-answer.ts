@@ -2,7 +2,7 @@ import type { Http2ServerRequest } from "node:http2";
 import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
 import { parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { LONGEST_TIMER_MS } from "../../runtime/race.ts";
-import type { UnaryMethod, UnaryMethods } from "../rpc/unary.ts";
+import type { OneAnswerMethod, OneAnswerMethods } from "../rpc/one-answer.ts";
 import { headerSource } from "./authentication.ts";
 import { isCutShort, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";
 
@@ -16,12 +16,12 @@ export function isPlainGrpc(request: NodeRequest): request is Http2ServerRequest
   return "stream" in request && request.method === "POST" && PLAIN.test(type) && encoding === "identity";
 }
 
-/** Answers a call of one message, whatever becomes of it. */
+/** Answers a call of a method with one answer, whatever becomes of it. */
 export async function answerGrpc(
   request: Http2ServerRequest,
   response: NodeResponse,
-  methods: UnaryMethods,
-  method: UnaryMethod,
+  methods: OneAnswerMethods,
+  method: OneAnswerMethod,
 ): Promise<void> {
   const call = new AbortController();
   const leave = (): void => call.abort(new ConnectError("the caller is gone", Code.Canceled));
@@ -42,7 +42,11 @@ export async function answerGrpc(
       protocolName: "grpc",
       requestHeader: headerSource(request.headers),
     };
-    answer = enveloped(await methods.call(method, context, (mostBytes) => onlyMessage(request, mostBytes, signal)));
+    answer = enveloped(
+      method.desc.methodKind === "unary"
+        ? await methods.call(method, context, (mostBytes) => onlyMessage(request, mostBytes, signal))
+        : await methods.collect(method, context, (mostBytes) => messagesOf(request, mostBytes)),
+    );
   } catch (error) {
     failure = error instanceof ConnectError ? error : new ConnectError("internal error", Code.Internal);
   } finally {
@@ -94,20 +98,57 @@ function onlyMessage(request: Http2ServerRequest, mostBytes: number, signal: Abo
   });
 }
 
+/** The messages of a request as they come. Whoever wants no more of them leaves the request as it is: its answer goes the same way. */
+async function* messagesOf(request: Http2ServerRequest, mostBytes: number): AsyncGenerator<Uint8Array> {
+  let chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    chunks.push(chunk as Buffer);
+    length += (chunk as Buffer).length;
+    if (length < PREFIX_BYTES) continue;
+    // Only a prefix that came in parts is put together before its message is there: nothing is copied again for every part.
+    if (chunks[0]!.length < PREFIX_BYTES) chunks = [Buffer.concat(chunks, length)];
+    if (length < messageEnd(chunks[0]!, mostBytes)) continue;
+    let rest = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length);
+    while (rest.length >= PREFIX_BYTES) {
+      const end = messageEnd(rest, mostBytes);
+      if (rest.length < end) break;
+      yield rest.subarray(PREFIX_BYTES, end);
+      rest = rest.subarray(end);
+    }
+    chunks = rest.length === 0 ? [] : [rest];
+    length = rest.length;
+  }
+  if (isCutShort(request)) throw new ConnectError("the request broke off", Code.Canceled);
+  if (length > 0) throw incomplete();
+}
+
+/** Where the message that begins here ends, by its prefix. */
+function messageEnd(bytes: Buffer, mostBytes: number): number {
+  if (bytes[0] !== 0) throw unexpectedlyCompressed();
+  const messageBytes = bytes.readUInt32BE(1);
+  if (messageBytes > mostBytes) throw tooLarge(mostBytes);
+  return PREFIX_BYTES + messageBytes;
+}
+
 function unwrapped(body: Buffer, mostBytes: number): Buffer {
   if (body.length === 0)
     throw new ConnectError("protocol error: missing input message for unary method", Code.Unimplemented);
-  const messageBytes = body.length < PREFIX_BYTES ? Number.POSITIVE_INFINITY : body.readUInt32BE(1);
-  if (body.length >= PREFIX_BYTES && messageBytes > mostBytes) throw tooLarge(mostBytes);
-  if (body.length < PREFIX_BYTES + messageBytes) {
-    throw new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
-  }
-  if (body[0] !== 0)
-    throw new ConnectError("protocol error: a compressed message without grpc-encoding", Code.Internal);
-  if (body.length > PREFIX_BYTES + messageBytes) {
+  if (body.length < PREFIX_BYTES) throw incomplete();
+  const end = messageEnd(body, mostBytes);
+  if (body.length < end) throw incomplete();
+  if (body.length > end) {
     throw new ConnectError("protocol error: received extra input message for unary method", Code.Unimplemented);
   }
   return body.subarray(PREFIX_BYTES);
+}
+
+function incomplete(): ConnectError {
+  return new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
+}
+
+function unexpectedlyCompressed(): ConnectError {
+  return new ConnectError("protocol error: a compressed message without grpc-encoding", Code.Internal);
 }
 
 function tooLarge(mostBytes: number): ConnectError {
