@@ -12,7 +12,7 @@ export async function aioParts({
   readonly approval?: McpApproval | undefined;
   readonly browserPath?: string | undefined;
 }): Promise<AioParts> {
-  const { doorMcp } = await import("./mcp/door-mcp.ts");
+  const { doorMcp } = await import("./mcp/http.ts");
   await using parts = new AsyncDisposableStack();
   const mcp = parts.use(doorMcp({ approval }));
   const browser = browserPath === undefined ? undefined : parts.use(await browsers(browserPath));

@@ -7,10 +7,9 @@ export {
 } from "@agentfense/sdk/tool-kit";
 export type { BrowserAction, BrowserActionName, BrowserParams } from "./browser/action.ts";
 export { AioBrowsers, type AioBrowsersOptions } from "./browser/aio-browsers.ts";
-export type { BrowserEvent } from "./browser/events.ts";
 export type { BrowserRouterOptions } from "./browser/options.ts";
 export type { BrowserTab } from "./browser/page/tabs.ts";
-export type { BrowserContext, BrowserResult, BrowserRoute } from "./browser/result.ts";
+export type { BrowserContext, BrowserEvent, BrowserResult, BrowserRoute } from "./browser/result.ts";
 export { BrowserRouter } from "./browser/router.ts";
 export type { UrlRules } from "./browser/url/policy.ts";
 export {
@@ -24,11 +23,13 @@ export {
   type ReviewerIdentity,
 } from "./confirmation/broker.ts";
 export {
+  AutoApproveConfirmationService,
+  AutoDenyConfirmationService,
   CallbackConfirmationService,
   type ConfirmationCallback,
   type ConfirmationVerdict,
 } from "./confirmation/callback.ts";
-export { ConfirmationConnectionError } from "./confirmation/client/link.ts";
+export { ConfirmationConnectionError, type ConfirmationEndpoint } from "./confirmation/client/link.ts";
 export type { ReviewEvent } from "./confirmation/client/pending-list.ts";
 export { RemoteConfirmationService } from "./confirmation/client/remote-service.ts";
 export {
@@ -36,7 +37,6 @@ export {
   type ConfirmationReviewerOptions,
   type ReviewOutcome,
 } from "./confirmation/client/reviewer.ts";
-export type { ConfirmationEndpoint } from "./confirmation/client/target.ts";
 export type {
   ConfirmationAnswer,
   ConfirmationDecision,
@@ -45,7 +45,6 @@ export type {
 } from "./confirmation/confirmation.ts";
 export type { ConfirmationReviewers } from "./confirmation/door/connection.ts";
 export { type ConfirmationDoorOptions, confirmationDoor } from "./confirmation/door/door.ts";
-export { AutoApproveConfirmationService, AutoDenyConfirmationService } from "./confirmation/fixed.ts";
 export { isApproval, requestHash } from "./confirmation/hash.ts";
 export type { AnswerRefusal, ConfirmationResolution, PendingConfirmation } from "./confirmation/protocol.ts";
 export { type TerminalConfirmationOptions, TerminalConfirmationService } from "./confirmation/terminal/terminal.ts";
@@ -65,25 +64,29 @@ export type { ExecutionTask, Executor } from "./executors/executor.ts";
 export { FenseExecutor, type FenseExecutorOptions } from "./executors/fense/fense-executor.ts";
 export type { SandboxSource } from "./executors/fense/sandbox-source.ts";
 export { SubprocessExecutor, type SubprocessExecutorOptions } from "./executors/subprocess/subprocess-executor.ts";
-export type { Assess } from "./manager/assessment.ts";
+export type { Assess } from "./manager/approval.ts";
 export type { ExecutionStep, ManagerEvent, ManagerListener } from "./manager/events.ts";
 export type { ExecutionRecord } from "./manager/history.ts";
 export type { ExecutorLender, PooledExecutor } from "./manager/lineup.ts";
 export { SandboxManager } from "./manager/manager.ts";
 export type { SandboxManagerOptions } from "./manager/options.ts";
-export type { PoolClock, Timer, TimerOptions } from "./pool/clock.ts";
 export type { DestructionReason, PoolEvent, PoolStep } from "./pool/events.ts";
 export { type ExecutorPoolOptions, executorPool } from "./pool/executor-pool.ts";
 export type { PoolMetrics } from "./pool/metrics.ts";
-export type { PoolOptions } from "./pool/options.ts";
+export type { PoolClock, PoolOptions, Timer, TimerOptions } from "./pool/options.ts";
 export { type AcquireOptions, SandboxPool, type SessionState } from "./pool/pool.ts";
 export { type FensePoolOptions, fensePool, PooledFenseExecutor, sandboxPool } from "./pool/sandboxes.ts";
-export { UnifiedRiskPolicy } from "./risk/policy.ts";
-export { RISK_TABLE, type RiskDecision } from "./risk/table.ts";
+export { RISK_TABLE, type RiskDecision, UnifiedRiskPolicy } from "./risk/table.ts";
 export { TOOLS } from "./tools/all.ts";
 export { RunCodeTool } from "./tools/code.ts";
-export type { BrowserDriver, CodeRunner, WorldParts } from "./tools/parts.ts";
-export { declareTool, type Tool, type ToolContext } from "./tools/tool.ts";
+export {
+  type BrowserDriver,
+  type CodeRunner,
+  declareTool,
+  type Tool,
+  type ToolContext,
+  type WorldParts,
+} from "./tools/tool.ts";
 export {
   type DetectedPattern,
   type ExecutionOutcome,
@@ -102,6 +105,12 @@ export {
 export { AgentWorkspace, type AgentWorkspaceOptions } from "./workspace/agent-workspace.ts";
 export { SandboxWorkspace, type SandboxWorkspaceOptions } from "./workspace/sandbox-workspace.ts";
 export type { Workspace, WorkspaceEntry } from "./workspace/workspace.ts";
-export type { WorldEvent, WorldListener } from "./world/events.ts";
 export { sandboxWorld } from "./world/sandbox-world.ts";
-export { type ToolDescription, type WorldContext, WorldInterface, type WorldOptions } from "./world/world.ts";
+export {
+  type ToolDescription,
+  type WorldContext,
+  type WorldEvent,
+  WorldInterface,
+  type WorldListener,
+  type WorldOptions,
+} from "./world/world.ts";

@@ -21,7 +21,7 @@ export const GROUPS = {
     },
     mount: {
       about: "show a directory to an agent through its rules, until interrupted",
-      load: async () => [(await import("./commands/mount.ts")).mount],
+      load: async () => [(await import("./commands/machine.ts")).mount],
     },
     diff: {
       about: "what a kept delta changes in its codebase",
@@ -37,13 +37,13 @@ export const GROUPS = {
     },
     doctor: {
       about: "what this machine lacks for running sandboxes, and how to fix it",
-      load: async () => [(await import("./commands/doctor.ts")).doctor],
+      load: async () => [(await import("./commands/machine.ts")).doctor],
     },
   },
   Rules: {
     init: {
       about: "write a policy for a project, .agentfense.yaml, from what is in it",
-      load: async () => [(await import("./commands/init.ts")).init],
+      load: async () => [(await import("./commands/machine.ts")).init],
     },
     policy: {
       about: "what an agent would see and why, and what looks wrong about that",
@@ -85,7 +85,7 @@ export const GROUPS = {
   Shell: {
     completion: {
       about: "a script that completes commands and options in your shell: bash, zsh or fish",
-      load: async () => [(await import("./commands/completion.ts")).completion],
+      load: async () => [(await import("./commands/machine.ts")).completion],
     },
   },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Family>>>>;

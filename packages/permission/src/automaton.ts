@@ -1,7 +1,7 @@
 import type { Trail } from "./affix-index.ts";
-import type { LevelValue } from "./level.ts";
 import type { PatternNode } from "./pattern-tree.ts";
 import type { Contender } from "./resolve.ts";
+import type { LevelValue } from "./rule.ts";
 
 /** What the rules say about one path and what lies below it. Immutable, interned: equal situations share one object. */
 export interface Scope {

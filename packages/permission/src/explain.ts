@@ -1,8 +1,7 @@
-import { type Level, levelName } from "./level.ts";
-import { pathNames } from "./path.ts";
+import { pathNames } from "./parse-rules.ts";
 import type { Alternative } from "./pattern.ts";
 import { type Contender, type ResolvedRule, type ResolvedRules, rankDifference } from "./resolve.ts";
-import type { RuleType } from "./rule.ts";
+import { type Level, levelName, type RuleType } from "./rule.ts";
 import { segmentMatches } from "./segment.ts";
 
 /** Why a path has the level it has. */

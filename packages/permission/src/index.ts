@@ -2,7 +2,6 @@ export { type IpFamily, NOT_PUBLIC_RANGES } from "./addresses.ts";
 export type { Scope } from "./automaton.ts";
 export type { Candidate, Explanation, LostBy } from "./explain.ts";
 export { holdsNoCredentials } from "./git-settings.ts";
-export { LEVEL, type Level, type LevelValue, levelName } from "./level.ts";
 export { type LintFinding, lint, type TreeEntry } from "./lint.ts";
 export { namesIn, nameText } from "./names.ts";
 export { parseRules } from "./parse-rules.ts";
@@ -15,5 +14,5 @@ export {
   type PresetSummary,
   registerPreset,
 } from "./presets.ts";
-export { LIMITS, type Rule, RuleError, type RuleType } from "./rule.ts";
+export { LEVEL, type Level, type LevelValue, LIMITS, levelName, type Rule, RuleError, type RuleType } from "./rule.ts";
 export { isSensitive } from "./sensitive.ts";

@@ -1,13 +1,12 @@
 import type { Scope } from "./automaton.ts";
 import { holdsNoCredentials } from "./git-settings.ts";
 import { findKeys, type KeysInText } from "./keys-in-text.ts";
-import { LEVEL, type Level, levelName } from "./level.ts";
-import { pathNames } from "./path.ts";
+import { pathNames } from "./parse-rules.ts";
 import { growTree } from "./pattern-tree.ts";
 import { compileRules, type Policy } from "./policy.ts";
 import { getPreset } from "./presets.ts";
 import { type Contender, type ResolvedRules, rankDifference, resolveRules } from "./resolve.ts";
-import type { Rule } from "./rule.ts";
+import { LEVEL, type Level, levelName, type Rule } from "./rule.ts";
 import { type Matches, TreeWalk } from "./tree-walk.ts";
 
 /** One entry of the workspace the rules are meant for; the caller lists them, in any order. */

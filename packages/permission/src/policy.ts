@@ -1,6 +1,6 @@
 import { Automaton, type Scope } from "./automaton.ts";
 import { type Explanation, explainPath } from "./explain.ts";
-import { pathNames } from "./path.ts";
+import { pathNames } from "./parse-rules.ts";
 import { growTree } from "./pattern-tree.ts";
 import { type ResolvedRules, resolveRules } from "./resolve.ts";
 import type { Rule, RuleType } from "./rule.ts";

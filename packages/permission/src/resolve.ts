@@ -1,6 +1,5 @@
-import { isLevel, LEVEL, type LevelValue } from "./level.ts";
 import { type Alternative, readPattern } from "./pattern.ts";
-import { LIMITS, type Rule, RuleError, type RuleType } from "./rule.ts";
+import { isLevel, LEVEL, type LevelValue, LIMITS, type Rule, RuleError, type RuleType } from "./rule.ts";
 import { PatternError } from "./tokens.ts";
 
 /** A rule that was found to be well formed, with everything that was left out filled in. */

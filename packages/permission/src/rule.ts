@@ -1,5 +1,3 @@
-import type { Level } from "./level.ts";
-
 /** How a pattern is read; see `resolveType` for what an absent type means. */
 export type RuleType = "file" | "directory" | "glob";
 
@@ -50,4 +48,23 @@ export class RuleError extends Error {
 /** Error texts end in logs and in front of people: a megabyte of pattern helps neither. */
 function clip(pattern: string): string {
   return pattern.length > 200 ? `${pattern.slice(0, 200)}…` : pattern;
+}
+
+/** What a path may be used for, weakest first: absent, listed, readable, changeable. */
+export type Level = "none" | "view" | "read" | "write";
+
+/** The same four levels as numbers, so that "at least read" is a comparison. */
+export type LevelValue = 0 | 1 | 2 | 3;
+
+export const LEVEL = { none: 0, view: 1, read: 2, write: 3 } as const satisfies Record<Level, LevelValue>;
+
+const NAMES = ["none", "view", "read", "write"] as const;
+
+/** The word for a numeric level, as rules spell it. */
+export function levelName(value: LevelValue): Level {
+  return NAMES[value];
+}
+
+export function isLevel(value: unknown): value is Level {
+  return typeof value === "string" && (NAMES as readonly string[]).includes(value);
 }

@@ -1,5 +1,5 @@
-import { LEVEL } from "./level.ts";
 import { compileRules, type Policy } from "./policy.ts";
+import { LEVEL } from "./rule.ts";
 
 // Names that make the host run something, or trust something, without anybody asking for it: a commit, an install, opening
 // the directory in an editor, a push, a program that takes its settings from where it is called. A reviewer has to see

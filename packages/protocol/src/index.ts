@@ -1,2 +1,9 @@
-export { ERROR_DOMAIN, ERRORS, type ErrorCode, type ErrorKind } from "./errors.ts";
-export { httpStatusOf, STATUS_NUMBERS, type StatusName } from "./status.ts";
+export {
+  ERROR_DOMAIN,
+  ERRORS,
+  type ErrorCode,
+  type ErrorKind,
+  httpStatusOf,
+  STATUS_NUMBERS,
+  type StatusName,
+} from "./errors.ts";

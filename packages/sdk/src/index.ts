@@ -145,9 +145,9 @@ export { type ProjectPolicy, ProjectPolicyError, readProjectPolicy } from "./pro
 export { DiffListing } from "./sandbox/diff-listing.ts";
 export type { EventsOptions } from "./sandbox/events.ts";
 export { Execution } from "./sandbox/execution/execution.ts";
-export { FileWatch } from "./sandbox/file-watch.ts";
 export {
   type FileStat,
+  FileWatch,
   type ReadDirectoryOptions,
   type ReadFileOptions,
   type RemoveOptions,

@@ -12,7 +12,7 @@ import { PortTokens } from "./runtime/ports/tokens.ts";
 import { toRuntimeError } from "./runtime/sandboxes/errors.ts";
 import type { SandboxesOptions } from "./runtime/sandboxes/options.ts";
 import { SealingKeys } from "./runtime/secrets/sealing.ts";
-import { openMemoryStore } from "./runtime/store/sqlite/open-memory.ts";
+import { openMemoryStore } from "./runtime/store/sqlite/open.ts";
 import type { NetworkName, RuntimeName } from "./runtime/store/store.ts";
 import { httpPortLinks, portServer } from "./service/http/port-server.ts";
 import { toConnectError } from "./service/rpc/errors.ts";

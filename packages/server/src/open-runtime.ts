@@ -6,7 +6,7 @@ import { type AuditOptions, openAudit } from "./runtime/audit/open.ts";
 import type { LocalDirectories } from "./runtime/codebases/local/directories.ts";
 import { withLocal } from "./runtime/codebases/local/with-local.ts";
 import { openCodebases } from "./runtime/codebases/open.ts";
-import type { CodebasesOptions } from "./runtime/codebases/options.ts";
+import type { CodebasesOptions } from "./runtime/codebases/parts.ts";
 import { openKeys } from "./runtime/keys/open.ts";
 import { deltaWork } from "./runtime/sandboxes/delta-work.ts";
 import { type OpenSandboxes, openSandboxes } from "./runtime/sandboxes/open.ts";

@@ -11,7 +11,7 @@ import { SealingKeys } from "./runtime/secrets/sealing.ts";
 import { claimStorage } from "./runtime/store/claim.ts";
 import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
 import type { MetadataStore, ResourceRecord, RuntimeName } from "./runtime/store/store.ts";
-import { ConfigurationError } from "./service/configuration/problems.ts";
+import { ConfigurationError } from "./service/configuration/keys.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import type { Door } from "./service/http/doors.ts";
 import { httpPortLinks, portServer } from "./service/http/port-server.ts";

@@ -1,11 +1,10 @@
 import type { ConfirmationRequest, ConfirmationService } from "../confirmation/confirmation.ts";
 import { isApproval } from "../confirmation/hash.ts";
 import { BrowserError } from "../errors.ts";
-import { UnifiedRiskPolicy } from "../risk/policy.ts";
-import type { RiskAssessment, SecurityMode } from "../types.ts";
-import { type CheckedAction, canonicalJson } from "./action.ts";
-import type { BrowserHappening } from "./events.ts";
-import type { BrowserRoute } from "./result.ts";
+import { UnifiedRiskPolicy } from "../risk/table.ts";
+import type { RiskAssessment, RiskLevel, SecurityMode } from "../types.ts";
+import { type BrowserActionName, type CheckedAction, canonicalJson } from "./action.ts";
+import type { BrowserHappening, BrowserRoute } from "./result.ts";
 
 /** Returns if the action may be done: the table does not ask for a person, or one agreed to exactly this. */
 export async function obtainConsent(
@@ -46,4 +45,48 @@ export async function obtainConsent(
   const because = answer.comment === undefined ? "" : `: ${answer.comment.slice(0, 500)}`;
   const decision = answer.decision === "approved" ? "approved was something else, or too late" : answer.decision;
   throw new BrowserError("DENIED", `${action} is ${risk.level} and was not approved: ${decision}${because}`);
+}
+
+/** What each action is at least. Looking is harmless; whatever a page can take for a person's wish is not. */
+const LEVELS: Readonly<Record<BrowserActionName, RiskLevel>> = {
+  navigate: "LOW",
+  back: "LOW",
+  forward: "LOW",
+  reload: "LOW",
+  click: "LOW",
+  fill: "MEDIUM",
+  press: "LOW",
+  scroll: "SAFE",
+  text: "SAFE",
+  markdown: "SAFE",
+  html: "SAFE",
+  screenshot: "SAFE",
+  evaluate: "MEDIUM",
+  wait: "SAFE",
+  tabs: "LOW",
+  download: "MEDIUM",
+};
+
+/** How risky an action is: by the table, by where it goes, and by the code that it has. */
+export async function assessAction(checked: CheckedAction): Promise<RiskAssessment> {
+  const floor = { level: LEVELS[checked.action], detected: [] };
+  switch (checked.action) {
+    case "navigate":
+      return isOfTheWeb(checked.params.url) ? floor : elsewhere(checked.params.url);
+    case "evaluate": {
+      const code = await UnifiedRiskPolicy.assess(checked.params.expression, "javascript");
+      return { ...code, level: UnifiedRiskPolicy.maxRisk([code.level, floor.level]) };
+    }
+    default:
+      return floor;
+  }
+}
+
+function isOfTheWeb(text: string): boolean {
+  return /^https?:$/.test(URL.parse(text)?.protocol ?? "");
+}
+
+function elsewhere(url: string): RiskAssessment {
+  const scheme = URL.parse(url)?.protocol ?? "unknown";
+  return { level: "MEDIUM", detected: [{ pattern: "browser.scheme", reason: `an address with ${scheme}`, line: 1 }] };
 }

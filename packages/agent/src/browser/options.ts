@@ -3,7 +3,7 @@ import type { ConfirmationService } from "../confirmation/confirmation.ts";
 import type { SandboxSource } from "../executors/fense/sandbox-source.ts";
 import type { SecurityMode } from "../types.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { BrowserEvent } from "./events.ts";
+import type { BrowserEvent } from "./result.ts";
 import type { UrlRules } from "./url/policy.ts";
 
 export interface BrowserRouterOptions {

@@ -1,20 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Turns } from "@agentfense/sdk/tool-kit";
 import { BrowserError, PathTraversalError } from "../errors.ts";
-import { tellListener } from "../pool/listener.ts";
+import { tellListener } from "../pool/events.ts";
 import type { RiskAssessment } from "../types.ts";
 import { checkSessionId } from "../workspace/session-directory.ts";
 import { type BrowserAction, type CheckedAction, checkAction, type UncheckedBrowserAction } from "./action.ts";
-import { assessAction } from "./action-risk.ts";
-import { obtainConsent } from "./consent.ts";
-import type { BrowserHappening } from "./events.ts";
+import { assessAction, obtainConsent } from "./consent.ts";
 import type { BlockedRequest } from "./guard.ts";
+import { unlessAborted } from "./open-browser.ts";
 import type { BrowserRouterOptions } from "./options.ts";
 import { checkDestination, PERFORMANCES, type Stage, type Yield } from "./page/perform.ts";
 import { describePage } from "./page/tabs.ts";
-import type { BrowserContext, BrowserResult, BrowserRoute } from "./result.ts";
+import type { BrowserContext, BrowserHappening, BrowserResult, BrowserRoute } from "./result.ts";
 import { openRoute, type RoutedBrowser, routeOf } from "./routes.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 import { UrlPolicy } from "./url/policy.ts";
 
 const ACTION_TIMEOUT_MS = 30_000;

@@ -4,10 +4,9 @@ import { startExternal } from "./chromium/external.ts";
 import { startInside } from "./chromium/inside.ts";
 import { EgressProxy } from "./chromium/proxy.ts";
 import type { BlockedRequest } from "./guard.ts";
-import { type OpenBrowser, openBrowser, requirePlaywright } from "./open-browser.ts";
+import { type OpenBrowser, openBrowser, requirePlaywright, unlessAborted } from "./open-browser.ts";
 import type { BrowserRouterOptions } from "./options.ts";
 import type { BrowserContext, BrowserRoute } from "./result.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 import { UrlPolicy } from "./url/policy.ts";
 
 /** A browser, and all that has to go when it goes. */

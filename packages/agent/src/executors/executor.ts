@@ -26,3 +26,16 @@ export interface Executor extends AsyncDisposable {
 export const DEFAULT_TIMEOUT_MS = 30_000;
 /** Kept of each stream. */
 export const OUTPUT_BYTES = 1024 * 1024;
+
+/** Of code that could not even be begun with, by its own fault. */
+export function failedOutcome(stderr: string): ExecutionOutcome {
+  return {
+    stdout: "",
+    stderr,
+    exitCode: 1,
+    timedOut: false,
+    outOfMemory: false,
+    truncated: false,
+    durationMs: 0,
+  };
+}

@@ -1,18 +1,23 @@
 import { randomUUID } from "node:crypto";
-import { ExecutorError, PoolError } from "../errors.ts";
+import { AgentError, ExecutorError, PoolError } from "../errors.ts";
 import type { ExecutionTask, Executor } from "../executors/executor.ts";
-import { UnifiedRiskPolicy } from "../risk/policy.ts";
-import type { ExecutionRequest, ExecutionResult, RiskAssessment, SandboxType, SecurityMode } from "../types.ts";
-import { askFor, confirmationRequest } from "./approval.ts";
-import { assessRequest, finding } from "./assessment.ts";
+import { UnifiedRiskPolicy } from "../risk/table.ts";
+import type {
+  ExecutionOutcome,
+  ExecutionRequest,
+  ExecutionResult,
+  FailureCode,
+  RiskAssessment,
+  SandboxType,
+  SecurityMode,
+} from "../types.ts";
+import { askFor, assessRequest, confirmationRequest, finding } from "./approval.ts";
 import type { ExecutionStep, ManagerEvent } from "./events.ts";
-import { failureOf, NotRun } from "./failure.ts";
 import type { History } from "./history.ts";
 import type { Candidate, Lineup } from "./lineup.ts";
 import type { SandboxManagerOptions } from "./options.ts";
-import { type AcceptedRequest, acceptRequest } from "./request.ts";
+import { type AcceptedRequest, acceptRequest, RequestProblem } from "./request.ts";
 import { failed, ran } from "./result.ts";
-import { runInTime } from "./running.ts";
 
 export interface ExecutionParts extends Pick<SandboxManagerOptions, "assess" | "confirmation"> {
   readonly sessionId: string;
@@ -156,5 +161,60 @@ export class Execution {
     const { code = "", language } = this.#request ?? {};
     const facts = { executionId: this.#id, startedAt: this.#startedAt, language, code };
     this.#parts.history.add(facts, { ...result, errorCode });
+  }
+}
+
+/** Nothing was run, and this is why. */
+class NotRun extends Error {
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** What the caller is told of something that was thrown. What is not meant for him is in the event alone. */
+function failureOf(
+  error: unknown,
+  signal: AbortSignal,
+): { readonly errorCode: FailureCode | "ABORTED"; readonly message: string } {
+  if (signal.aborted) return { errorCode: "ABORTED", message: "it was aborted" };
+  if (error instanceof RequestProblem) return { errorCode: "INVALID_REQUEST", message: error.message };
+  if (error instanceof NotRun) return { errorCode: error.code, message: error.message };
+  if (error instanceof Overtime) return { errorCode: "TIMEOUT", message: error.message };
+  if (error instanceof PoolError) return { errorCode: "UNAVAILABLE", message: error.message };
+  if (error instanceof ExecutorError) {
+    const hint = error.hint === undefined ? "" : ` (${error.hint})`;
+    return { errorCode: error.code, message: `${error.message}${hint}` };
+  }
+  return { errorCode: "INTERNAL", message: "something failed inside the manager; its event `failed` has the error" };
+}
+
+/** Executors end code in time by themselves; one that takes so much longer has lost its way. */
+const OVERTIME_MS = 60_000;
+
+/** It may have run, and may still: it must not be tried elsewhere. */
+export class Overtime extends AgentError {}
+
+/** Runs a task, but does not wait forever for it. */
+export async function runInTime(
+  executor: Executor,
+  task: ExecutionTask & { readonly timeoutMs: number },
+  signal: AbortSignal,
+  overtimeMs = OVERTIME_MS,
+): Promise<ExecutionOutcome> {
+  const ending = new AbortController();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const overtime = setTimeout(() => {
+    const error = new Overtime(`the executor (${executor.type}) did not end it within ${task.timeoutMs} ms`);
+    reject(error);
+    ending.abort(error);
+  }, task.timeoutMs + overtimeMs);
+  try {
+    const executing = executor.execute(task, { signal: AbortSignal.any([signal, ending.signal]) });
+    return await Promise.race([executing, promise]);
+  } finally {
+    clearTimeout(overtime);
   }
 }

@@ -1,18 +1,17 @@
-import { AgentError } from "../errors.ts";
+import { AgentError, WorkspaceError } from "../errors.ts";
 import type { Executor } from "../executors/executor.ts";
 import { FenseExecutor } from "../executors/fense/fense-executor.ts";
 import { SubprocessExecutor } from "../executors/subprocess/subprocess-executor.ts";
-import { tellListener } from "../pool/listener.ts";
+import { tellListener } from "../pool/events.ts";
 import type { ExecutionRequest, ExecutionResult, SecurityMode } from "../types.ts";
 import { AgentWorkspace } from "../workspace/agent-workspace.ts";
 import { checkSessionId } from "../workspace/session-directory.ts";
-import type { Workspace } from "../workspace/workspace.ts";
+import type { Workspace, WorkspaceEntry } from "../workspace/workspace.ts";
 import type { ManagerEvent, ManagerListener } from "./events.ts";
 import { Execution } from "./execution.ts";
 import { type ExecutionRecord, History } from "./history.ts";
-import { Lineup } from "./lineup.ts";
+import { Lineup, type PooledExecutor } from "./lineup.ts";
 import type { SandboxManagerOptions } from "./options.ts";
-import { PooledWorkspace } from "./pooled-workspace.ts";
 
 const CONFIRMATION_TIMEOUT_MS = 120_000;
 const HISTORY_LIMIT = 100;
@@ -147,5 +146,44 @@ export class SandboxManager implements AsyncDisposable {
 
   #tell(event: ManagerEvent): void {
     for (const listener of this.#listeners) tellListener(listener, event);
+  }
+}
+
+/** The files of whatever the session has from its pool at that moment. */
+class PooledWorkspace implements Workspace {
+  readonly #acquire: () => Promise<PooledExecutor>;
+
+  constructor(acquire: () => Promise<PooledExecutor>) {
+    this.#acquire = acquire;
+  }
+
+  async readFile(path: string): Promise<string> {
+    return await (await this.#current()).readFile(path);
+  }
+
+  async readFileBytes(path: string): Promise<Uint8Array> {
+    return await (await this.#current()).readFileBytes(path);
+  }
+
+  async writeFile(path: string, content: string | Uint8Array): Promise<void> {
+    await (await this.#current()).writeFile(path, content);
+  }
+
+  async list(path?: string, options?: { readonly recursive?: boolean | undefined }): Promise<WorkspaceEntry[]> {
+    return await (await this.#current()).list(path, options);
+  }
+
+  async delete(path: string, options?: { readonly recursive?: boolean | undefined }): Promise<void> {
+    await (await this.#current()).delete(path, options);
+  }
+
+  async stat(path: string): Promise<WorkspaceEntry> {
+    return await (await this.#current()).stat(path);
+  }
+
+  async #current(): Promise<Workspace> {
+    const { workspace, type } = await this.#acquire();
+    if (workspace !== undefined) return workspace;
+    throw new WorkspaceError("NOT_PERMITTED", `the pool's executors (${type}) do not show their files`);
   }
 }

@@ -3,7 +3,7 @@ import type { Executor } from "../executors/executor.ts";
 import type { SandboxSource } from "../executors/fense/sandbox-source.ts";
 import type { SecurityMode } from "../types.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { Assess } from "./assessment.ts";
+import type { Assess } from "./approval.ts";
 import type { ManagerListener } from "./events.ts";
 import type { ExecutorLender } from "./lineup.ts";
 

@@ -1,6 +1,6 @@
 import type { Sandbox } from "@agentfense/sdk";
 import type { ConfirmationService } from "../confirmation/confirmation.ts";
-import type { BrowserDriver } from "../tools/parts.ts";
+import type { BrowserDriver } from "../tools/tool.ts";
 import { SandboxWorkspace } from "../workspace/sandbox-workspace.ts";
 
 /** A browser in a sandbox that is there, for the tools of a server on it. It starts with the first action. */

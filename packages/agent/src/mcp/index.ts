@@ -3,9 +3,7 @@
 export { AgentError } from "../errors.ts";
 export { sandboxBrowser } from "./browser.ts";
 export { ClientConfirmationService, MCP_APPROVALS, type McpApproval } from "./client-confirmation.ts";
-export type { HttpAccess } from "./guard.ts";
-export { type McpHttpHandler, type McpHttpOptions, mcpHttpHandler } from "./http.ts";
-export { createMcpServer } from "./server.ts";
+export { type HttpAccess, type McpHttpHandler, type McpHttpOptions, mcpHttpHandler } from "./http.ts";
+export { createMcpServer, type StdioOptions, serveStdio } from "./server.ts";
 export type { SessionLimits } from "./sessions.ts";
 export type { ChangesReachProject, McpSourceOptions, RecordedSandbox } from "./source.ts";
-export { type StdioOptions, serveStdio } from "./stdio.ts";

@@ -1,5 +1,5 @@
 import type { Sandbox } from "@agentfense/sdk";
-import type { BrowserDriver } from "../tools/parts.ts";
+import type { BrowserDriver } from "../tools/tool.ts";
 import type { SecurityMode } from "../types.ts";
 import { sandboxWorld } from "../world/sandbox-world.ts";
 import type { WorldContext, WorldInterface } from "../world/world.ts";

@@ -1,5 +1,5 @@
 import { PoolError } from "../errors.ts";
-import type { PoolClock } from "./clock.ts";
+import type { PoolClock } from "./options.ts";
 
 interface Caller<T> {
   resolve(instance: T): void;

@@ -1,5 +1,4 @@
 import { AgentError } from "../errors.ts";
-import { type PoolClock, systemPoolClock } from "./clock.ts";
 import type { PoolEvent } from "./events.ts";
 
 /** How instances are made and unmade. What these throw is told as an event; it never reaches an unconcerned session. */
@@ -78,3 +77,29 @@ export function checkDuration(name: string, durationMs: number): void {
 function unusable(name: string, value: unknown, wanted: string): AgentError {
   return new AgentError(`${name} of a pool is ${String(value)}; it must be ${wanted}`);
 }
+
+/** Time as a pool sees it. */
+export interface PoolClock {
+  /** Milliseconds since whenever; never goes back. */
+  now(): number;
+  /** Calls once, after so many milliseconds, unless it is cancelled. */
+  after(delayMs: number, run: () => void, options?: TimerOptions): Timer;
+}
+
+export interface TimerOptions {
+  /** True: nobody waits for it, so that it alone does not keep the process running. */
+  readonly background?: boolean | undefined;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+const systemPoolClock: PoolClock = {
+  now: () => performance.now(),
+  after: (delayMs, run, { background = false } = {}) => {
+    const timer = setTimeout(run, delayMs);
+    if (background) timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};

@@ -1,10 +1,8 @@
 import { AgentError, PoolError } from "../errors.ts";
 import { Acquisition } from "./acquisition.ts";
-import type { Timer } from "./clock.ts";
-import type { PoolEvent } from "./events.ts";
-import { tellListener } from "./listener.ts";
+import { type PoolEvent, tellListener } from "./events.ts";
 import { type PoolMetrics, PoolTally } from "./metrics.ts";
-import { checkDuration, type PoolOptions, type PoolSettings, poolSettings } from "./options.ts";
+import { checkDuration, type PoolOptions, type PoolSettings, poolSettings, type Timer } from "./options.ts";
 import type { Slot } from "./slot.ts";
 import { Stock } from "./stock.ts";
 

@@ -1,9 +1,7 @@
 import { AgentError, PoolError } from "../errors.ts";
-import type { PoolClock } from "./clock.ts";
 import type { DestructionReason, PoolEvent, PoolStep } from "./events.ts";
-import { makeInTime } from "./making.ts";
 import type { PoolTally } from "./metrics.ts";
-import type { PoolSettings } from "./options.ts";
+import type { PoolClock, PoolSettings, Timer } from "./options.ts";
 import { type Idle, idleAmong, type Slot, type SlotState } from "./slot.ts";
 
 /** Whom a stock works for. */
@@ -280,5 +278,38 @@ async function runStep(
     await Promise.race([(async () => await step(ending.signal))(), late]);
   } finally {
     timer.cancel();
+  }
+}
+
+/**
+ * Calls `create`, for as long as it may take. What it gives after `ending` is handed to `unmake` and counts as a
+ * failure. One that does not heed the signal is not waited for: should it still give something some day, that is
+ * unmade then.
+ */
+async function makeInTime<T>(
+  settings: Pick<PoolSettings<T>, "clock" | "create" | "createTimeoutMs" | "stepTimeoutMs">,
+  ending: AbortController,
+  unmake: (late: T) => Promise<void>,
+): Promise<T> {
+  const { clock, create, createTimeoutMs, stepTimeoutMs } = settings;
+  const { signal } = ending;
+  const { promise: deaf, reject: giveUp } = Promise.withResolvers<never>();
+  let patience: Timer | undefined;
+  const timer = clock.after(createTimeoutMs, () =>
+    ending.abort(new AgentError(`an instance was not made within ${createTimeoutMs} ms`)),
+  );
+  signal.addEventListener("abort", () => {
+    patience = clock.after(stepTimeoutMs, () => giveUp(signal.reason));
+  });
+  const creation = (async () => await create(signal))().then(async (instance) => {
+    if (!signal.aborted) return instance;
+    await unmake(instance);
+    throw signal.reason;
+  });
+  try {
+    return await Promise.race([creation, deaf]);
+  } finally {
+    timer.cancel();
+    patience?.cancel();
   }
 }

@@ -2,8 +2,7 @@ import { clip, keepEnds, type ToolEffects, ToolFailure, type ToolResult } from "
 import { z } from "zod";
 import type { BrowserActionName } from "../browser/action.ts";
 import { workspacePath } from "./files.ts";
-import type { BrowsingResult } from "./parts.ts";
-import { declareTool, type Tool, type ToolContext } from "./tool.ts";
+import { type BrowsingResult, declareTool, type Tool, type ToolContext } from "./tool.ts";
 
 /** It looks at a page that is there. */
 const LOOKS: ToolEffects = { readOnly: true, destructive: false, openWorld: true };

@@ -3,8 +3,7 @@ import { outputText, SHELL, type ToolImage, type ToolResult } from "@agentfense/
 import { z } from "zod";
 import { DEFAULT_TIMEOUT_MS } from "../executors/executor.ts";
 import type { ExecutionResult, FailureCode, Language, RichOutput } from "../types.ts";
-import type { CodeRunner } from "./parts.ts";
-import { declareTool } from "./tool.ts";
+import { type CodeRunner, declareTool } from "./tool.ts";
 
 /** Command lines have a tool of their own. */
 const LANGUAGES = ["python", "javascript", "typescript", "bash"] as const satisfies readonly Language[];

@@ -2,7 +2,7 @@ import type { Sandbox } from "@agentfense/sdk";
 import type { ConfirmationService } from "../confirmation/confirmation.ts";
 import { FenseExecutor } from "../executors/fense/fense-executor.ts";
 import { SandboxManager } from "../manager/manager.ts";
-import type { BrowserDriver } from "../tools/parts.ts";
+import type { BrowserDriver } from "../tools/tool.ts";
 import type { SecurityMode } from "../types.ts";
 import { SandboxWorkspace } from "../workspace/sandbox-workspace.ts";
 import { WorldInterface } from "./world.ts";

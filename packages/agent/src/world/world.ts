@@ -2,16 +2,14 @@ import { randomUUID } from "node:crypto";
 import { SandboxError } from "@agentfense/sdk";
 import { type AcceptedCall, clip, ToolFailure, type ToolResult, Turns } from "@agentfense/sdk/tool-kit";
 import type { BrowserContext } from "../browser/result.ts";
-import type { ConfirmationRequest, ConfirmationService } from "../confirmation/confirmation.ts";
+import type { ConfirmationDecision, ConfirmationRequest, ConfirmationService } from "../confirmation/confirmation.ts";
 import { AgentError } from "../errors.ts";
 import { askFor } from "../manager/approval.ts";
-import { tellListener } from "../pool/listener.ts";
+import { tellListener } from "../pool/events.ts";
 import { RISK_TABLE } from "../risk/table.ts";
 import { TOOLS } from "../tools/all.ts";
-import type { WorldParts } from "../tools/parts.ts";
-import type { Tool, ToolContext } from "../tools/tool.ts";
+import type { Tool, ToolContext, WorldParts } from "../tools/tool.ts";
 import type { RiskLevel, SecurityMode } from "../types.ts";
-import type { WorldEvent, WorldListener } from "./events.ts";
 
 const MAX_OUTPUT = 30_000;
 const MOST_SHOWN_CHARACTERS = 500;
@@ -190,3 +188,28 @@ function tellable(error: unknown): string | undefined {
   if (!isTold) return undefined;
   return error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
 }
+
+interface WorldEventFacts {
+  /** The same for all events of one call. */
+  readonly callId: string;
+  readonly sessionId: string;
+  readonly tool: string;
+  readonly at: Date;
+}
+
+/** A step of a call. What the manager and the router do meanwhile, they tell themselves. */
+export type WorldEvent = WorldEventFacts &
+  (
+    | {
+        readonly type: "called";
+        /** The input as JSON, shortened. */
+        readonly input: string;
+      }
+    | { readonly type: "confirmation_requested"; readonly level: RiskLevel }
+    | { readonly type: "confirmation_answered"; readonly decision: ConfirmationDecision }
+    | { readonly type: "finished"; readonly isError: boolean; readonly durationMs: number }
+    /** It was given up, or failed for a reason that is not told to the model. */
+    | { readonly type: "failed"; readonly error: unknown; readonly durationMs: number }
+  );
+
+export type WorldListener = (event: WorldEvent) => void;

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { messagesOf } from "../../src/browser/chromium/framing.ts";
-import { PipeTransport } from "../../src/browser/chromium/transport.ts";
+import { messagesOf, PipeTransport } from "../../src/browser/chromium/transport.ts";
 
 async function* chunks(...texts: readonly string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text);

@@ -1,8 +1,11 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import type { ConfirmationVerdict } from "../../src/confirmation/callback.ts";
-import { CallbackConfirmationService } from "../../src/confirmation/callback.ts";
-import { AutoApproveConfirmationService, AutoDenyConfirmationService } from "../../src/confirmation/fixed.ts";
+import {
+  AutoApproveConfirmationService,
+  AutoDenyConfirmationService,
+  CallbackConfirmationService,
+  type ConfirmationVerdict,
+} from "../../src/confirmation/callback.ts";
 import { isApproval, requestHash } from "../../src/confirmation/hash.ts";
 import { expiringIn, request } from "./support.ts";
 

@@ -2,8 +2,8 @@ import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { isApproval } from "../../src/confirmation/hash.ts";
+import { visible } from "../../src/confirmation/terminal/document.ts";
 import { TerminalConfirmationService } from "../../src/confirmation/terminal/terminal.ts";
-import { visible } from "../../src/confirmation/terminal/visible.ts";
 import { expiringIn, request } from "./support.ts";
 
 const QUESTION = "type yes to approve";

@@ -1,9 +1,9 @@
 // Which executor runs what.
 
 import { expect, test } from "vitest";
-import { AutoApproveConfirmationService } from "../../src/confirmation/fixed.ts";
+import { AutoApproveConfirmationService } from "../../src/confirmation/callback.ts";
 import { ExecutorError } from "../../src/errors.ts";
-import { Overtime, runInTime } from "../../src/manager/running.ts";
+import { Overtime, runInTime } from "../../src/manager/execution.ts";
 import type { RiskLevel, SandboxType, SecurityMode } from "../../src/types.ts";
 import { forever, outcome, StageExecutor, stage } from "./actors.ts";
 

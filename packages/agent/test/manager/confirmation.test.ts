@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { AutoApproveConfirmationService, AutoDenyConfirmationService } from "../../src/confirmation/fixed.ts";
+import { AutoApproveConfirmationService, AutoDenyConfirmationService } from "../../src/confirmation/callback.ts";
 import type { ExecutionRequest } from "../../src/types.ts";
 import { reviewer, StageExecutor, stage } from "./actors.ts";
 

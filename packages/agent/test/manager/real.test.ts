@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { EmbeddedEngine, Sandbox } from "agentfense";
 import { SandboxManager } from "agentfense/agent";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AutoApproveConfirmationService } from "../../src/confirmation/fixed.ts";
+import { AutoApproveConfirmationService } from "../../src/confirmation/callback.ts";
 import type { SandboxSource } from "../../src/executors/fense/sandbox-source.ts";
 import type { ManagerEvent } from "../../src/manager/events.ts";
 import { fensePool } from "../../src/pool/sandboxes.ts";

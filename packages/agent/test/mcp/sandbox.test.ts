@@ -8,7 +8,7 @@ import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { Sandbox } from "agentfense";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClientConfirmationService } from "../../src/mcp/client-confirmation.ts";
-import { doorMcp } from "../../src/mcp/door-mcp.ts";
+import { doorMcp } from "../../src/mcp/http.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
 import { call, connect, handlerFor, INITIALIZE, request } from "./support.ts";
 

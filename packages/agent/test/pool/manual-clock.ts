@@ -1,4 +1,4 @@
-import type { PoolClock, Timer } from "../../src/pool/clock.ts";
+import type { PoolClock, Timer } from "../../src/pool/options.ts";
 
 /** Time that passes when it is told to. */
 export class ManualClock implements PoolClock {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { UnifiedRiskPolicy } from "../../src/risk/policy.ts";
+import { UnifiedRiskPolicy } from "../../src/risk/table.ts";
 import type { Language } from "../../src/types.ts";
 import { ATTEMPTS, SNIPPETS, type Snippet } from "./corpus.ts";
 

@@ -1,8 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { UnifiedRiskPolicy } from "../../src/risk/policy.ts";
-import { RISK_TABLE } from "../../src/risk/table.ts";
+import { RISK_TABLE, UnifiedRiskPolicy } from "../../src/risk/table.ts";
 import { LANGUAGES, type Language, RISK_LEVELS, type SecurityMode } from "../../src/types.ts";
 
 const { assess } = UnifiedRiskPolicy;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { UnifiedRiskPolicy } from "../../src/risk/policy.ts";
+import { UnifiedRiskPolicy } from "../../src/risk/table.ts";
 import { LANGUAGES, type Language, RISK_LEVELS, type RiskLevel } from "../../src/types.ts";
 import { SNIPPETS, type Snippet } from "./corpus.ts";
 

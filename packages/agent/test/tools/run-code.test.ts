@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Sandbox } from "agentfense";
 import { SandboxManager } from "agentfense/agent";
 import { expect, onTestFinished, test } from "vitest";
-import { AutoApproveConfirmationService } from "../../src/confirmation/fixed.ts";
+import { AutoApproveConfirmationService } from "../../src/confirmation/callback.ts";
 import { RunCodeTool } from "../../src/tools/code.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 import { WorldInterface } from "../../src/world/world.ts";

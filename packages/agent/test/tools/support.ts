@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { CodeRunner } from "../../src/tools/parts.ts";
+import type { CodeRunner } from "../../src/tools/tool.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 import { WorldInterface, type WorldOptions } from "../../src/world/world.ts";
 

@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { AutoApproveConfirmationService, AutoDenyConfirmationService } from "../../src/confirmation/callback.ts";
 import type { ConfirmationAnswer, ConfirmationRequest } from "../../src/confirmation/confirmation.ts";
-import { AutoApproveConfirmationService, AutoDenyConfirmationService } from "../../src/confirmation/fixed.ts";
 import { requestHash } from "../../src/confirmation/hash.ts";
-import type { BrowserDriver } from "../../src/tools/parts.ts";
-import { declareTool } from "../../src/tools/tool.ts";
+import { type BrowserDriver, declareTool } from "../../src/tools/tool.ts";
 import type { RiskLevel, SecurityMode } from "../../src/types.ts";
-import type { WorldEvent } from "../../src/world/events.ts";
+import type { WorldEvent } from "../../src/world/world.ts";
 import { fileWorld } from "../tools/support.ts";
 
 const EFFECTS = { readOnly: false, destructive: true, openWorld: false };

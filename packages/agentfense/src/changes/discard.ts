@@ -12,8 +12,7 @@ import { print } from "../output.ts";
 import { paintFor, printable } from "../terminal.ts";
 import { counted, countsText, KIND_LETTERS, shownPath } from "../wording.ts";
 import { paintMark } from "./colours.ts";
-import { readDeltaRecord } from "./delta-record.ts";
-import { explainRefusal, requireDelta } from "./kept-delta.ts";
+import { explainRefusal, readDeltaRecord, requireDelta } from "./kept-delta.ts";
 
 export interface DiscardValues {
   readonly delta?: string | undefined;

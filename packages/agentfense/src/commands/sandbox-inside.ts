@@ -109,7 +109,7 @@ terminal here, which this needs; Ctrl-] detaches, with exit code 0`,
   failureCode: NOT_RUN,
   jsonForm: "own",
   async run({ client, values: { input, terminal }, given: [id, which], json }) {
-    const { attachOutput, attachTerminal } = await import("../remote/attach.ts");
+    const { attachOutput, attachTerminal } = await import("../remote/exec.ts");
     const process = { client, sandboxId: id, process: whichProcess(which) };
     if (!terminal) return await attachOutput(process, { input: input === true, json });
     if (input || json) throw new UsageError("--terminal goes with neither --input nor --json");

@@ -10,11 +10,9 @@ import { ContentReader } from "../policy/content-reader.ts";
 import { describeFindings, isReadableSecret } from "../policy/lint.ts";
 import { paintFor, printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
-import { findOutputs } from "./outputs.ts";
 import { policyText, summaryOf } from "./policy-text.ts";
 import { isPurpose, PURPOSES, type Purpose, type PurposeName } from "./purposes.ts";
-import { findSecrets } from "./secrets.ts";
-import { surveyDirectory } from "./survey.ts";
+import { findOutputs, findSecrets, surveyDirectory } from "./survey.ts";
 
 /** `agentfense init` */
 export async function init(

@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import { CommandFailure } from "../failure.ts";
 import { warn } from "../output.ts";
-import { type HttpPlace, inUrl, isLoopback } from "./place.ts";
+import { type HttpPlace, inUrl, isLoopback } from "./request.ts";
 
 const PATH = "/mcp";
 const MOST_CONNECTIONS = 512;

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { cleanStaleMount, MountHost, type WorkspaceEvent, type WorkspaceSpec } from "@agentfense/server/isolation";
-import { readDeltaRecord, requireSameDirectory, writeDeltaRecord } from "../changes/delta-record.ts";
+import { readDeltaRecord, requireSameDirectory, writeDeltaRecord } from "../changes/kept-delta.ts";
 import { CommandFailure, UsageError } from "../failure.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
 import { TemporaryDelta } from "../run/delta-place.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { TemporaryHome } from "@agentfense/server/isolation";
-import { readDeltaRecord, requireSameDirectory } from "../changes/delta-record.ts";
+import { readDeltaRecord, requireSameDirectory } from "../changes/kept-delta.ts";
 import { requireDeltaApart } from "../mount/placement.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 

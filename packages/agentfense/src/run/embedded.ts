@@ -7,10 +7,10 @@ import {
   SandboxError,
   type SandboxEvent,
 } from "@agentfense/server/isolation";
-import { writeDeltaRecord } from "../changes/delta-record.ts";
+import { writeDeltaRecord } from "../changes/kept-delta.ts";
 import { CommandFailure, UsageError } from "../failure.ts";
 import { warn } from "../output.ts";
-import { PullProgress } from "../progress/pull.ts";
+import { PullProgress } from "../progress/progress.ts";
 import { describeLeftOut } from "../toolchains/workspaces.ts";
 import { NOT_RUN } from "./command-output.ts";
 import type { Interruption } from "./interruption.ts";

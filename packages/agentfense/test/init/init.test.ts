@@ -3,10 +3,8 @@ import { join } from "node:path";
 import { compileRules, levelName } from "@agentfense/permission";
 import { readProjectPolicy, takenRules } from "@agentfense/sdk/project";
 import { describe, expect, test } from "vitest";
-import { findOutputs } from "../../src/init/outputs.ts";
 import { policyText } from "../../src/init/policy-text.ts";
-import { findSecrets } from "../../src/init/secrets.ts";
-import { surveyDirectory } from "../../src/init/survey.ts";
+import { findOutputs, findSecrets, surveyDirectory } from "../../src/init/survey.ts";
 import { atATerminal, reasonAgainstTerminals } from "../at-a-terminal.ts";
 import { agentfense, scratch } from "../run-cli.ts";
 

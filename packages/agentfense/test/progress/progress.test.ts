@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Progress, progressLine } from "../../src/progress/progress.ts";
-import { PullProgress } from "../../src/progress/pull.ts";
+import { Progress, PullProgress, progressLine } from "../../src/progress/progress.ts";
 
 /** A screen that remembers, and a clock that is moved by hand. */
 function screen({ isTTY = true, columns = 80 } = {}) {

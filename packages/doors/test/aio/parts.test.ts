@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { withoutHanging } from "../../../../test/support/eventually.ts";
 import { OutputText } from "../../src/aio/commands/output-text.ts";
 import { SessionTable } from "../../src/aio/commands/session-table.ts";
-import { Edits } from "../../src/aio/files/edits.ts";
+import { Edits } from "../../src/aio/files/editor.ts";
 import { globPattern, namePattern } from "../../src/aio/files/glob-pattern.ts";
 import { Budget } from "../../src/budget.ts";
 

@@ -19,8 +19,8 @@ import type {
 import { SandboxError, type SandboxErrorCode } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { FileStat } from "../sandbox/files.ts";
+import { workspacePath } from "../sandbox/parts.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { workspacePath } from "../sandbox/workspace-path.ts";
 import { Turns } from "../turns.ts";
 import { grep } from "./grep.ts";
 import { keepEnds } from "./tools/bounds.ts";

@@ -2,8 +2,8 @@ import { namesIn } from "@agentfense/permission";
 import { SandboxError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { RunResult } from "../model/records.ts";
+import { workspacePath } from "../sandbox/parts.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { workspacePath } from "../sandbox/workspace-path.ts";
 import { readAll, sandboxFiles, type ToolEntry, type ToolFiles } from "./tools/files.ts";
 import { ToolFailure } from "./tools/tool.ts";
 

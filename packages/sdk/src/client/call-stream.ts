@@ -87,3 +87,87 @@ async function* converted<T, U>(
 }
 
 async function* nothing(): AsyncGenerator<never, void, undefined> {}
+
+/** Messages for a call that runs, given one by one. Whoever gives one waits until it is taken, so that nothing piles up. */
+export class InputQueue<T> implements AsyncIterable<T> {
+  readonly #waiting: { readonly item: T; readonly taken: () => void }[] = [];
+  #wake: (() => void) | undefined;
+  #ended = false;
+
+  /** Resolves when the item is on its way; at once when the call is over. */
+  async push(item: T): Promise<void> {
+    if (this.#ended) return;
+    await new Promise<void>((resolve) => {
+      this.#waiting.push({ item, taken: resolve });
+      this.#wake?.();
+    });
+  }
+
+  /** Nothing is taken any more. */
+  end(): void {
+    this.#ended = true;
+    for (const { taken } of this.#waiting.splice(0)) taken();
+    this.#wake?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
+    while (!this.#ended) {
+      const next = this.#waiting.shift();
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      } else {
+        next.taken();
+        yield next.item;
+      }
+    }
+  }
+}
+
+/** The messages of a streamed request on their way into a transport, which forgets to say why they ended, and to close them. */
+export class RequestSource<T> implements AsyncIterable<T>, Disposable {
+  readonly #iterator: AsyncIterator<T>;
+  /** What making the messages failed with: the caller's own error, not one of the call. */
+  failure: RequestFailure | undefined;
+
+  constructor(messages: AsyncIterable<T>) {
+    this.#iterator = messages[Symbol.asyncIterator]();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<T> {
+    return {
+      next: () => this.#next(),
+      // How a transport says that nobody reads any more.
+      throw: async (error: unknown) => {
+        this[Symbol.dispose]();
+        throw error;
+      },
+    };
+  }
+
+  /** Not waited for: it may be in the middle of waiting for a message that never comes. */
+  [Symbol.dispose](): void {
+    this.#iterator.return?.().catch(() => {
+      // The call is over, and has said how.
+    });
+  }
+
+  async #next(): Promise<IteratorResult<T>> {
+    try {
+      return await this.#iterator.next();
+    } catch (error) {
+      this.failure = new RequestFailure(error);
+      throw error;
+    }
+  }
+}
+
+/** Carries an error of the caller's own past everything that handles errors of calls. */
+export class RequestFailure {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}

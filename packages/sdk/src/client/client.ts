@@ -79,7 +79,6 @@ import type {
 } from "../model/requests.ts";
 import { RemoteEngine } from "../remote/engine.ts";
 import { uploadDirectory } from "../upload/upload.ts";
-import { ChangeCalls } from "./changes.ts";
 import { CodebaseCalls } from "./codebases.ts";
 import { EventCalls } from "./events.ts";
 import { ExecCalls } from "./exec.ts";
@@ -87,8 +86,7 @@ import { FileCalls } from "./files.ts";
 import { connectPort, getPort, waitForPort } from "./ports.ts";
 import { ProcessCalls } from "./processes.ts";
 import { Rpc } from "./rpc.ts";
-import { SandboxCalls } from "./sandboxes.ts";
-import { SessionCalls } from "./sessions.ts";
+import { ChangeCalls, SandboxCalls, SessionCalls } from "./sandboxes.ts";
 import { SystemCalls } from "./system.ts";
 import { openTerminal } from "./terminal.ts";
 

@@ -17,10 +17,17 @@ import type {
   VersionOptions,
 } from "../model/requests.ts";
 import { collected, streamed, uploadOf } from "./content.ts";
-import { batchChunks } from "./messages/batch.ts";
-import { batchResultOf, codebaseOf, fileInfoOf, uploadResultOf, versionOf } from "./messages/codebase.ts";
-import { inMessages, manifestMessage } from "./messages/manifest.ts";
-import { bigintOf, pageSizeOf, uint32Of } from "./messages/numbers.ts";
+import {
+  batchChunks,
+  batchResultOf,
+  codebaseOf,
+  fileInfoOf,
+  inMessages,
+  manifestMessage,
+  uploadResultOf,
+  versionOf,
+} from "./messages/codebase.ts";
+import { bigintOf, pageSizeOf, uint32Of } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = CodebaseService;

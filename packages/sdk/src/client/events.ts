@@ -3,8 +3,7 @@ import { type Listing, paged } from "../listing.ts";
 import type { AuditEvent } from "../model/records.ts";
 import type { EventFilter, ListEventsOptions, WatchEventsOptions } from "../model/requests.ts";
 import type { CallStream } from "./call-stream.ts";
-import { bigintOf, numberOf, pageSizeOf } from "./messages/numbers.ts";
-import { dateOf, timestampOf } from "./messages/time.ts";
+import { bigintOf, dateOf, numberOf, pageSizeOf, timestampOf } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = EventService;

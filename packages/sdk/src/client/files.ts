@@ -6,8 +6,7 @@ import type { Content, RecursiveOptions, WriteFileOptions } from "../model/reque
 import type { CallStream } from "./call-stream.ts";
 import { collected, streamed, uploadOf } from "./content.ts";
 import { fileInfoOf } from "./messages/codebase.ts";
-import { uint32Of } from "./messages/numbers.ts";
-import { FILE_EVENTS, wordOf } from "./messages/words.ts";
+import { FILE_EVENTS, uint32Of, wordOf } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = SandboxService;

@@ -4,11 +4,9 @@ import { ConnectionError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { PortInfo } from "../model/records.ts";
 import type { GetPortOptions, PortConnection, WaitForPortOptions } from "../model/requests.ts";
-import type { CallStream } from "./call-stream.ts";
+import { type CallStream, InputQueue } from "./call-stream.ts";
 import { pieces } from "./content.ts";
-import { InputQueue } from "./input-queue.ts";
-import { uint32Of } from "./messages/numbers.ts";
-import { dateOf, durationOf } from "./messages/time.ts";
+import { dateOf, durationOf, uint32Of } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 import { startingWith } from "./terminal.ts";
 

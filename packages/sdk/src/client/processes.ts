@@ -12,9 +12,7 @@ import type { AttachOptions, SpawnOptions, TerminalSize } from "../model/request
 import type { CallStream } from "./call-stream.ts";
 import { pieces } from "./content.ts";
 import { commandMembers, commandText } from "./messages/command.ts";
-import { numberOf, uint32Of } from "./messages/numbers.ts";
-import { dateOf, datesOf } from "./messages/time.ts";
-import { PROCESS_KINDS, wordOf } from "./messages/words.ts";
+import { dateOf, datesOf, numberOf, PROCESS_KINDS, uint32Of, wordOf } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = SandboxService;

@@ -12,10 +12,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Engine } from "../engine.ts";
 import { ConnectionError, InvalidConfigurationError, type SandboxError } from "../errors.ts";
 import type { CallOptions, ConnectionOptions } from "../model/options.ts";
-import { CallStream } from "./call-stream.ts";
-import { Deadline } from "./deadline.ts";
+import { CallStream, RequestFailure, RequestSource } from "./call-stream.ts";
 import { sandboxError } from "./failure.ts";
-import { RequestFailure, RequestSource } from "./request-source.ts";
 import { isIdempotent, pause, pauseBefore } from "./retry.ts";
 
 const DEFAULT_REQUEST_TIMEOUT_MS = 60_000;
@@ -261,4 +259,36 @@ function closedError(cause?: unknown): SandboxError {
 
 async function* only<T>(message: T): AsyncGenerator<T> {
   yield message;
+}
+
+/** A timer cannot wait for longer; beyond is for ever. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** The end of somebody's patience, over all attempts of a call. */
+export class Deadline {
+  static readonly NONE = new Deadline(undefined);
+  readonly totalMs: number | undefined;
+  readonly #endsAtMs: number;
+
+  private constructor(totalMs: number | undefined) {
+    this.totalMs = totalMs;
+    this.#endsAtMs = performance.now() + (totalMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** 0, undefined and what is beyond any timer are no deadline. */
+  static after(totalMs: number | undefined): Deadline {
+    if (totalMs === undefined || !(totalMs > 0) || totalMs > LONGEST_TIMER_MS) return Deadline.NONE;
+    return new Deadline(totalMs);
+  }
+
+  /** Calls when it is here; nothing to wait for without one. */
+  timer(call: () => void): ReturnType<typeof setTimeout> | undefined {
+    if (this.totalMs === undefined) return undefined;
+    return setTimeout(call, Math.max(1, Math.ceil(this.#endsAtMs - performance.now())));
+  }
+
+  /** There is time for waiting so long, and for something after it. */
+  allows(pauseMs: number): boolean {
+    return performance.now() + pauseMs < this.#endsAtMs;
+  }
 }

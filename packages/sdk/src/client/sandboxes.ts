@@ -2,21 +2,46 @@ import type { Rule } from "@agentfense/permission";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
 import type { CallOptions, NetworkList, RuleOptions, SandboxSecret } from "../model/options.ts";
-import type { HomeInfo, PathExplanation, SandboxInfo, SecretInfo } from "../model/records.ts";
 import type {
+  ApplyResult,
+  Change,
+  CommandEvent,
+  FileDiff,
+  HomeInfo,
+  PathExplanation,
+  RunResult,
+  SandboxInfo,
+  SecretInfo,
+  SessionInfo,
+} from "../model/records.ts";
+import type {
+  ApplyOptions,
+  ChangesOptions,
   CreateSandboxRequest,
+  CreateSessionOptions,
+  DiffOptions,
   ListSandboxesOptions,
   OwnerOptions,
+  PathsOptions,
   PutSecretOptions,
+  SessionExecOptions,
+  SessionStreamOptions,
   UpdateExpiryOptions,
 } from "../model/requests.ts";
 import { readSecret } from "../secrets/values.ts";
-import { listFields } from "./messages/network.ts";
-import { pageSizeOf } from "./messages/numbers.ts";
-import { rulesFor } from "./messages/rules.ts";
-import { createSandboxMessage, explanationOf, sandboxOf, secretOf } from "./messages/sandbox.ts";
-import { durationOf } from "./messages/time.ts";
-import { numberFor, SANDBOX_STATUSES } from "./messages/words.ts";
+import { CallStream } from "./call-stream.ts";
+import { commandEvents, patienceFor, resultOf } from "./exec.ts";
+import { applyResultOf, changeOf, fileDiffOf } from "./messages/codebase.ts";
+import {
+  createSandboxMessage,
+  explanationOf,
+  listFields,
+  rulesFor,
+  sandboxOf,
+  secretOf,
+  sessionOf,
+} from "./messages/sandbox.ts";
+import { durationOf, numberFor, pageSizeOf, SANDBOX_STATUSES } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = SandboxService;
@@ -123,4 +148,112 @@ export class SandboxCalls {
 /** Array.isArray knows nothing of lists that are read-only. */
 function isList(rules: RuleOptions | readonly Rule[]): rules is readonly Rule[] {
   return Array.isArray(rules);
+}
+
+/** Without a size the server answers with all of them in one message, which a long list does not fit into. */
+const CHANGES_A_PAGE = 1000;
+
+/**
+ * | paths     | stand for              |
+ * | --------- | ---------------------- |
+ * | absent    | everything             |
+ * | empty     | nothing                |
+ * | some      | each with all below it |
+ *
+ * On the wire none means everything, so an empty list must not get there: it is what is left of a review that approved nothing.
+ */
+export class ChangeCalls {
+  readonly #rpc: Rpc;
+
+  constructor(rpc: Rpc) {
+    this.#rpc = rpc;
+  }
+
+  list(sandboxId: string, options: ChangesOptions = {}): Listing<Change> {
+    const { pageSize = CHANGES_A_PAGE, fold = false, signal } = options;
+    return paged(async (pageToken) => {
+      const request = { sandboxId, pageSize: pageSizeOf(pageSize), pageToken, fold };
+      const page = await this.#rpc.unary(method.listChanges, request, { signal });
+      return { items: page.changes.map(changeOf), nextPageToken: page.nextPageToken };
+    });
+  }
+
+  diff(sandboxId: string, { paths, patch = false, signal }: DiffOptions = {}): CallStream<FileDiff> {
+    if (paths?.length === 0) return CallStream.empty();
+    return this.#rpc
+      .serverStream(method.diffChanges, { sandboxId, paths: wirePaths(paths), patch }, { signal })
+      .gather(({ more }) => more, fileDiffOf);
+  }
+
+  async apply(sandboxId: string, options: ApplyOptions = {}): Promise<ApplyResult> {
+    const { paths, dryRun = false, holdExecutables = false, signal } = options;
+    if (paths?.length === 0) return { version: 0, outcomes: [] };
+    const request = { sandboxId, paths: wirePaths(paths), dryRun, holdExecutables };
+    return applyResultOf(await this.#rpc.unary(method.applyChanges, request, { signal }));
+  }
+
+  async discard(sandboxId: string, { paths, signal }: PathsOptions = {}): Promise<Change[]> {
+    if (paths?.length === 0) return [];
+    const request = { sandboxId, paths: wirePaths(paths) };
+    const { discarded } = await this.#rpc.unary(method.discardChanges, request, { signal });
+    return discarded.map(changeOf);
+  }
+}
+
+function wirePaths(paths: readonly string[] | undefined): string[] {
+  return [...(paths ?? [])];
+}
+
+export class SessionCalls {
+  readonly #rpc: Rpc;
+
+  constructor(rpc: Rpc) {
+    this.#rpc = rpc;
+  }
+
+  async create(sandboxId: string, options: CreateSessionOptions = {}): Promise<SessionInfo> {
+    const { shell = "", env, workdir = "", idleTimeoutMs, signal } = options;
+    const request = {
+      sandboxId,
+      shell,
+      env: { ...env },
+      workdir,
+      ...(idleTimeoutMs === undefined ? {} : { idleTimeout: durationOf(idleTimeoutMs, "idleTimeoutMs") }),
+    };
+    return sessionOf(await this.#rpc.unary(method.createSession, request, { signal }));
+  }
+
+  async get(sessionId: string, options?: CallOptions): Promise<SessionInfo> {
+    return sessionOf(await this.#rpc.unary(method.getSession, { sessionId }, options));
+  }
+
+  async list(sandboxId: string, options?: CallOptions): Promise<SessionInfo[]> {
+    const { sessions } = await this.#rpc.unary(method.listSessions, { sandboxId }, options);
+    return sessions.map(sessionOf);
+  }
+
+  async destroy(sessionId: string, options?: CallOptions): Promise<void> {
+    await this.#rpc.unary(method.destroySession, { sessionId }, options);
+  }
+
+  async exec(sessionId: string, command: string, options: SessionExecOptions = {}): Promise<RunResult> {
+    const { signal, timeoutMs } = options;
+    const request = sessionExecMessage(sessionId, command, timeoutMs);
+    const call = this.#rpc.unary(method.sessionExec, request, { signal, timeoutMs: patienceFor(timeoutMs) });
+    return await resultOf(call, command, options);
+  }
+
+  execStream(
+    sessionId: string,
+    command: string,
+    { signal, timeoutMs }: SessionStreamOptions = {},
+  ): CallStream<CommandEvent> {
+    const request = sessionExecMessage(sessionId, command, timeoutMs);
+    const options = { signal, timeoutMs: patienceFor(timeoutMs) };
+    return commandEvents(this.#rpc.serverStream(method.sessionExecStream, request, options), command);
+  }
+}
+
+function sessionExecMessage(sessionId: string, command: string, timeoutMs: number | undefined) {
+  return { sessionId, command, ...(timeoutMs === undefined ? {} : { timeout: durationOf(timeoutMs, "timeoutMs") }) };
 }

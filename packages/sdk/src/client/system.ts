@@ -3,8 +3,7 @@ import { SandboxError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { ApiKey, ServerInfo } from "../model/records.ts";
 import type { CreatedKey, CreateKeyRequest } from "../model/requests.ts";
-import { dateOf, datesOf } from "./messages/time.ts";
-import { numberFor, ROLES, RUNTIMES, wordOf } from "./messages/words.ts";
+import { dateOf, datesOf, numberFor, ROLES, RUNTIMES, wordOf } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = SystemService;

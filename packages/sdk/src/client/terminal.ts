@@ -2,11 +2,10 @@ import { SandboxService, type TerminalInputSchema } from "@agentfense/protocol/s
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectionError, SandboxNotRunningError } from "../errors.ts";
 import type { OpenTerminalOptions, TerminalConnection, TerminalSize } from "../model/requests.ts";
-import type { CallStream } from "./call-stream.ts";
+import { type CallStream, InputQueue } from "./call-stream.ts";
 import { pieces } from "./content.ts";
-import { InputQueue } from "./input-queue.ts";
-import { uint32Of } from "./messages/numbers.ts";
 import { sandboxOf } from "./messages/sandbox.ts";
+import { uint32Of } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = SandboxService;

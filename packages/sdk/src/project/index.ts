@@ -3,16 +3,17 @@
 export { nearestName } from "@agentfense/protocol/nearest";
 export { InvalidConfigurationError } from "../errors.ts";
 export { readSecretValue } from "../secrets/values.ts";
-export { ProjectPolicyError, YamlError } from "./errors.ts";
-export { bytesOf, cpuQuotaOf } from "./quantities.ts";
 export {
   POLICY_FILE,
   type ProjectPolicy,
   parseProjectPolicy,
   readAgentProfileFile,
+  readFoundTextFile,
   readProjectPolicy,
+  readTextFile,
+  TextFileError,
 } from "./read.ts";
-export type { AgentProfile, AgentSecret } from "./schema.ts";
+export { type AgentProfile, type AgentSecret, bytesOf, cpuQuotaOf } from "./schema.ts";
 export {
   DEFAULT_PRESET,
   networkMode,
@@ -21,5 +22,4 @@ export {
   takenRules,
   withProjectPolicy,
 } from "./taking.ts";
-export { readFoundTextFile, readTextFile, TextFileError } from "./text-file.ts";
-export { parseYaml, type YamlText } from "./yaml.ts";
+export { ProjectPolicyError, parseYaml, YamlError, type YamlText } from "./yaml.ts";

@@ -1,7 +1,7 @@
 import { compileRules, getPreset, LEVEL, type Rule } from "@agentfense/permission";
 import type { NetworkMode, RuleOptions, SandboxOptions } from "../model/options.ts";
-import { ProjectPolicyError } from "./errors.ts";
 import { POLICY_FILE, type ProjectPolicy } from "./read.ts";
+import { ProjectPolicyError } from "./yaml.ts";
 
 // Who wrote the policy is not always who runs it. So the file decides about the project itself (which of its paths a
 // sandbox sees), about limits and about what the sandbox has anyway, and never opens the sandbox to the outside.

@@ -1,3 +1,4 @@
+import { namesIn } from "@agentfense/permission";
 import type { SandboxClient } from "../client/client.ts";
 import type { SandboxInfo } from "../model/records.ts";
 import type { LocalDirectory } from "./local-copy/local-directory.ts";
@@ -21,4 +22,16 @@ export interface SandboxParts {
   readonly localDirectory?: LocalDirectory | undefined;
   /** Lets go of the connection. */
   readonly release: () => Promise<void>;
+}
+
+const WORKSPACE = "/workspace";
+
+/**
+ * A path of the workspace as calls take it: "src/a.ts", "/" for the workspace itself. Without the slash in front, a directory
+ * that is called "workspace" is not taken for the workspace.
+ */
+export function workspacePath(path: string): string {
+  if (path === "") return "";
+  const names = namesIn(path === WORKSPACE || path.startsWith(`${WORKSPACE}/`) ? path.slice(WORKSPACE.length) : path);
+  return names.length === 0 ? "/" : names.join("/");
 }

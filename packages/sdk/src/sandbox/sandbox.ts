@@ -1,5 +1,5 @@
 import type { SandboxClient } from "../client/client.ts";
-import { expectSuccess } from "../client/running.ts";
+import { expectSuccess } from "../client/exec.ts";
 import {
   CodebaseNotFoundError,
   ProcessError,
@@ -38,12 +38,18 @@ import { type EventsOptions, followEvents, pastEvents } from "./events.ts";
 import type { Execution } from "./execution/execution.ts";
 import { startClosedCommand, startCommand } from "./execution/open.ts";
 import { SandboxFiles } from "./files.ts";
-import { listSandboxes, openExisting } from "./opening/existing.ts";
-import { type CreateOptions, type FromCodebaseOptions, openCodebase, openNew } from "./opening/from-codebase.ts";
+import {
+  type CreateOptions,
+  type FromCodebaseOptions,
+  listSandboxes,
+  openCodebase,
+  openExisting,
+  openNew,
+} from "./opening/from-codebase.ts";
 import { type FromLocalOptions, openLocal } from "./opening/from-local.ts";
 import { type GetOrCreateOptions, openByKey } from "./opening/get-or-create.ts";
 import type { ConnectOptions, OpeningKit } from "./opening/kit.ts";
-import { startIdempotently } from "./opening/start.ts";
+import { startIdempotently } from "./opening/open.ts";
 import type { SandboxParts } from "./parts.ts";
 import { SandboxPermissions } from "./permissions.ts";
 import { SandboxPort } from "./port.ts";

@@ -1,5 +1,5 @@
 import type { SandboxClient } from "../client/client.ts";
-import { expectSuccess } from "../client/running.ts";
+import { expectSuccess } from "../client/exec.ts";
 import { SessionClosedError, SessionNotFoundError } from "../errors.ts";
 import type { OutputCallbacks } from "../model/options.ts";
 import type { RunResult, SessionInfo } from "../model/records.ts";

@@ -2,7 +2,7 @@ import { isSensitive, LEVEL } from "@agentfense/permission";
 import { ChangeKind, EntryKind } from "@agentfense/protocol/codebase";
 import type { ChangeSchema, FileDiffSchema } from "@agentfense/protocol/sandbox";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Entry, sha256Of, targetOf, textOf } from "./entry.ts";
+import { type Entry, sha256Of, targetOf, textOf } from "./codebase.ts";
 import { Fault } from "./faults.ts";
 import type { OverlayChange } from "./overlay.ts";
 import { isAtOrBelow, workspacePath } from "./path-tree.ts";

@@ -1,7 +1,6 @@
 import type { CodebaseService } from "@agentfense/protocol/codebase";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { putEntry } from "./codebase.ts";
-import { entryOf, sha256Of, targetOf } from "./entry.ts";
+import { entryOf, putEntry, sha256Of, targetOf } from "./codebase.ts";
 import { Fault } from "./faults.ts";
 import { type Handlers, pageOf, pieces, receive } from "./handlers.ts";
 import { byPath, joined, nameOf, normalPath, notRoot } from "./path-tree.ts";

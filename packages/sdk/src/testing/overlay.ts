@@ -1,4 +1,4 @@
-import { type Entry, entryOf, isEqual } from "./entry.ts";
+import { type Entry, entryOf, isEqual } from "./codebase.ts";
 import { ancestorsOf, joined, PathTree } from "./path-tree.ts";
 
 /** What a sandbox has at a path instead of its codebase. */

@@ -1,5 +1,5 @@
 import { LEVEL, type Level, levelName, namesIn, type Policy, type Scope } from "@agentfense/permission";
-import { type Entry, entryOf, targetOf } from "./entry.ts";
+import { type Entry, entryOf, targetOf } from "./codebase.ts";
 import { FileFault } from "./faults.ts";
 import type { Overlay } from "./overlay.ts";
 import { ancestorsOf, byPath, isAtOrBelow, joined, parentOf } from "./path-tree.ts";

@@ -5,8 +5,7 @@ import { Commands } from "./commands.ts";
 import { EventLog } from "./events.ts";
 import { Fault } from "./faults.ts";
 import type { CommandScript } from "./mock-command.ts";
-import { MockSandbox } from "./sandbox.ts";
-import { MockSession } from "./session.ts";
+import { MockSandbox, MockSession } from "./sandbox.ts";
 import { syncAfterCommand } from "./sync.ts";
 
 /** Everything there is in a mock engine, in memory. */

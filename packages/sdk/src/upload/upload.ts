@@ -1,10 +1,11 @@
+import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { UploadError } from "../errors.ts";
 import type { CallOptions, UploadDirectoryOptions } from "../model/options.ts";
 import type { BatchResult, DirectoryUploadResult } from "../model/records.ts";
 import type { BatchEntry, BatchOptions, ManifestEntry } from "../model/requests.ts";
-import { batchEntries } from "./batch.ts";
-import { type Selection, selectEntries } from "./select.ts";
+import { contentChanged, type HashedFile, openContent, piecesOf, readSmall, sha256Of } from "./hash.ts";
+import { type Selection, selectEntries, type UploadEntry } from "./select.ts";
 
 /** Who takes files: the two calls of a client that uploading is made of. */
 export interface UploadTarget {
@@ -60,4 +61,42 @@ async function expectDirectory(directory: string): Promise<void> {
   });
   if (status.isDirectory()) return;
   throw new UploadError(`cannot upload ${directory}: it is not a directory`, { code: "UPLOAD_FAILED" });
+}
+
+/** The entries of one batch: all of them, and content only where the server lacks it, read when its turn comes. */
+export function* batchEntries(
+  top: string,
+  entries: readonly UploadEntry[],
+  missing: ReadonlySet<string>,
+): Generator<BatchEntry, void, undefined> {
+  for (const entry of entries) {
+    if (entry.kind !== "file" || entry.size === 0 || !missing.has(entry.path)) yield entry;
+    else yield { ...entry, content: unchangedWhole(top, entry) ?? unchangedContent(top, entry) };
+  }
+}
+
+/** All of the content that was hashed; undefined when it is not small, or not the same any more. */
+function unchangedWhole(top: string, { path, size, sha256 }: HashedFile): Uint8Array | undefined {
+  try {
+    const content = readSmall(top, path, size);
+    return content !== undefined && sha256Of(content) === sha256 ? content : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The content that was hashed, or an error: two halves of two versions are nobody's file. */
+async function* unchangedContent(top: string, entry: HashedFile): AsyncGenerator<Uint8Array> {
+  await using file = await openContent(top, entry.path).catch(() => {
+    throw contentChanged(entry.path);
+  });
+  const digest = createHash("sha256");
+  let sent = 0;
+  for await (const piece of piecesOf(file, entry.size)) {
+    sent += piece.length;
+    if (sent > entry.size) throw contentChanged(entry.path);
+    digest.update(piece);
+    yield piece;
+  }
+  if (sent !== entry.size || digest.digest("hex") !== entry.sha256) throw contentChanged(entry.path);
 }

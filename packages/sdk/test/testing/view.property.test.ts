@@ -1,8 +1,7 @@
 import { compileRules, LEVEL, levelName, type Rule } from "@agentfense/permission";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { MockCodebase, putEntry } from "../../src/testing/codebase.ts";
-import { entryOf } from "../../src/testing/entry.ts";
+import { entryOf, MockCodebase, putEntry } from "../../src/testing/codebase.ts";
 import { answered, Fault } from "../../src/testing/faults.ts";
 import { Overlay } from "../../src/testing/overlay.ts";
 import { GuardedView } from "../../src/testing/view.ts";

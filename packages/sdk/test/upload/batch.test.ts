@@ -3,12 +3,11 @@ import { appendFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { makeTree } from "../../../../test/support/upload-tree.ts";
-import { type BatchChunk, batchChunks } from "../../src/client/messages/batch.ts";
-import { inMessages, MESSAGE_BYTES } from "../../src/client/messages/manifest.ts";
+import { type BatchChunk, batchChunks, inMessages, MESSAGE_BYTES } from "../../src/client/messages/codebase.ts";
 import { UploadError } from "../../src/errors.ts";
-import { batchEntries } from "../../src/upload/batch.ts";
 import { hashFiles } from "../../src/upload/hash.ts";
 import type { UploadEntry } from "../../src/upload/select.ts";
+import { batchEntries } from "../../src/upload/upload.ts";
 import { walk } from "../../src/upload/walk.ts";
 
 async function prepared(tree: Readonly<Record<string, string>>) {

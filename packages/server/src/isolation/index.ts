@@ -1,7 +1,13 @@
-export type { BackendName, CreateOptions, NetworkMode, TerminalSize } from "./backend/backend.ts";
+export type {
+  BackendName,
+  CreateOptions,
+  NetworkMode,
+  ResourceLimits,
+  ResourceUsage,
+  TerminalSize,
+} from "./backend/backend.ts";
 export { SandboxError, type SandboxErrorCode } from "./backend/errors.ts";
-export type { ResourceLimits, ResourceUsage } from "./backend/limits.ts";
-export { type ApplySpec, applyChanges } from "./changes/apply.ts";
+export { type ApplySpec, applyChanges } from "./changes/application.ts";
 export { deflatePiece, literals, type PatchContent, type PatchFile } from "./changes/binary-patch.ts";
 export {
   type CollectedChange,
@@ -23,7 +29,7 @@ export {
 } from "./changes/list.ts";
 export { type SettleSpec, settleChanges } from "./changes/settle.ts";
 export type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./exec/api.ts";
-export type { AccessEvent } from "./filesystem/accesses.ts";
+export type { AccessEvent } from "./filesystem/denials.ts";
 export { encodeText } from "./filesystem/names.ts";
 export type { Owner } from "./filesystem/presentation.ts";
 export type { QuotaLimits } from "./filesystem/quota.ts";

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../runtime/errors.ts";
-import { unless } from "../runtime/race.ts";
+import { unless } from "../runtime/waiting.ts";
 
 /** How slow an upload may be; 0 switches a limit off. */
 export interface UploadPace {

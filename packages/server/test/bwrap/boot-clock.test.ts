@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { BootClock } from "../../src/isolation/bwrap/boot-clock.ts";
+import { BootClock } from "../../src/isolation/bwrap/host-processes.ts";
 
 /** A machine that was up for 100 s when performance.now() was 0; /proc/uptime is cut to a tick. */
 function machine() {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { JobThread } from "../../src/isolation/jobs/thread.ts";
 import type { BatchPiece, CodebaseLayers, Codebases, ManifestEntry } from "../../src/runtime/codebases/api.ts";
 import { openCodebases } from "../../src/runtime/codebases/open.ts";
-import type { CodebasesOptions } from "../../src/runtime/codebases/options.ts";
+import type { CodebasesOptions } from "../../src/runtime/codebases/parts.ts";
 import { openSqliteStore } from "../../src/runtime/store/sqlite/open.ts";
 import type { MetadataStore } from "../../src/runtime/store/store.ts";
 

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import type { AuditEntry } from "../../src/runtime/audit/api.ts";
 import { type Caller, SERVER } from "../../src/runtime/caller.ts";
 import type { Codebases } from "../../src/runtime/codebases/api.ts";
-import type { CodebasesOptions } from "../../src/runtime/codebases/options.ts";
+import type { CodebasesOptions } from "../../src/runtime/codebases/parts.ts";
 import { RuntimeError } from "../../src/runtime/errors.ts";
 import type { LogLine } from "../../src/runtime/log.ts";
 import type { MetadataStore } from "../../src/runtime/store/store.ts";

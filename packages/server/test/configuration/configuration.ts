@@ -2,9 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { ConfigurationFlag } from "../../src/service/configuration/keys.ts";
+import { ConfigurationError, type ConfigurationFlag } from "../../src/service/configuration/keys.ts";
 import { loadConfiguration } from "../../src/service/configuration/load.ts";
-import { ConfigurationError } from "../../src/service/configuration/problems.ts";
 
 interface Given {
   readonly yaml?: string;

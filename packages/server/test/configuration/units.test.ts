@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatDuration, formatSize, parseDuration, parseSize } from "../../src/service/configuration/units.ts";
+import { formatDuration, formatSize, parseDuration, parseSize } from "../../src/service/configuration/values.ts";
 
 describe("durations", () => {
   test.each([

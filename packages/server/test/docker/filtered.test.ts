@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { syscalls } from "@agentfense/fuse";
 import { expect, test, vi } from "vitest";
-import type { Listen } from "../../src/isolation/backend/listening.ts";
+import type { Listen } from "../../src/isolation/backend/backend.ts";
 import { bash, describeDocker, finish } from "./arena.ts";
 
 describeDocker("a container with a filtered network", (arena) => {

@@ -9,7 +9,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually, HANG_MS, withoutHanging } from "../../../../test/support/eventually.ts";
-import { OwnerRates } from "../../src/service/http/rate-limit.ts";
+import { OwnerRates } from "../../src/service/http/limits.ts";
 import { ADMIN, bearer, grpcClient, openTestService, rawHttp, USER, unary } from "./fixture.ts";
 
 async function codeOf(call: Promise<unknown>): Promise<string> {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { validateLimits, validateName } from "../../src/isolation/limits/validate.ts";
+import { validateLimits, validateName } from "../../src/isolation/limits/limits.ts";
 
 test("limits that are absent or reasonable are taken", () => {
   validateLimits({});

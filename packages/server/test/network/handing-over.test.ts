@@ -3,7 +3,7 @@ import { openSync, readdirSync, readlinkSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
 import { gateListeners } from "../../../../test/support/gate-listeners.ts";
-import type { Listen } from "../../src/isolation/backend/listening.ts";
+import type { Listen } from "../../src/isolation/backend/backend.ts";
 import { FilteredNetwork } from "../../src/isolation/network/filtered.ts";
 import { type GateListeners, NetworkGates } from "../../src/isolation/network/gate.ts";
 import { networkPolicy } from "./filtered-box.ts";

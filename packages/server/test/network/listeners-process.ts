@@ -2,8 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { syscalls } from "@agentfense/fuse";
 import { eventually } from "../../../../test/support/eventually.ts";
-import type { NetworkAnswer } from "../../src/isolation/backend/backend.ts";
-import type { Listen } from "../../src/isolation/backend/listening.ts";
+import type { Listen, NetworkAnswer } from "../../src/isolation/backend/backend.ts";
 import type { BwrapBox } from "../../src/isolation/bwrap/box.ts";
 import { openPlace, shell } from "../bwrap/place.ts";
 

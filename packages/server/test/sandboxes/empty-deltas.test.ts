@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
-import { EmptyDeltas } from "../../src/runtime/sandboxes/empty-deltas.ts";
+import { EmptyDeltas } from "../../src/runtime/sandboxes/parts.ts";
 
 function makeDelta(): { readonly delta: string; readonly tree: string } {
   const delta = mkdtempSync(join(tmpdir(), "agentfense-delta-"));

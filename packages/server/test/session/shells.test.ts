@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { abortedSoon } from "../../../../test/support/eventually.ts";
 import type { SandboxError } from "../../src/isolation/backend/errors.ts";
+import { findShell } from "../../src/isolation/session/dialects.ts";
 import { ShellSession } from "../../src/isolation/session/session.ts";
-import { findShell } from "../../src/isolation/session/shells.ts";
 import { errorCode, openSession, place } from "./fixture.ts";
 import { LocalBox } from "./local-shell.ts";
 

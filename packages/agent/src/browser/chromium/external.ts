@@ -6,9 +6,8 @@ import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { BrowserError } from "../../errors.ts";
-import { COMMON_FLAGS } from "./flags.ts";
-import { messagesOf } from "./framing.ts";
-import { type ChromiumProcess, INSTALL_HINT, MAX_MESSAGE_BYTES, USUAL_PLACES } from "./process.ts";
+import { type ChromiumProcess, COMMON_FLAGS, INSTALL_HINT, MAX_MESSAGE_BYTES, USUAL_PLACES } from "./process.ts";
+import { messagesOf } from "./transport.ts";
 
 /** The pipe is descriptor 3 for what it reads and 4 for what it writes. */
 const STDIO = ["ignore", "ignore", "pipe", "pipe", "pipe"] as const;

@@ -2,9 +2,8 @@ import type { Sandbox } from "@agentfense/sdk";
 import { BrowserError } from "../../errors.ts";
 import type { UrlRules } from "../url/policy.ts";
 import { proxyScriptUrl } from "../url/proxy-script.ts";
-import { COMMON_FLAGS } from "./flags.ts";
-import { messagesOf } from "./framing.ts";
-import { type ChromiumProcess, INSTALL_HINT, MAX_MESSAGE_BYTES, USUAL_PLACES } from "./process.ts";
+import { type ChromiumProcess, COMMON_FLAGS, INSTALL_HINT, MAX_MESSAGE_BYTES, USUAL_PLACES } from "./process.ts";
+import { messagesOf } from "./transport.ts";
 
 /**
  * Makes the terminal a pipe, says so, and starts the browser with it as its debugging pipe. What the browser

@@ -1,9 +1,12 @@
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { WebSocket } from "ws";
+import { rootCertificates } from "node:tls";
+import type { ConnectionOptions } from "@agentfense/sdk";
+import { chooseEndpoint, sendsKeyInTheClear } from "@agentfense/sdk/engine";
+import { type ClientOptions, WebSocket } from "ws";
 import { AgentError } from "../../errors.ts";
-import { SUBPROTOCOL } from "../door/address.ts";
+import { CONFIRMATIONS_PATH, SUBPROTOCOL } from "../door/address.ts";
 import { type ClientText, POLICY_VIOLATION, parseMessage, type ServerMessage, serverMessage } from "../protocol.ts";
-import type { LinkTarget } from "./target.ts";
 
 /** A connection could not be made, or is gone. */
 export class ConfirmationConnectionError extends AgentError {
@@ -134,4 +137,39 @@ const LONGEST_PAUSE_MS = 10_000;
 export async function pauseBeforeAttempt(attempt: number, signal: AbortSignal): Promise<void> {
   const longest = Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS);
   await sleep(longest * (0.5 + Math.random() / 2), undefined, { signal });
+}
+
+export interface ConfirmationEndpoint {
+  /** The server's address for REST: "http://HOST:PORT", "https://…", "ws://…", "wss://…" or "unix:/PATH". */
+  readonly endpoint: string;
+  /** Default: AGENTFENSE_API_KEY of the environment. */
+  readonly apiKey?: string | undefined;
+  /** With an encrypted endpoint. */
+  readonly tls?: ConnectionOptions["tls"];
+}
+
+/** How a door is reached. */
+export interface LinkTarget {
+  readonly url: string;
+  readonly options: ClientOptions;
+}
+
+export function linkTarget({ endpoint, apiKey, tls }: ConfirmationEndpoint): LinkTarget {
+  const asHttp = endpoint.replace(/^ws(?=s?:\/\/)/i, "http");
+  const chosen = chooseEndpoint({ endpoint: asHttp, apiKey, ...(tls === undefined ? {} : { tls }) }, process.env);
+  const socketPath = /^unix:(\/.+)$/s.exec(chosen.url)?.[1];
+  if (sendsKeyInTheClear(chosen)) {
+    process.emitWarning(`the API key travels unencrypted to ${chosen.url}; use https://`, "SecurityWarning");
+  }
+  return {
+    // A request names a host all the same: over a socket it is this machine.
+    url: `${socketPath === undefined ? chosen.url.replace(/^http/, "ws") : "ws://localhost"}${CONFIRMATIONS_PATH}`,
+    options: {
+      headers: chosen.apiKey === undefined ? {} : { authorization: `Bearer ${chosen.apiKey}` },
+      ...(socketPath === undefined ? {} : { createConnection: () => connect({ path: socketPath }) }),
+      ...(tls?.ca === undefined ? {} : { ca: [...rootCertificates, tls.ca] }),
+      ...(tls?.cert === undefined ? {} : { cert: tls.cert }),
+      ...(tls?.key === undefined ? {} : { key: tls.key }),
+    },
+  };
 }

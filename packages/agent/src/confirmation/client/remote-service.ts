@@ -3,8 +3,14 @@ import { askUntilExpiry, type Reply } from "../ask.ts";
 import type { ConfirmationAnswer, ConfirmationRequest, ConfirmationService } from "../confirmation.ts";
 import { isSameHash, requestHash } from "../hash.ts";
 import { requestBytes, requestText, type ServerMessage } from "../protocol.ts";
-import { ConfirmationConnectionError, pauseBeforeAttempt, runLink } from "./link.ts";
-import { type ConfirmationEndpoint, type LinkTarget, linkTarget } from "./target.ts";
+import {
+  ConfirmationConnectionError,
+  type ConfirmationEndpoint,
+  type LinkTarget,
+  linkTarget,
+  pauseBeforeAttempt,
+  runLink,
+} from "./link.ts";
 
 type Answer = ServerMessage & { readonly type: "answer" };
 

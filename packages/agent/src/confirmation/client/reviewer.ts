@@ -1,9 +1,16 @@
 import { AgentError } from "../../errors.ts";
 import { type AnswerRefusal, LONGEST_COMMENT, type PendingConfirmation, type ServerMessage } from "../protocol.ts";
 import { tellAll } from "../tell.ts";
-import { type ConfirmationConnectionError, type Link, pauseBeforeAttempt, runLink } from "./link.ts";
+import {
+  type ConfirmationConnectionError,
+  type ConfirmationEndpoint,
+  type Link,
+  type LinkTarget,
+  linkTarget,
+  pauseBeforeAttempt,
+  runLink,
+} from "./link.ts";
 import { PendingList, type ReviewEvent } from "./pending-list.ts";
-import { type ConfirmationEndpoint, type LinkTarget, linkTarget } from "./target.ts";
 
 export interface ConfirmationReviewerOptions extends ConfirmationEndpoint {
   /** Told to those who read the answers. */

@@ -3,9 +3,7 @@ import type { RawData, WebSocket } from "ws";
 import type { ConfirmationBroker } from "../broker.ts";
 import { type ClientMessage, clientMessage, parseMessage } from "../protocol.ts";
 import { Peer } from "./peer.ts";
-import { RequesterSession } from "./requester-session.ts";
-import { ReviewerSession } from "./reviewer-session.ts";
-import type { Session } from "./session.ts";
+import { RequesterSession, ReviewerSession, type Session } from "./session.ts";
 
 /**
  * Who may answer what an owner's key asked through the door.

@@ -1,4 +1,4 @@
-import { Origins } from "../origins.ts";
+import { Origins } from "../declarations.ts";
 import { UNKNOWN } from "../places.ts";
 import type { SyntaxNode } from "../syntax/node.ts";
 import { unescapeText } from "../text-codes.ts";

@@ -1,5 +1,5 @@
+import { Origins } from "../declarations.ts";
 import { each } from "../findings.ts";
-import { Origins } from "../origins.ts";
 import { UNKNOWN, worstPath } from "../places.ts";
 import type { SyntaxNode } from "../syntax/node.ts";
 import { character, joinPath, reverse, rot13 } from "../text-codes.ts";

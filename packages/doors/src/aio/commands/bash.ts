@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
 import * as shape from "../../shape.ts";
-import { Refusal } from "../envelope.ts";
-import { refusalOf } from "../failures.ts";
+import { Refusal, refusalOf } from "../envelope.ts";
 import { workingDirectory } from "../paths.ts";
 import { type AioCall, bare, post, type Route } from "../route.ts";
 import { BashSession } from "./bash-session.ts";
-import { hardTimeoutMs, SECONDS } from "./limits.ts";
 import type { RunningCommand } from "./running-command.ts";
-import { newsWithin, waitFor } from "./waiting.ts";
+import { hardTimeoutMs, newsWithin, SECONDS, waitFor } from "./waiting.ts";
 
 // One process per command; its two outputs apart, and an input that stays open.
 

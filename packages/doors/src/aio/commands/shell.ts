@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
 import * as shape from "../../shape.ts";
-import { eventStream, Refusal, Remark, type ServerEvent } from "../envelope.ts";
-import { refusalOf } from "../failures.ts";
+import { eventStream, Refusal, Remark, refusalOf, type ServerEvent } from "../envelope.ts";
 import { workingDirectory } from "../paths.ts";
 import { type AioCall, bare, post, type Route } from "../route.ts";
-import { hardTimeoutMs, SECONDS } from "./limits.ts";
 import type { RunningCommand } from "./running-command.ts";
 import { ShellSession } from "./shell-session.ts";
-import { newsWithin, waitFor } from "./waiting.ts";
+import { hardTimeoutMs, newsWithin, SECONDS, waitFor } from "./waiting.ts";
 
 // Shells that keep their state. Their commands print into one output, and take no input.
 

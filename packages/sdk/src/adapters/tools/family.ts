@@ -4,8 +4,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Turns } from "../../turns.ts";
 import { AS_PLAIN_TEXT, findText, grep, type Match } from "../grep.ts";
 import { clip, keepEnds, keepLines } from "./bounds.ts";
-import { replaceText, type ToolEntry, type ToolFiles } from "./files.ts";
-import { readWindow } from "./line-window.ts";
+import { readWindow, replaceText, type ToolEntry, type ToolFiles } from "./files.ts";
 import { declareTool, type ToolDeclaration, type ToolEffects, ToolFailure } from "./tool.ts";
 
 // The tools with which models work in a sandbox: what they are called and told with, and what the adapters, MCP and the agent

@@ -3,8 +3,7 @@ import { ExecOutput_OutputType as OutputType } from "@agentfense/protocol/sandbo
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Command, CommandOptions } from "../../model/options.ts";
 import type { CommandEnd, CommandEvent, RunResult } from "../../model/records.ts";
-import { numberOf } from "./numbers.ts";
-import { durationOf, msOf } from "./time.ts";
+import { durationOf, msOf, numberOf } from "./values.ts";
 
 export function execMessage(
   sandboxId: string,

@@ -1,7 +1,10 @@
+import { getPreset, PresetError, parseRules, type Rule, RuleError } from "@agentfense/permission";
+import { PatternType, type PermissionRule, type PermissionRuleSchema } from "@agentfense/protocol/common";
 import type {
   CreateSandboxRequestSchema,
   ExplainPathResponse,
   ExplainPathResponse_Candidate,
+  NetworkRule as NetworkRuleMessage,
   ResourceLimits as ResourceLimitsMessage,
   ResourceLimitsSchema,
   Sandbox,
@@ -11,24 +14,35 @@ import type {
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { SandboxError } from "../../errors.ts";
-import type { ResourceLimits, SecretPlace } from "../../model/options.ts";
+import type {
+  NetworkList,
+  NetworkRule,
+  ResourceLimits,
+  RuleOptions,
+  SandboxOptions,
+  SecretPlace,
+} from "../../model/options.ts";
 import type { PathExplanation, RuleCandidate, SandboxInfo, SecretInfo, SessionInfo } from "../../model/records.ts";
 import type { CreateSandboxRequest } from "../../model/requests.ts";
 import { secretFields } from "../../secrets/values.ts";
-import { networkFields, networkRuleOf } from "./network.ts";
-import { bigintOf, invalid, numberOf } from "./numbers.ts";
-import { ruleOf, rulesFor } from "./rules.ts";
-import { dateOf, datesOf, durationOf, msOf } from "./time.ts";
 import {
+  bigintOf,
+  dateOf,
+  datesOf,
+  durationOf,
+  invalid,
+  msOf,
   NETWORKS,
   numberFor,
+  numberOf,
+  PATTERN_TYPES,
   PERMISSIONS,
   RUNTIMES,
   SANDBOX_STATUSES,
   SESSION_STATUSES,
   SYNC_MODES,
   wordOf,
-} from "./words.ts";
+} from "./values.ts";
 
 export async function createSandboxMessage(
   request: CreateSandboxRequest,
@@ -144,4 +158,71 @@ export function explanationOf(message: ExplainPathResponse): PathExplanation {
 function candidateOf({ index, rule, reason }: ExplainPathResponse_Candidate): RuleCandidate {
   if (rule === undefined) throw new SandboxError("the server left out the rule that decides", { code: "UNKNOWN" });
   return { index, rule: ruleOf(rule), reason };
+}
+
+type NetworkFields = Pick<
+  MessageInitShape<typeof CreateSandboxRequestSchema>,
+  "network" | "networkRules" | "networkPresets"
+>;
+
+/** What a request says of the network: a word, or a list, which means a filtered one. */
+function networkFields(network: SandboxOptions["network"]): NetworkFields {
+  if (typeof network !== "object") return { network: numberFor(NETWORKS, network, "network") };
+  return { network: NETWORKS.filtered, ...listFields(network) };
+}
+
+/** The server reads a host with its ports: there is one who knows what is right. */
+export function listFields({ allow = [], presets = [] }: NetworkList) {
+  const networkRules = allow.map((rule) => {
+    if (typeof rule === "string") return { host: rule };
+    const { host, ports = [], methods = [], paths = [], addresses = [] } = rule;
+    return { host, ports: [...ports], methods: [...methods], paths: [...paths], addresses: [...addresses] };
+  });
+  return { networkRules, networkPresets: [...presets] };
+}
+
+function networkRuleOf({ host, ports, methods, paths, addresses }: NetworkRuleMessage): NetworkRule {
+  return {
+    ...{ host, ports, ...(methods.length > 0 && { methods }), ...(paths.length > 0 && { paths }) },
+    ...(addresses.length > 0 && { addresses }),
+  };
+}
+
+const DEFAULT_PRESET = "agent-safe";
+const LARGEST_INT32 = 2 ** 31 - 1;
+
+/**
+ * The rules that are meant, spelled out: presets are those of this process, so that registered ones work with any server. For
+ * what absent and given mean see RuleOptions.
+ */
+export function rulesFor({ preset, permissions }: RuleOptions): MessageInitShape<typeof PermissionRuleSchema>[] {
+  const base = preset ?? (permissions === undefined ? DEFAULT_PRESET : undefined);
+  try {
+    const rules = [...(base === undefined ? [] : getPreset(base)), ...(permissions ?? [])];
+    return parseRules(rules).map(ruleMessage);
+  } catch (error) {
+    if (error instanceof PresetError || error instanceof RuleError) throw invalid(error.message, error);
+    throw error;
+  }
+}
+
+function ruleMessage(rule: Rule, index: number): MessageInitShape<typeof PermissionRuleSchema> {
+  const { pattern, permission, type, priority = 0 } = rule;
+  if (Math.abs(priority) > LARGEST_INT32) throw new RuleError(index, pattern, "its priority has more than 31 bits");
+  return {
+    pattern,
+    permission: PERMISSIONS[permission],
+    type: type === undefined ? PatternType.UNSPECIFIED : PATTERN_TYPES[type],
+    priority,
+  };
+}
+
+/** A rule of an answer. What is not given is absent, as in the rules that callers write. */
+export function ruleOf({ pattern, permission, type, priority }: PermissionRule): Rule {
+  return {
+    pattern,
+    permission: wordOf(PERMISSIONS, permission, "permission"),
+    ...(type === PatternType.UNSPECIFIED ? {} : { type: wordOf(PATTERN_TYPES, type, "type of a pattern") }),
+    ...(priority === 0 ? {} : { priority }),
+  };
 }

@@ -4,7 +4,6 @@ import type { Command, OutputCallbacks } from "../../model/options.ts";
 import type { CommandEnd, CommandEvent, RunResult } from "../../model/records.ts";
 import { Bell } from "./bell.ts";
 import { Outlet, type Reader } from "./outlet.ts";
-import { killedEnd, runResult } from "./result.ts";
 import type { StdinFeed } from "./stdin.ts";
 
 type OutputKind = "stdout" | "stderr";
@@ -316,4 +315,38 @@ class Hearing {
   #tell(text: string): void | Promise<void> {
     if (text !== "") return this.#callback?.(text);
   }
+}
+
+/** Of a command that was told to die: the server says nothing more about it. */
+function killedEnd(durationMs: number): CommandEnd {
+  return {
+    exitCode: 128 + 9,
+    signal: "SIGKILL",
+    timedOut: false,
+    outOfMemory: false,
+    durationMs,
+    sessionClosed: false,
+    syncedVersion: 0,
+    syncProblems: [],
+  };
+}
+
+function runResult(parts: {
+  readonly command: string;
+  readonly end: CommandEnd;
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+  readonly truncated: boolean;
+}): RunResult {
+  const { command, end, stdout, stderr, truncated } = parts;
+  return {
+    ...end,
+    command,
+    success: end.exitCode === 0 && !end.timedOut,
+    stdout: new TextDecoder("utf-8", { ignoreBOM: true }).decode(stdout),
+    stderr: new TextDecoder("utf-8", { ignoreBOM: true }).decode(stderr),
+    stdoutBytes: stdout,
+    stderrBytes: stderr,
+    truncated,
+  };
 }

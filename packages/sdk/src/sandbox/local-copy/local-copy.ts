@@ -1,8 +1,16 @@
 import { join } from "node:path";
 import type { CallOptions } from "../../model/options.ts";
 import type { ApplyOutcome, Change } from "../../model/records.ts";
-import { decide } from "./decision.ts";
-import { type CopySource, type Entry, type NewEntry, readEntry, readStamp, statusOf } from "./entry.ts";
+import {
+  type CopySource,
+  type Entry,
+  isSame,
+  type LocalEntry,
+  type NewEntry,
+  readEntry,
+  readStamp,
+  statusOf,
+} from "./entry.ts";
 import { Hand, type Installation, Rehearsal } from "./hand.ts";
 
 /** One path and what came of it. */
@@ -194,4 +202,35 @@ function isName(name: string): boolean {
   if (name === "" || name === "." || name === ".." || name.includes("\0")) return false;
   // There, these are no names: they separate, and name drives and streams.
   return process.platform !== "win32" || !/[\\:]/.test(name);
+}
+
+/** What is to be done at a path of the local copy. */
+export type Decision =
+  /** It is like that already. */
+  { readonly act: "nothing" } | { readonly act: "replace" } | { readonly act: "leave"; readonly reason: string };
+
+/**
+ * Whether a path may become what the codebase has there now. Only what is as it was uploaded, or as it was last written
+ * from here, is ever touched: anything else is somebody's work.
+ */
+function decide(situation: {
+  /** What was uploaded, or written by us since. */
+  readonly known: Entry | undefined;
+  /** What is there. */
+  readonly local: LocalEntry | undefined;
+  /** What is to be there. */
+  readonly wanted: Entry | undefined;
+}): Decision {
+  const { known, local, wanted } = situation;
+  if (local === undefined) {
+    if (wanted === undefined) return { act: "nothing" };
+    return known === undefined ? { act: "replace" } : { act: "leave", reason: "it was removed here since the upload" };
+  }
+  if (known === undefined) {
+    const isFile = wanted !== undefined && wanted.kind !== "directory";
+    if (isFile && isSame(local, wanted)) return { act: "nothing" };
+    return { act: "leave", reason: "it is here and was not uploaded" };
+  }
+  if (wanted !== undefined && isSame(local, wanted)) return { act: "nothing" };
+  return isSame(local, known) ? { act: "replace" } : { act: "leave", reason: "it changed here since the upload" };
 }

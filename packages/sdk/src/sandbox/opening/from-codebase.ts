@@ -1,5 +1,9 @@
-import type { OpeningKit, OpenOptions } from "./kit.ts";
-import { type LayGround, open, ownCodebase } from "./open.ts";
+import { Listing } from "../../listing.ts";
+import type { CallOptions } from "../../model/options.ts";
+import type { SandboxInfo } from "../../model/records.ts";
+import type { ListSandboxesOptions } from "../../model/requests.ts";
+import { type ConnectOptions, connect, type OpeningKit, type OpenOptions } from "./kit.ts";
+import { type LayGround, open, ownCodebase, Undo } from "./open.ts";
 
 export interface FromCodebaseOptions extends OpenOptions {
   /** Pins it to a version; default: the newest, and it follows. */
@@ -38,4 +42,33 @@ export function emptyGround(options: OpenOptions): LayGround {
     const codebaseId = await ownCodebase(connection, undo, { ...options, name: options.name ?? "sandbox" });
     return { codebaseId, isOwn: true };
   };
+}
+
+/** A sandbox that is there, in whatever state. */
+export async function openExisting<S>(
+  kit: OpeningKit<S>,
+  sandboxId: string,
+  options: ConnectOptions & CallOptions,
+): Promise<S> {
+  return await Undo.onFailure(async (undo) => {
+    const { client, release } = connect(kit, options);
+    undo.add(release);
+    const info = await client.getSandbox(sandboxId, { signal: options.signal });
+    return kit.make({ client, info, owner: "other", ownsCodebase: false, release });
+  });
+}
+
+/** The sandboxes that the caller may see. Each iteration has a connection of its own, unless one is handed in. */
+export function listSandboxes<S>(
+  kit: OpeningKit<S>,
+  options: ConnectOptions & ListSandboxesOptions,
+): Listing<SandboxInfo> {
+  return new Listing(async function* () {
+    const { client, release } = connect(kit, options);
+    try {
+      yield* client.listSandboxes(options);
+    } finally {
+      await release();
+    }
+  });
 }

@@ -6,9 +6,7 @@ import type { SandboxParts } from "../parts.ts";
 import { codebaseGround, emptyGround } from "./from-codebase.ts";
 import { directoryGround, type FromLocalOptions } from "./from-local.ts";
 import { connect, type OpeningKit } from "./kit.ts";
-import { build, type LayGround } from "./open.ts";
-import { startIdempotently } from "./start.ts";
-import { Undo } from "./undo.ts";
+import { build, type LayGround, startIdempotently, Undo } from "./open.ts";
 
 /** The label that sandboxes are found again by. */
 const KEY_LABEL = "agentfense-key";

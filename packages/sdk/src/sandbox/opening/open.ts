@@ -1,9 +1,10 @@
 import { userInfo } from "node:os";
 import type { SandboxClient } from "../../client/client.ts";
-import type { SandboxOptions } from "../../model/options.ts";
+import { SandboxError } from "../../errors.ts";
+import type { CallOptions, SandboxOptions } from "../../model/options.ts";
+import type { SandboxInfo } from "../../model/records.ts";
 import type { SandboxParts } from "../parts.ts";
 import { type Connection, connect, type OpeningKit, type OpenOptions } from "./kit.ts";
-import { Undo } from "./undo.ts";
 
 /** The codebase of a sandbox that is being opened. */
 export interface Ground {
@@ -86,4 +87,38 @@ function sandboxOptionsOf(options: SandboxOptions): {
     ...{ preset, permissions, runtime, image, resources, network, secrets, sync, env, labels },
     ...{ expiresInMs, revocable, idlePauseMs, home },
   };
+}
+
+/** Starts it unless it runs; somebody else may be quicker. */
+export async function startIdempotently(
+  client: SandboxClient,
+  { id }: Pick<SandboxInfo, "id">,
+  options: CallOptions,
+): Promise<SandboxInfo> {
+  try {
+    return await client.startSandbox(id, options);
+  } catch (error) {
+    if (!(error instanceof SandboxError) || error.code !== "SANDBOX_ALREADY_RUNNING") throw error;
+    return await client.getSandbox(id, options);
+  }
+}
+
+/** What to do when an opening fails half-way: the newest first, each whatever becomes of the others. */
+export class Undo {
+  readonly #steps: (() => Promise<unknown>)[] = [];
+
+  add(step: () => Promise<unknown>): void {
+    this.#steps.push(step);
+  }
+
+  /** Runs the work; when it fails, undoes what it had done so far. Its own error is what callers hear of. */
+  static async onFailure<T>(work: (undo: Undo) => Promise<T>): Promise<T> {
+    const undo = new Undo();
+    try {
+      return await work(undo);
+    } catch (error) {
+      for (const step of undo.#steps.reverse()) await step().catch(() => {});
+      throw error;
+    }
+  }
 }

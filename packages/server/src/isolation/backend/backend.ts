@@ -2,8 +2,6 @@ import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Owner } from "../filesystem/presentation.ts";
 import { SandboxError } from "./errors.ts";
-import type { ResourceLimits, ResourceUsage } from "./limits.ts";
-import type { Listen, SocketOwner } from "./listening.ts";
 
 export type BackendName = "bwrap" | "docker" | "mock";
 
@@ -221,3 +219,37 @@ export function refuseHostNetwork(network: NetworkMode): void {
     hint: "use the network none or private; what listens in this sandbox listens at the host itself",
   });
 }
+
+/** What a sandbox may use. Absent means: not limited by us. */
+export interface ResourceLimits {
+  readonly memoryBytes?: number;
+  /** Microseconds of CPU time in each 100 ms: 50,000 is half a CPU, 200,000 are two. */
+  readonly cpuQuota?: number;
+  /** Weight against other sandboxes when the CPUs are busy; 1024 is the usual one (range 2 … 262,144). */
+  readonly cpuShares?: number;
+  /** Processes and threads together. */
+  readonly pids?: number;
+}
+
+/** What a sandbox uses now, as far as the host can tell. */
+export interface ResourceUsage {
+  readonly memoryBytes?: number | undefined;
+  readonly pids?: number | undefined;
+  readonly cpuMicros?: number | undefined;
+}
+
+/** A place in the network of a box where the server listens. */
+export interface ListeningPlace {
+  readonly protocol: "tcp" | "udp";
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * Makes sockets that listen in the network of one box, from outside: all of these, in their order, or none. The descriptors are the
+ * caller's. Before the first of them the loopback device there has got the address that those of names are taken from.
+ */
+export type Listen = (places: readonly ListeningPlace[]) => Promise<readonly number[]>;
+
+/** The name of the program in a box that has the socket with this local port, if it can be found quickly. A program calls itself what it likes. */
+export type SocketOwner = (protocol: "tcp" | "udp", port: number) => string | undefined;

@@ -1,4 +1,4 @@
-import { Queue } from "../queue.ts";
+import { Queue } from "../waiting.ts";
 import { SandboxError } from "./errors.ts";
 
 /** Who is in the kernel, waiting for a file, freezes when it comes back. */

@@ -9,18 +9,17 @@ import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { findTrustStores, treeBelow, trustPlan } from "../network/trust.ts";
 import { seccompFilter } from "../seccomp/filter.ts";
 import { POLICY_OF_COUNTED_MEMORY } from "../seccomp/policy.ts";
-import { BootClock } from "./boot-clock.ts";
 import { type BoxSurroundings, BwrapBox } from "./box.ts";
 import { memoryFile } from "./descriptors.ts";
+import { BootClock } from "./host-processes.ts";
 import { BoxOwners } from "./identity.ts";
 import { carriedInterpreter, sharedInterpreter } from "./interpreter.ts";
 import { Launcher } from "./launcher.ts";
 import { PrivateNetworks } from "./network.ts";
 import { endOrphans, markerOf } from "./orphans.ts";
 import { checkSpec } from "./plan.ts";
-import { findProcMasks, type ProcMasks } from "./proc-masks.ts";
 import { findPrograms, type HostPrograms, tryBwrap } from "./programs.ts";
-import { hostSystem, rootDirectorySystem, type System } from "./system.ts";
+import { findProcMasks, hostSystem, type ProcMasks, rootDirectorySystem, type System } from "./system.ts";
 
 export interface BwrapOptions {
   /** Names this server on the host; what it leaves behind is found by it. */

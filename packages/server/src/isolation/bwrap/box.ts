@@ -7,38 +7,36 @@ import {
   type BoxSpec,
   type Cancellable,
   type ProcessExit,
+  type ResourceUsage,
   refuseHostNetwork,
   type ShellCommand,
   type ShellProcess,
+  type SocketOwner,
   type StartOptions,
   type TerminalCommand,
   type TerminalProcess,
 } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { notRunning, throwIfCancelled } from "../backend/errors.ts";
-import type { ResourceUsage } from "../backend/limits.ts";
-import type { SocketOwner } from "../backend/listening.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
 import { memoryForFiles } from "../limits/rlimits.ts";
 import type { TrustPlan } from "../network/trust.ts";
-import type { BootClock } from "./boot-clock.ts";
 import type { Command, CommandRequest } from "./command.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
 import { explainFailure } from "./failure.ts";
+import type { BootClock } from "./host-processes.ts";
 import type { Interpreter } from "./interpreter.ts";
 import { Keeper, type KeeperRequest } from "./keeper.ts";
 import type { Launcher } from "./launcher.ts";
 import { loopbackOf, type PrivateNetworks } from "./network.ts";
 import { boxPlan, checkCommand, checkEnvironment } from "./plan.ts";
-import type { ProcMasks } from "./proc-masks.ts";
-import { boxProcess } from "./process.ts";
+import { boxProcess, boxShell } from "./process.ts";
 import type { HostPrograms } from "./programs.ts";
-import { boxShell } from "./shell.ts";
 import { socketOwner } from "./socket-owner.ts";
-import type { System } from "./system.ts";
+import type { ProcMasks, System } from "./system.ts";
 import { boxTerminal, openPseudoTerminal } from "./terminal.ts";
 
 interface Launched {

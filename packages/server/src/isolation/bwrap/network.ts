@@ -8,7 +8,7 @@ import { SandboxError } from "../backend/errors.ts";
 import { requireProgram } from "../backend/find-program.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { NAME_SERVER } from "../network/names.ts";
-import { Queue } from "../queue.ts";
+import { Queue } from "../waiting.ts";
 import { DescriptorSet, exhausted } from "./descriptors.ts";
 
 // 198.18.0.0/15 is set aside for tests of network devices: neither the internet nor a private network uses it.

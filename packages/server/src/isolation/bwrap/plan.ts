@@ -4,8 +4,7 @@ import { SandboxError } from "../backend/errors.ts";
 import type { TrustPlan } from "../network/trust.ts";
 import { INSIDE } from "./identity.ts";
 import { BoxDescriptor } from "./keeper.ts";
-import type { ProcMasks } from "./proc-masks.ts";
-import type { System } from "./system.ts";
+import type { ProcMasks, System } from "./system.ts";
 
 const RUN_BYTES = 16 * 1024 * 1024;
 const EMPTY_BYTES = 4096;

@@ -1,11 +1,11 @@
 import { Socket } from "node:net";
 import { constants } from "node:os";
 import { processes, syscalls } from "@agentfense/fuse";
+import type { ListeningPlace } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import { PERL_PACKAGE, requireProgram } from "../backend/find-program.ts";
-import type { ListeningPlace } from "../backend/listening.ts";
-import { Queue } from "../queue.ts";
+import { Queue } from "../waiting.ts";
 import { DescriptorSet, readFrom } from "./descriptors.ts";
 import type { Launcher } from "./launcher.ts";
 import { askForDescriptors } from "./orders.ts";

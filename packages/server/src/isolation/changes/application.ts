@@ -1,18 +1,26 @@
 import { check, Errno, errnoName, syscalls } from "@agentfense/fuse";
 import { compileRules, isSensitive, LEVEL, levelName, type Rule, type Scope } from "@agentfense/permission";
 import { closing } from "../filesystem/descriptors.ts";
-import { textOf } from "../filesystem/names.ts";
+import { LEVELS_LIMIT, textOf } from "../filesystem/names.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
-import { LEVELS_LIMIT } from "../filesystem/path-bounds.ts";
 import { namesIn } from "../filesystem/settlement.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { type DeltaDirectory, OPAQUE_MARKER, readDeltaDirectory } from "../filesystem/whiteouts.ts";
 import { copyState } from "../filesystem/xattrs.ts";
 import { isBornLater, isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
-import type { Candidate, ChangeReport, Departure, Destination, Outcome, Pair } from "./destination.ts";
-import { isUnfinishedName } from "./destination.ts";
+import {
+  type ApplyReport,
+  type Candidate,
+  type ChangeReport,
+  CodebaseMover,
+  type Departure,
+  type Destination,
+  isUnfinishedName,
+  type Outcome,
+  type Pair,
+} from "./destination.ts";
 import { requireChanges, typeOf } from "./diff.ts";
-import type { Layers } from "./places.ts";
+import { type Layers, LockedCodebase, LockedDelta } from "./places.ts";
 import { emptyTree, type RemovalResult, removeTree } from "./removal.ts";
 import { Selection } from "./selection.ts";
 import { pathText } from "./walk.ts";
@@ -339,4 +347,28 @@ function withoutPolicies(scope: Scope, isPolicy = false): Scope {
     uniform: scope.uniform && scope.level <= LEVEL.read,
     child: (name) => withoutPolicies(scope.child(name), name === POLICY_FILE),
   };
+}
+
+/** Only what the rules give level `write` is changed. */
+export interface ApplySpec extends Omit<ApplicationOptions, "destination"> {
+  readonly delta: string;
+  /** The codebase directory itself, not a symlink to it. */
+  readonly lower: string;
+  /** Report what would happen and touch nothing. */
+  readonly dryRun?: boolean;
+}
+
+/**
+ * Writes a delta's changes into the codebase. Each entry is decided on its own: one that is refused or fails does not stop
+ * the rest. What was applied leaves the delta, so that an old delta never overwrites newer work; the rest stays. When it is
+ * interrupted, every file is the old or the new one, and applying again does what is left.
+ */
+export async function applyChanges(spec: ApplySpec): Promise<ApplyReport> {
+  const { signal, dryRun = false } = spec;
+  using locked = new LockedDelta(spec.delta);
+  using codebase = new LockedCodebase(spec.lower);
+  const destination = dryRun ? {} : new CodebaseMover({ delta: locked.delta, signal });
+  const application = new Application({ ...spec, destination });
+  await application.run({ tree: locked.delta.tree, lowers: [codebase.root] });
+  return { dryRun, changes: application.changes };
 }

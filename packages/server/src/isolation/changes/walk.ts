@@ -1,9 +1,8 @@
 import { errnoName, syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule, type Scope } from "@agentfense/permission";
 import { closing } from "../filesystem/descriptors.ts";
-import { textOf } from "../filesystem/names.ts";
+import { LEVELS_LIMIT, textOf } from "../filesystem/names.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
-import { LEVELS_LIMIT } from "../filesystem/path-bounds.ts";
 import { namesIn } from "../filesystem/settlement.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/whiteouts.ts";

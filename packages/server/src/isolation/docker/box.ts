@@ -7,6 +7,7 @@ import {
   type BoxProcess,
   type BoxSpec,
   type Cancellable,
+  type ResourceUsage,
   refuseHostNetwork,
   type ShellCommand,
   type ShellProcess,
@@ -16,7 +17,6 @@ import {
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
 import { notRunning, SandboxError } from "../backend/errors.ts";
-import type { ResourceUsage } from "../backend/limits.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { TrustPlan } from "../network/trust.ts";

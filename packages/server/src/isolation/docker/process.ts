@@ -1,7 +1,7 @@
 import { type Readable, Writable } from "node:stream";
 import type { BoxProcess, ChannelState, ProcessExit } from "../backend/backend.ts";
 import { cancelled, SandboxError } from "../backend/errors.ts";
-import { settledWithin } from "../settled-within.ts";
+import { settledWithin } from "../waiting.ts";
 import type { ProcessHome } from "./container.ts";
 import { describeExecFailure, type Exec, exitCodeOf, whatFailed } from "./engine.ts";
 import { commandLine } from "./scripts.ts";

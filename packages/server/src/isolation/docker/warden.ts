@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { ChannelState } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
 import { countStrangers, type Suspect } from "../backend/holders.ts";
-import { Queue } from "../queue.ts";
+import { Queue } from "../waiting.ts";
 import type { ProcessHome } from "./container.ts";
 import { compact, WARDEN_SCRIPT } from "./scripts.ts";
 import { Demultiplexer } from "./streams.ts";

@@ -2,8 +2,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Box, BoxCommand, BoxProcess, ProcessExit } from "../backend/backend.ts";
 import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
-import type { ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./api.ts";
-import { outcomeOf } from "./exit-signal.ts";
+import { type ExecEvent, type ExecOutcome, type ExecRequest, type ExecResult, outcomeOf } from "./api.ts";
 import { collect, endOf } from "./output.ts";
 
 /** A request that was checked: what to run, for how long, how much of its output to keep. */

@@ -1,10 +1,9 @@
 import { type Caller, Errno, type RequestControl } from "@agentfense/fuse";
 import type { LevelValue, Scope } from "@agentfense/permission";
-import type { AccessRecord } from "./accesses.ts";
 import type { CopyUp } from "./copy-up.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Delta } from "./delta.ts";
-import type { EventGate } from "./denials.ts";
+import type { AccessRecord, EventGate } from "./denials.ts";
 import type { Moves } from "./moves.ts";
 import type { Node } from "./node.ts";
 import type { Presentation } from "./presentation.ts";

@@ -1,5 +1,4 @@
-import { type Level, levelName, type Scope } from "@agentfense/permission";
-import type { AccessEvent } from "./accesses.ts";
+import { type Level, type LevelValue, levelName, type Scope } from "@agentfense/permission";
 
 /** Something the rules or the quota refused, for the audit log; and, where that is recorded, what was done. */
 export type FileSystemEvent =
@@ -60,5 +59,33 @@ export class EventGate {
     const suppressed = this.#suppressed;
     this.#suppressed = 0;
     return suppressed;
+  }
+}
+
+/** Something that was looked at, read or written for the first time, for who wants to know what a command needs. */
+export interface AccessEvent {
+  kind: "accessed";
+  path: string;
+  /** The level it took. */
+  level: Exclude<Level, "none">;
+}
+
+/** More paths than this nobody makes rules of; an agent must not fill the memory of the server with names. */
+const MOST = 200_000;
+
+/** Tells of each path once for each level that an operation on it took. */
+export class AccessRecord {
+  readonly #levels = new Map<string, LevelValue>();
+  readonly #emit: (event: AccessEvent) => void;
+
+  constructor(emit: (event: AccessEvent) => void) {
+    this.#emit = emit;
+  }
+
+  note(path: string, level: LevelValue): void {
+    const known = this.#levels.get(path);
+    if (known === undefined ? this.#levels.size >= MOST : known >= level) return;
+    this.#levels.set(path, level);
+    this.#emit({ kind: "accessed", path, level: levelName(level) as AccessEvent["level"] });
   }
 }

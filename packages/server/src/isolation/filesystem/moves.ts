@@ -1,9 +1,8 @@
 import { Errno, syscalls } from "@agentfense/fuse";
 import { LEVEL, type Scope } from "@agentfense/permission";
 import { DirentType } from "./directory-reader.ts";
-import { textOf } from "./names.ts";
+import { exceedsBounds, type PathExtent, textOf } from "./names.ts";
 import type { Node } from "./node.ts";
-import { exceedsBounds, type PathExtent } from "./path-bounds.ts";
 import type { Tree } from "./tree.ts";
 import { turn, type Walk, type Walks } from "./walks.ts";
 

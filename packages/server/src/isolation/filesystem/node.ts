@@ -1,6 +1,6 @@
 import { syscalls } from "@agentfense/fuse";
 import type { Scope } from "@agentfense/permission";
-import type { Listing } from "./listing.ts";
+import type { Listing } from "./directories.ts";
 
 const { FileType } = syscalls;
 

@@ -5,8 +5,8 @@ import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
 import { Content, type EntryChanges, type Place } from "./entry-changes.ts";
 import type { Move } from "./moves.ts";
+import { exceedsBounds, type PathExtent } from "./names.ts";
 import { DELTA, type Node } from "./node.ts";
-import { exceedsBounds, type PathExtent } from "./path-bounds.ts";
 import { isReserved } from "./whiteouts.ts";
 
 const { Rename } = syscalls;

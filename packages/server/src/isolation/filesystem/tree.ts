@@ -7,10 +7,9 @@ import { DirentType } from "./directory-reader.ts";
 import type { HiddenLinks } from "./directory-walk.ts";
 import { InodeNumbers } from "./inode-numbers.ts";
 import { DELTA_ONLY, Layers } from "./layers.ts";
-import { textOf } from "./names.ts";
+import { exceedsBounds, LEVELS_LIMIT, PATH_LIMIT, type PathExtent, textOf } from "./names.ts";
 import { DELTA, Node } from "./node.ts";
 import type { Openings } from "./openings.ts";
-import { exceedsBounds, LEVELS_LIMIT, PATH_LIMIT, type PathExtent } from "./path-bounds.ts";
 import type { Walk, Walks } from "./walks.ts";
 
 const { FileType } = syscalls;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { syscalls } from "@agentfense/fuse";
 import { walkDirectory } from "./directory-reader.ts";
-import { PATH_LIMIT } from "./path-bounds.ts";
+import { PATH_LIMIT } from "./names.ts";
 import { turn, type Walk } from "./walks.ts";
 
 const { FileType, Open } = syscalls;

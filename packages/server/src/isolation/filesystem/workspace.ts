@@ -17,14 +17,13 @@ import {
   syscalls,
 } from "@agentfense/fuse";
 import { LEVEL, type Policy } from "@agentfense/permission";
-import { AccessRecord } from "./accesses.ts";
 import { AttributeChanges } from "./attribute-changes.ts";
 import { type Context, noteAccess } from "./context.ts";
 import { CopyUp } from "./copy-up.ts";
 import { Creation } from "./creation.ts";
 import { Access, Credentials } from "./credentials.ts";
 import { Delta } from "./delta.ts";
-import { EventGate, type FileSystemEvent } from "./denials.ts";
+import { AccessRecord, EventGate, type FileSystemEvent } from "./denials.ts";
 import type { DescriptorCache } from "./descriptor-cache.ts";
 import { Directories } from "./directories.ts";
 import { countHiddenLinks, type HiddenLinks } from "./directory-walk.ts";

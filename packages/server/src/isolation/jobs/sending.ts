@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { Bell } from "../bell.ts";
 import type { CodebasePlace } from "../codebase/layout.ts";
 import type { ContentPiece, FromReceiver, ReceivedContent, ToReceiver } from "../codebase/receiving.ts";
+import { Bell } from "../waiting.ts";
 import type { Jobs } from "./thread.ts";
 
 const GROUP_SIZE = 1 << 20;

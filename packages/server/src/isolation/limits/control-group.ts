@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
+import type { ResourceLimits, ResourceUsage } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
 import { errorCode, keyedNumber, readControlIfPresent, writeControl, writeControlNow } from "./files.ts";
 import { freezerOf, killMembers, type Place, removePlaces } from "./kill.ts";
 import type { LimitGroup } from "./limits.ts";

@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { ResourceLimits } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { ResourceLimits } from "../backend/limits.ts";
 import type { LogLine } from "../log.ts";
 import { type ControlGroup, makeControlGroup } from "./control-group.ts";
 import { errorCode } from "./files.ts";
 import { type Hierarchy, hierarchiesBelow, parseHierarchies } from "./hierarchies.ts";
-import type { LimitGroup, LimitHost } from "./limits.ts";
+import { type LimitGroup, type LimitHost, validateLimits, validateName } from "./limits.ts";
 import {
   givenGroupPath,
   openLegacyParent,
@@ -18,7 +18,6 @@ import {
 } from "./parents.ts";
 import { degradationsWithout, standIns } from "./rlimits.ts";
 import { type Controller, LIMITING } from "./settings.ts";
-import { validateLimits, validateName } from "./validate.ts";
 
 export interface LimitHostOptions {
   /** The server's name on this host; its groups live below `agentfense-<instance>`. */

@@ -1,4 +1,4 @@
-import type { ResourceLimits } from "../backend/limits.ts";
+import type { ResourceLimits } from "../backend/backend.ts";
 import type { LimitGroup } from "./limits.ts";
 import type { Controller } from "./settings.ts";
 

@@ -1,4 +1,4 @@
-import type { ResourceLimits } from "../backend/limits.ts";
+import type { ResourceLimits } from "../backend/backend.ts";
 
 /** The controllers we use. cpuacct and freezer exist in v1 only: in v2 every group can count and kill. */
 export type Controller = "memory" | "pids" | "cpu" | "cpuacct" | "freezer";

@@ -5,6 +5,7 @@ import type {
   BoxCommand,
   BoxProcess,
   BoxSpec,
+  ResourceUsage,
   ShellCommand,
   ShellProcess,
   StartOptions,
@@ -12,7 +13,6 @@ import type {
   TerminalProcess,
 } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { ResourceUsage } from "../backend/limits.ts";
 import { type MockAnswer, MockProcess, MockShell } from "./process.ts";
 
 export interface MockOptions {

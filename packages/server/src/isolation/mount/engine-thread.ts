@@ -1,7 +1,6 @@
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { ring } from "@agentfense/fuse";
-import { EngineCounters } from "./counters.ts";
-import type { EngineData, FromEngine, ToEngine } from "./messages.ts";
+import { EngineCounters, type EngineData, type FromEngine, type ToEngine } from "./messages.ts";
 
 /** The host's end of an engine thread: a mailbox with a bell. */
 export class EngineThread {

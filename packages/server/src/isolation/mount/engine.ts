@@ -9,8 +9,7 @@ import { Trees } from "../filesystem/trees.ts";
 import { turn, type Walk, walkInBackground } from "../filesystem/walks.ts";
 import { Workspace } from "../filesystem/workspace.ts";
 import { EngineCalls } from "./calls.ts";
-import { EngineCounters } from "./counters.ts";
-import type { EngineData, EngineMountSpec, FromEngine, ToEngine } from "./messages.ts";
+import { EngineCounters, type EngineData, type EngineMountSpec, type FromEngine, type ToEngine } from "./messages.ts";
 
 // The body of an engine thread. It serves all its mounts from one loop and never returns to Node's own event loop while it
 // lives: messages are fetched when the doorbell rings. It must never touch a path inside one of its mounts.

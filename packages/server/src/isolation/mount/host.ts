@@ -12,8 +12,11 @@ import {
   unmountNow,
 } from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
+import { SandboxError } from "../backend/errors.ts";
 import type { DiscardReport } from "../changes/discard.ts";
 import { ChangesError, type ChangesErrorCode } from "../changes/errors.ts";
+import { readFuseDevice } from "../doctor/facts.ts";
+import { judgeFuseDevice } from "../doctor/judgement.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
 import { DescriptorBudget } from "../filesystem/openings.ts";
 import type { Owner } from "../filesystem/presentation.ts";
@@ -21,14 +24,12 @@ import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { LogLine } from "../log.ts";
-import { settledWithin } from "../settled-within.ts";
+import { settledWithin } from "../waiting.ts";
 import type { CallInput, CallName, CallResult } from "./calls.ts";
-import { EngineCounters, type EngineCounts } from "./counters.ts";
 import { descriptorLimit, planDescriptors } from "./descriptor-plan.ts";
 import { type EnginePlace, EnginePool } from "./engine-pool.ts";
 import { EngineThread } from "./engine-thread.ts";
-import { explainMountFailure } from "./failure.ts";
-import type { FromEngine } from "./messages.ts";
+import { EngineCounters, type EngineCounts, type FromEngine } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
 
 /** Refusals and losses, for the audit log. */
@@ -518,4 +519,11 @@ const EVERYTHING: readonly string[] = ["**/*", "/**", "**"];
 // Errors cross threads without their class.
 function errorOf({ error, code }: { readonly error: Error; readonly code?: string }): Error {
   return code === undefined ? error : new ChangesError(code as ChangesErrorCode, error.message);
+}
+
+/** Why a workspace cannot be mounted on this host, in the doctor's words where it has some. */
+async function explainMountFailure(cause: unknown): Promise<SandboxError> {
+  const { verdict, summary, fix } = judgeFuseDevice({ fuseDevice: await readFuseDevice() });
+  const message = `the workspace cannot be mounted (${cause instanceof Error ? cause.message : cause})`;
+  return new SandboxError("RUNTIME_UNAVAILABLE", verdict === "ok" ? message : summary, { hint: fix, cause });
 }

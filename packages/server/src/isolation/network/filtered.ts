@@ -1,7 +1,6 @@
-import type { NetworkAnswer } from "../backend/backend.ts";
+import type { Listen, NetworkAnswer, SocketOwner } from "../backend/backend.ts";
 import { SandboxError } from "../backend/errors.ts";
-import type { Listen, SocketOwner } from "../backend/listening.ts";
-import { Queue } from "../queue.ts";
+import { Queue } from "../waiting.ts";
 import type { Gate, GateEvent, GateListeners, NetworkGates, Opening, PortListeners, TestInternet } from "./gate.ts";
 import { closerOf } from "./handed-over.ts";
 import { NAME_SERVER } from "./names.ts";

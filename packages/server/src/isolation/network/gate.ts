@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { processes } from "@agentfense/fuse";
-import type { SocketOwner } from "../backend/listening.ts";
+import type { SocketOwner } from "../backend/backend.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { AnsweringThread } from "../threads/answering-thread.ts";
 import type { Credentials } from "./custody.ts";

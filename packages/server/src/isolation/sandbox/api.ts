@@ -1,8 +1,7 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Rule } from "@agentfense/permission";
-import type { BackendName, NetworkMode, TerminalSize } from "../backend/backend.ts";
-import type { ResourceLimits, ResourceUsage } from "../backend/limits.ts";
+import type { BackendName, NetworkMode, ResourceLimits, ResourceUsage, TerminalSize } from "../backend/backend.ts";
 import type { DiscardReport } from "../changes/discard.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult, LimitEvent } from "../exec/api.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";

@@ -1,15 +1,20 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
-import { type Backend, type BackendName, type Box, HOME } from "../backend/backend.ts";
+import { type Backend, type BackendName, type Box, HOME, type ResourceUsage } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { notRunning, SandboxError, throwIfCancelled } from "../backend/errors.ts";
-import type { ResourceUsage } from "../backend/limits.ts";
 import { type DiscardReport, discardChanges } from "../changes/discard.ts";
 import { settleChanges } from "../changes/settle.ts";
-import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../exec/api.ts";
+import {
+  type Cancellable,
+  type ExecEvent,
+  type ExecOutcome,
+  type ExecRequest,
+  type ExecResult,
+  outcomeOf,
+} from "../exec/api.ts";
 import { execute, executeStream, type PlannedExec } from "../exec/execute.ts";
-import { outcomeOf } from "../exec/exit-signal.ts";
 import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "../exec/request.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
@@ -17,12 +22,12 @@ import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../
 import type { FilteredNetwork } from "../network/filtered.ts";
 import { NetworkPolicy, type NetworkRule } from "../network/policy.ts";
 import type { SecretWithValue } from "../network/secrets.ts";
-import { Queue } from "../queue.ts";
 import type { Session, SessionRequest } from "../session/api.ts";
 import { ShellSession } from "../session/session.ts";
 import { MountedFiles } from "../view/files.ts";
 import type { KernelWatch } from "../view/kernel-watch.ts";
 import type { ViewThread } from "../view/thread.ts";
+import { Queue } from "../waiting.ts";
 import type { Sandbox, SandboxEvent, SandboxSpec, Terminal, TerminalRequest, WorkspaceSpecification } from "./api.ts";
 import { Connections } from "./connections.ts";
 import { Processes, signaller } from "./processes.ts";

@@ -1,5 +1,5 @@
 import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
-import { Bell } from "../bell.ts";
+import { Bell } from "../waiting.ts";
 import type { AttachOptions } from "./api.ts";
 
 export type OutputName = "stdout" | "stderr" | "terminal";

@@ -4,7 +4,7 @@ import { type BoxSpec, HOME } from "../backend/backend.ts";
 import { invalid } from "../backend/errors.ts";
 import { checkEnvironment, checkHostname } from "../exec/request.ts";
 import { homeIn } from "../filesystem/delta.ts";
-import { validateLimits } from "../limits/validate.ts";
+import { validateLimits } from "../limits/limits.ts";
 import { treePath } from "../mount/host.ts";
 import { checkSecretValue } from "../network/secrets.ts";
 import type { SandboxSpec, WorkspaceSpecification } from "./api.ts";

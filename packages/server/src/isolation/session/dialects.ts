@@ -1,3 +1,5 @@
+import { invalid, SandboxError } from "../backend/errors.ts";
+
 const QUOTE = 0x27;
 const ESCAPED_QUOTE = Buffer.from("'\\''");
 
@@ -78,7 +80,7 @@ export function identify(serial: string): string {
 // The second answer is for errors that make bash drop the rest of the line (`exit 1 2`); usually it is one too many. The
 // empty line between them is for bash as well: after a text that ends too early it loses the next character.
 // SIGINT has the same trap: bash sends it to itself when a $(command) died of it.
-export const BASH: Dialect = {
+const BASH: Dialect = {
   name: "bash",
   startUp: (serial) =>
     `exec 8>&3 3>&-; set +o posix; unset BASH_ENV; shopt -s expand_aliases; trap ${quoteText(BASH_UNWIND)} ${UNWIND_SIGNAL} INT\n` +
@@ -103,7 +105,7 @@ function bashAnswer(serial: string): string {
 // In dash and its relatives an error unwinds everything up to the next `command eval`, so the trap makes one, if a command
 // runs: the outer `command eval` is there for a signal between the end of the inner one and the disarming. The function
 // confines `return`, which would end the shell; what it would confine as well, `set -- a b`, is carried out of it.
-export const POSIX: Dialect = {
+const POSIX: Dialect = {
   name: "posix",
   startUp: (serial) => `exec 8>&3 3>&-; trap ${quoteText(POSIX_UNWIND)} ${UNWIND_SIGNAL}\n${posixAnswer(serial)}\n`,
   command: (text, serial, last) =>
@@ -134,7 +136,7 @@ function posixAnswer(serial: string): string {
 }
 
 // zsh knows both: a trap function that fails interrupts whatever runs, and `always` runs after whatever happened.
-export const ZSH: Dialect = {
+const ZSH: Dialect = {
   name: "zsh",
   startUp: (serial) =>
     "exec 8>&3 3>&-; PS1= PS2= HISTSIZE=0 SAVEHIST=0; unset HISTFILE; TRAPSTKFLT() { return 130 }; setopt " +
@@ -194,4 +196,60 @@ function quote(text: Buffer): Buffer {
 
 function join(...parts: readonly (string | Buffer)[]): Buffer {
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
+}
+
+/** How one shell is started, and how it is spoken to. */
+export interface Shell {
+  readonly path: string;
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+  /** Undefined when only the running program can tell which shell it is. */
+  readonly dialect: Dialect | undefined;
+}
+
+// Every shell reads its commands from descriptor 0 (-s) and no start-up file: bash is kept from $BASH_ENV by an empty
+// value, zsh from its files by -f. zsh is interactive, without editor and job control, because only then an error, a
+// `return` or an interruption ends the command and not the shell.
+const SHELLS: Readonly<Record<string, Omit<Shell, "path" | "argv"> & { readonly options: readonly string[] }>> = {
+  bash: { options: ["--norc", "--noprofile", "-s"], env: { BASH_ENV: "" }, dialect: BASH },
+  sh: { options: ["-s"], env: { BASH_ENV: "" }, dialect: undefined },
+  dash: { options: ["-s"], env: {}, dialect: POSIX },
+  zsh: { options: ["-f", "-i", "+m", "+Z", "-s"], env: {}, dialect: ZSH },
+};
+
+const NAMES = Object.keys(SHELLS).join(", ");
+
+/** The dialect of a `sh`, by its own answer to `IDENTIFY`. */
+export function dialectOf(answer: string): Dialect {
+  return answer === "bash" ? BASH : POSIX;
+}
+
+/**
+ * Finds the asked shell among those the box has (absolute paths). `NAME`, `/bin/NAME` and `/usr/bin/NAME` are the same
+ * shell; nothing asked is the box's first one.
+ */
+export function findShell(asked: string | undefined, available: readonly string[]): Shell {
+  const name = asked === undefined ? undefined : shellName(asked);
+  const path = name === undefined ? available[0] : pick(name, asked!, available);
+  if (path === undefined) {
+    throw new SandboxError("PROGRAM_NOT_FOUND", `the sandbox has no ${name ?? "shell"}`, {
+      hint: available.length > 0 ? `it has ${available.join(", ")}` : "use an image or a root directory with a shell",
+    });
+  }
+  const { options, env, dialect } = SHELLS[baseName(path)] ?? SHELLS.sh!;
+  return { path, argv: [path, ...options], env, dialect };
+}
+
+function shellName(asked: string): string {
+  const name = /^(?:\/bin\/|\/usr\/bin\/)?([a-z]+)$/.exec(asked)?.[1];
+  if (name !== undefined && Object.hasOwn(SHELLS, name)) return name;
+  throw invalid(`not a shell for sessions: ${JSON.stringify(asked)}`, `use one of ${NAMES}`);
+}
+
+function pick(name: string, asked: string, available: readonly string[]): string | undefined {
+  return available.includes(asked) ? asked : available.find((path) => baseName(path) === name);
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }

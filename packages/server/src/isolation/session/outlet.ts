@@ -1,8 +1,7 @@
 import type { Readable } from "node:stream";
-import { Bell } from "../bell.ts";
 import type { ExecEvent, ExecOutcome } from "../exec/api.ts";
 import { OutputBuffer } from "../exec/output.ts";
-import { settledWithin } from "../settled-within.ts";
+import { Bell, settledWithin } from "../waiting.ts";
 
 /** Where the output of the running command goes. */
 export interface Sink {

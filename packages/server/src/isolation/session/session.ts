@@ -1,17 +1,15 @@
 import { constants } from "node:os";
 import type { Box, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
 import { cancelled, invalid, SandboxError } from "../backend/errors.ts";
-import type { Cancellable, ExecEvent, ExecOutcome, LimitEvent } from "../exec/api.ts";
-import { outcomeOf } from "../exec/exit-signal.ts";
+import { type Cancellable, type ExecEvent, type ExecOutcome, type LimitEvent, outcomeOf } from "../exec/api.ts";
 import { OutputBuffer } from "../exec/output.ts";
 import { effectiveTimeout, type TimeLimits } from "../exec/request.ts";
-import { settledWithin } from "../settled-within.ts";
+import { settledWithin } from "../waiting.ts";
 import type { Session, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./api.ts";
-import { type Answer, Conversation } from "./conversation.ts";
+import { type Answer, awaitReady, Conversation, drain, drainRemains } from "./conversation.ts";
+import { findShell } from "./dialects.ts";
 import { interrupt, untilInterrupted } from "./interruption.ts";
-import { awaitReady, drain, drainRemains } from "./opening.ts";
 import { EventQueue, Outlet, type Sink } from "./outlet.ts";
-import { findShell } from "./shells.ts";
 import { Turns } from "./turns.ts";
 
 export interface SessionOptions {

@@ -1,5 +1,5 @@
 import { type Transferable, Worker } from "node:worker_threads";
-import type { Failure, FromThread, ToThread } from "./messages.ts";
+import type { Failure, FromThread, ToThread } from "./answer.ts";
 
 /** What the thread threw for a request, on the thread that asked. */
 export class ThreadError extends Error {

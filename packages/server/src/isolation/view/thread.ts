@@ -1,6 +1,6 @@
 import { Errno, errnoName } from "@agentfense/fuse";
-import { settledWithin } from "../settled-within.ts";
 import { AnsweringThread, ThreadError } from "../threads/answering-thread.ts";
+import { settledWithin } from "../waiting.ts";
 import type { OPERATIONS, OperationName } from "./operations.ts";
 
 /** A request that the kernel refused, by the name of the errno. */

@@ -1,10 +1,9 @@
 import { syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule } from "@agentfense/permission";
 import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
-import { Bell } from "../bell.ts";
 import type { Cancellable } from "../exec/api.ts";
 import { utf8Of } from "../filesystem/names.ts";
-import { Queue } from "../queue.ts";
+import { Bell, Queue } from "../waiting.ts";
 import type { ViewChange } from "./api.ts";
 import type { KernelEvent, KernelWatch, MarkOwner } from "./kernel-watch.ts";
 import type { Marked } from "./marking.ts";

@@ -2,12 +2,10 @@ import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { EventDraft, EventMetadata } from "../store/store.ts";
 import { type AlertThresholds, alertsFor } from "./alerts.ts";
 import type { AuditEntry, AuditLog } from "./api.ts";
-import { type AuditLine, draftOf, lineOf } from "./entry.ts";
 import { EventQueue, type QueueLimits } from "./queue.ts";
-import { type RetentionOptions, startRetention } from "./retention.ts";
 import { visibleEvents } from "./visibility.ts";
 import { Watchers } from "./watch.ts";
-import { EventWriter } from "./writer.ts";
+import { type AuditLine, draftOf, EventWriter, lineOf } from "./writer.ts";
 
 export interface AuditOptions {
   readonly store: EventMetadata;
@@ -114,4 +112,60 @@ async function aborted(signal: AbortSignal): Promise<void> {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** How long events are kept. 0 or less, or Infinity: without that limit. */
+export interface RetentionOptions {
+  readonly maxAgeMs: number;
+  readonly maxEvents: number;
+}
+
+const INTERVAL_MS = 60_000;
+/** Between two rounds the log may outgrow its limit by this share of it, and by as many events at least. */
+const EXCESS_SHARE = 0.1;
+const LEAST_EXCESS = 1_000;
+
+/** Removes old events: at once, every minute, and whenever many have been added. */
+function startRetention(options: {
+  readonly limits: RetentionOptions;
+  readonly store: EventMetadata;
+  readonly clock: () => number;
+  readonly onFailure: (error: unknown) => void;
+}): AsyncDisposable & { added(events: number): void } {
+  const { store, clock, onFailure } = options;
+  const { maxAgeMs, maxEvents } = options.limits;
+  let addedSince = 0;
+  let running: Promise<void> | undefined;
+
+  function trim(): void {
+    if (running !== undefined) return;
+    addedSince = 0;
+    running = store
+      .trimEvents({
+        ...(isLimit(maxAgeMs) ? { beforeMs: clock() - maxAgeMs } : {}),
+        ...(isLimit(maxEvents) ? { keep: maxEvents } : {}),
+      })
+      .then(() => {}, onFailure)
+      .finally(() => {
+        running = undefined;
+      });
+  }
+
+  const timer = setInterval(trim, INTERVAL_MS);
+  timer.unref();
+  trim();
+  return {
+    added(events) {
+      addedSince += events;
+      if (addedSince >= Math.max(LEAST_EXCESS, maxEvents * EXCESS_SHARE)) trim();
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+function isLimit(value: number): boolean {
+  return value > 0 && Number.isFinite(value);
 }

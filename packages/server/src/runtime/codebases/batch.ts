@@ -1,10 +1,8 @@
 import { invalid, RuntimeError } from "../errors.ts";
 import type { BatchPiece, FileEntry, ManifestEntry } from "./api.ts";
-import { emptyContent, isEmptyContent } from "./content.ts";
+import { emptyContent, isEmptyContent, type Staging, type Wanted } from "./content.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, shown } from "./paths.ts";
 import type { UploadMeter } from "./quotas.ts";
-import type { Staging } from "./staging.ts";
-import type { Wanted } from "./wanted.ts";
 
 const DIRECTORY_MODE = 0o755;
 const FILE_MODE = 0o644;

@@ -1,7 +1,7 @@
 import type { Step } from "../../isolation/codebase/steps.ts";
 import { filesIn } from "../store/growth.ts";
 import type { VersionChangeRecord } from "../store/store.ts";
-import type { PathChange } from "./wanted.ts";
+import type { PathChange } from "./content.ts";
 
 /** A change as the journal has it. */
 export interface CarriedChange {

@@ -3,11 +3,10 @@ import { growthOf } from "../store/growth.ts";
 import type { CodebaseRecord, ConflictRecord, JournalRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
 import type { CodebaseChange } from "./api.ts";
 import type { CarriedChange } from "./carrying-out.ts";
-import { codebaseNotFound, toRuntimeError } from "./errors.ts";
+import type { Staging } from "./content.ts";
 import type { Head } from "./heads.ts";
-import type { Parts } from "./parts.ts";
+import { codebaseNotFound, type Parts, toRuntimeError } from "./parts.ts";
 import type { VersionRetention } from "./retention.ts";
-import type { Staging } from "./staging.ts";
 
 type ChangerParts = Omit<Parts, "changer" | "snapshots" | "record"> & { readonly retention: VersionRetention };
 

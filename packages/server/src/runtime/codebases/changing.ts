@@ -1,21 +1,17 @@
 import type { Caller } from "../caller.ts";
 import { invalid, RuntimeError } from "../errors.ts";
-import { feeding } from "../feeding.ts";
 import type { CodebaseRecord, EntryRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
+import { feeding } from "../waiting.ts";
 import type { Codebases } from "./api.ts";
-import { unpackArchive } from "./archive-in.ts";
+import { unpackArchive } from "./archive.ts";
 import { mismatch, receiveBatch } from "./batch.ts";
 import { stepsFor, stepsForMove } from "./carrying-out.ts";
 import type { Turn } from "./changer.ts";
-import { stageContent } from "./content.ts";
-import { codebaseNotFound, toRuntimeError } from "./errors.ts";
-import { planMove } from "./moving.ts";
-import { type Parts, visibleCodebase, witness } from "./parts.ts";
+import { Staging, stageContent, type Wanted } from "./content.ts";
+import { codebaseNotFound, type Parts, toRuntimeError, visibleCodebase, witness } from "./parts.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, fileNotFound, shown } from "./paths.ts";
-import { loadSurroundings, planChanges } from "./planning.ts";
+import { loadSurroundings, planChanges, planMove } from "./planning.ts";
 import { requireVersion } from "./snapshots.ts";
-import { Staging } from "./staging.ts";
-import type { Wanted } from "./wanted.ts";
 
 type Methods = "upload" | "link" | "batch" | "uploadArchive" | "deleteFile" | "renameFile" | "rollback";
 

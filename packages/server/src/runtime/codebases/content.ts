@@ -1,8 +1,11 @@
+import { randomBytes } from "node:crypto";
+import type { ContentSource } from "../../isolation/codebase/copying.ts";
+import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
+import type { ContentSender } from "../../isolation/jobs/sending.ts";
 import { RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata, EntryRecord } from "../store/store.ts";
+import type { FileEntry, ManifestEntry } from "./api.ts";
 import { shown } from "./paths.ts";
-import type { Staging } from "./staging.ts";
-import type { PathChange, StagedCopy } from "./wanted.ts";
 
 const PATHS_NAMED = 20;
 const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -89,4 +92,95 @@ function contentMissing(paths: readonly string[]): RuntimeError {
     details: { missing: String(paths.length) },
     hint: "send the content of these files",
   });
+}
+
+/** Where the content of one change waits. It goes when nothing came of the change. */
+export class Staging implements AsyncDisposable {
+  readonly upload = randomBytes(12).toString("hex");
+  readonly #disk: CodebaseDisk;
+  readonly #codebaseId: string;
+  #sender: ContentSender | undefined;
+  #isUsed = false;
+  #isHandedOver = false;
+
+  constructor(disk: CodebaseDisk, codebaseId: string) {
+    this.#disk = disk;
+    this.#codebaseId = codebaseId;
+  }
+
+  send(): ContentSender {
+    this.#isUsed = true;
+    this.#sender = this.#disk.send(this.#codebaseId, this.upload);
+    return this.#sender;
+  }
+
+  /** Resolves when what was sent is on the disk. */
+  async settled(): Promise<void> {
+    await this.#sender?.settled();
+  }
+
+  /** A directory of the host's to put files into. */
+  makeDirectory(): string {
+    this.#isUsed = true;
+    return this.#disk.makeStaging(this.#codebaseId, this.upload);
+  }
+
+  async copy(copies: readonly StagedCopy[], signal?: AbortSignal): Promise<void> {
+    if (copies.length === 0) return;
+    this.#isUsed = true;
+    await this.#disk.copy(this.#codebaseId, this.upload, copies, signal);
+  }
+
+  /** Names of files that are not there as they should be. */
+  async inspect(files: readonly { readonly name: string; readonly size: number }[]): Promise<readonly string[]> {
+    return await this.#disk.inspectStaged(this.#codebaseId, this.upload, files);
+  }
+
+  /** A journal speaks of it now: it lives until that is done. */
+  handOver(): void {
+    this.#isHandedOver = true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#sender?.[Symbol.asyncDispose]();
+    if (!this.#isUsed || this.#isHandedOver) return;
+    // What cannot be removed now is removed at the next start.
+    await this.#disk.removeStaging(this.#codebaseId, this.upload).catch(() => {});
+  }
+}
+
+/** Where the content of a file comes from. */
+export type Content =
+  /** A name in the upload's staging directory. */
+  | { readonly at: "staged"; readonly name: string }
+  /** What an old version had at this path, to be shared with it. */
+  | { readonly at: "kept"; readonly keptAs: string }
+  /** The codebase has it somewhere. */
+  | { readonly at: "codebase" };
+
+/** What a change wants to be at a path. */
+export type Wanted =
+  | Exclude<ManifestEntry, FileEntry>
+  | (Omit<FileEntry, "mode"> & {
+      /** Absent: that of the file it replaces, or 0644. */
+      readonly mode?: number;
+      readonly content: Content;
+      /** Absent: now. */
+      readonly modifiedAtMs?: number;
+    });
+
+/** One path that changes. */
+export interface PathChange {
+  readonly path: string;
+  readonly before: EntryRecord | undefined;
+  readonly after: EntryRecord | undefined;
+  /** Of a file that comes to be. */
+  readonly content?: Content;
+}
+
+/** Content that the codebase has, to be staged under a name before the change begins. */
+export interface StagedCopy {
+  readonly from: ContentSource;
+  readonly staged: string;
+  readonly share: boolean;
 }

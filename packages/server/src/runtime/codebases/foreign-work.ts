@@ -6,8 +6,8 @@ import type {
   VersionRecord,
 } from "../store/store.ts";
 import type { StagedEntry } from "./api.ts";
+import type { PathChange } from "./content.ts";
 import { ancestorsOf } from "./paths.ts";
-import type { PathChange } from "./wanted.ts";
 
 /** What others made of a path after the sandbox had its own version of it. */
 export interface ForeignWork {

@@ -1,6 +1,6 @@
 import type { Touched } from "../../isolation/codebase/steps.ts";
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
-import { Queue } from "../../isolation/queue.ts";
+import { Queue } from "../../isolation/waiting.ts";
 import type { JournalRecord } from "../store/store.ts";
 
 /**

@@ -1,17 +1,14 @@
 import type { PinnedEntry } from "../../isolation/codebase/copying.ts";
 import { RuntimeError } from "../errors.ts";
-import { KeyedTurns } from "../turns.ts";
+import { KeyedTurns } from "../waiting.ts";
 import type { CodebaseLayers, StagedEntry } from "./api.ts";
 import { stepsFor } from "./carrying-out.ts";
-import { stageContent } from "./content.ts";
-import { codebaseNotFound, toRuntimeError } from "./errors.ts";
+import { Staging, stageContent, type Wanted } from "./content.ts";
 import { conflictsOf, foreignWork, supersededPaths } from "./foreign-work.ts";
-import type { Parts } from "./parts.ts";
+import { codebaseNotFound, type Parts, toRuntimeError } from "./parts.ts";
 import { isPath, targetProblem } from "./paths.ts";
 import { loadSurroundings, planChanges } from "./planning.ts";
 import { resolveVersion } from "./snapshots.ts";
-import { Staging } from "./staging.ts";
-import type { Wanted } from "./wanted.ts";
 
 const STAGED_NAME = /^[0-9A-Za-z_-][0-9A-Za-z._-]{0,200}$/;
 

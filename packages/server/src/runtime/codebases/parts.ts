@@ -1,13 +1,14 @@
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
-import type { AuditEntry } from "../audit/api.ts";
+import type { Jobs } from "../../isolation/jobs/thread.ts";
+import type { AuditEntry, AuditLog } from "../audit/api.ts";
 import { type Caller, maySee } from "../caller.ts";
+import { fromMachine, RuntimeError } from "../errors.ts";
 import type { Log } from "../log.ts";
-import type { CodebaseMetadata, CodebaseRecord } from "../store/store.ts";
+import type { CodebaseMetadata, CodebaseRecord, Retention } from "../store/store.ts";
 import type { Changer } from "./changer.ts";
-import { codebaseNotFound } from "./errors.ts";
 import type { Heads } from "./heads.ts";
 import { checkCodebaseId } from "./paths.ts";
-import type { Quotas } from "./quotas.ts";
+import type { CodebaseLimits, Quotas } from "./quotas.ts";
 import type { Snapshots } from "./snapshots.ts";
 
 /** What the parts of the codebase store share. */
@@ -40,4 +41,30 @@ export function witness(
 ): void {
   const { id: codebaseId, ownerId } = codebase;
   parts.record({ type, ownerId, codebaseId, keyId: caller.keyId, data });
+}
+
+export interface CodebasesOptions {
+  readonly store: CodebaseMetadata;
+  /** Made (0700) when it is not there. One server at a time. */
+  readonly directory: string;
+  readonly jobs: Jobs;
+  /** Default: none. */
+  readonly limits?: Partial<CodebaseLimits>;
+  /** Of each codebase; default: DEFAULT_RETENTION. */
+  readonly retention?: Partial<Retention>;
+  readonly audit?: Pick<AuditLog, "record">;
+  readonly clock?: { now(): number };
+  readonly log?: Log;
+}
+
+export const DEFAULT_RETENTION: Retention = { versions: 1000, bytes: 10 * 1024 ** 3 };
+
+/** Any failure as one that a caller may see. */
+export function toRuntimeError(error: unknown): RuntimeError {
+  if (error instanceof RuntimeError) return error;
+  return fromMachine(error, { full: "the server's disk is full", otherwise: "the codebase store failed" });
+}
+
+export function codebaseNotFound(): RuntimeError {
+  return new RuntimeError("CODEBASE_NOT_FOUND", "codebase not found");
 }

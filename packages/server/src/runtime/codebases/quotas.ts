@@ -1,7 +1,7 @@
 import { RuntimeError } from "../errors.ts";
 import type { Growth } from "../store/growth.ts";
 import type { CodebaseMetadata } from "../store/store.ts";
-import { KeyedTurns } from "../turns.ts";
+import { KeyedTurns } from "../waiting.ts";
 import { parentOf, shown } from "./paths.ts";
 
 /** What may be stored; 0 is no limit. */

@@ -4,11 +4,10 @@ import { RuntimeError } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { EntryRecord } from "../store/store.ts";
 import type { Codebases } from "./api.ts";
-import { packArchive } from "./archive-out.ts";
+import { packArchive } from "./archive.ts";
 import { checkEntry } from "./batch.ts";
 import { isEmptyContent } from "./content.ts";
-import { toRuntimeError } from "./errors.ts";
-import { type Parts, visibleCodebase } from "./parts.ts";
+import { type Parts, toRuntimeError, visibleCodebase } from "./parts.ts";
 import { checkDirectory, checkPath, fileNotFound, shown } from "./paths.ts";
 import { requireVersion, resolveVersion } from "./snapshots.ts";
 

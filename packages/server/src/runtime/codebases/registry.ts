@@ -4,8 +4,7 @@ import { invalid } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { CodebaseRecord } from "../store/store.ts";
 import type { Codebases } from "./api.ts";
-import { codebaseNotFound, toRuntimeError } from "./errors.ts";
-import { type Parts, visibleCodebase, witness } from "./parts.ts";
+import { codebaseNotFound, type Parts, toRuntimeError, visibleCodebase, witness } from "./parts.ts";
 import { checkLabel } from "./paths.ts";
 
 /** The codebases as such: made, found, removed. */

@@ -1,8 +1,7 @@
 import { invalid, RuntimeError } from "../errors.ts";
 import type { CodebaseMetadata, CodebaseRecord, EntryQuery, EntryRecord, VersionChangeRecord } from "../store/store.ts";
-import { codebaseNotFound } from "./errors.ts";
 import type { Head } from "./heads.ts";
-import type { Parts } from "./parts.ts";
+import { codebaseNotFound, type Parts } from "./parts.ts";
 import { comparePaths, fileNotFound, parentOf, shown } from "./paths.ts";
 
 /** Entries of a version, and where those of its files are that something else has the path of by now. */

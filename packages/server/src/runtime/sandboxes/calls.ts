@@ -3,15 +3,14 @@ import { withSecretHosts } from "../../isolation/network/secrets.ts";
 import { invalid, RuntimeError } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import type { SandboxRecord } from "../store/store.ts";
-import { KeyedTurns } from "../turns.ts";
+import { KeyedTurns } from "../waiting.ts";
 import type { Sandboxes } from "./api.ts";
 import { checkExpiry, newSandbox } from "./creation.ts";
 import { translating } from "./errors.ts";
 import { storedNetworkRules } from "./network.ts";
 import type { Parts } from "./parts.ts";
-import { workspacePath } from "./paths.ts";
+import { storedRules, workspacePath } from "./request.ts";
 import { Resident } from "./resident.ts";
-import { storedRules } from "./rules.ts";
 
 type Calls = Pick<
   Sandboxes,

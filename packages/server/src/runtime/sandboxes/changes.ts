@@ -6,7 +6,7 @@ import type { ApplyOutcome, SandboxChange, Sandboxes } from "./api.ts";
 import type { DeltaPlace } from "./delta-work.ts";
 import { translating } from "./errors.ts";
 import type { Parts } from "./parts.ts";
-import { workspacePaths } from "./paths.ts";
+import { workspacePaths } from "./request.ts";
 import type { Resident } from "./resident.ts";
 import { refuseSync, type Written } from "./sync.ts";
 

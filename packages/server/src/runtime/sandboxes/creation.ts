@@ -1,5 +1,5 @@
 import { checkImageName } from "../../isolation/docker/image-name.ts";
-import { validateLimits } from "../../isolation/limits/validate.ts";
+import { validateLimits } from "../../isolation/limits/limits.ts";
 import { type SecretWithValue, withSecretHosts } from "../../isolation/network/secrets.ts";
 import type { SandboxLimits } from "../../isolation/sandbox/api.ts";
 import { checkSecrets, isWorkspaceHome } from "../../isolation/sandbox/specification.ts";
@@ -17,8 +17,7 @@ import type { CreateSandboxRequest } from "./api.ts";
 import { toRuntimeError } from "./errors.ts";
 import { requireWithin, storedNetworkRules } from "./network.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
-import { checkLabels, checkWish } from "./request.ts";
-import { storedRules } from "./rules.ts";
+import { checkLabels, checkWish, storedRules } from "./request.ts";
 
 export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fallbackRuntime" | "allowedBy"> {
   readonly defaults: SandboxDefaults;

@@ -11,8 +11,8 @@ import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { StagedEntry } from "../codebases/api.ts";
 import { RuntimeError } from "../errors.ts";
 import type { FileDiff, SandboxChange } from "./api.ts";
-import { EmptyDeltas } from "./empty-deltas.ts";
 import { translating } from "./errors.ts";
+import { EmptyDeltas } from "./parts.ts";
 
 /** A delta, and the codebase it changes. */
 export interface DeltaPlace {

@@ -5,7 +5,7 @@ import { invalid } from "../errors.ts";
 import type { Sandboxes, ViewEntry } from "./api.ts";
 import { translating } from "./errors.ts";
 import type { Parts } from "./parts.ts";
-import { viewPath, workspacePath } from "./paths.ts";
+import { viewPath, workspacePath } from "./request.ts";
 import type { Resident, Running } from "./resident.ts";
 import { inside } from "./witness.ts";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { homeDirectory, lockHome } from "../../isolation/instance/home-directory.ts";
-import { Queue } from "../../isolation/queue.ts";
+import { Queue } from "../../isolation/waiting.ts";
 import type { Caller } from "../caller.ts";
 import { invalid, RuntimeError } from "../errors.ts";
 import { namesIn } from "../store/claim.ts";

@@ -1,28 +1,25 @@
 import { join } from "node:path";
 import { SERVER } from "../caller.ts";
 import type { SandboxRecordStatus } from "../store/store.ts";
-import { endsWithin } from "../turns.ts";
+import { endsWithin } from "../waiting.ts";
 import type { Sandboxes } from "./api.ts";
 import { sandboxCalls } from "./calls.ts";
 import { changeCalls } from "./changes.ts";
-import { spreadNews } from "./codebase-news.ts";
 import { Commands, commandCalls } from "./commands.ts";
 import { fileCalls } from "./files.ts";
 import { Homes } from "./homes.ts";
 import { Lifecycle } from "./lifecycle.ts";
+import { spreadNews, spreadSecret } from "./news.ts";
 import { SANDBOX_DEFAULTS, type SandboxesOptions } from "./options.ts";
-import type { Parts } from "./parts.ts";
+import { type Parts, unsettledIn } from "./parts.ts";
 import { Pausing } from "./pausing.ts";
 import { portCalls } from "./ports.ts";
 import { processCalls } from "./processes.ts";
-import { reap } from "./reaper.ts";
 import { SandboxRegistry } from "./registry.ts";
 import type { Resident } from "./resident.ts";
-import { bringBack, findSandboxes, settleInterrupted, tidyDeltas } from "./restart.ts";
-import { spreadSecret } from "./secret-news.ts";
+import { bringBack, findSandboxes, reap, settleInterrupted, tidyDeltas } from "./restart.ts";
 import { openSessions } from "./sessions.ts";
 import { Sync } from "./sync.ts";
-import { unsettledIn } from "./unsettled.ts";
 import { witnessFor } from "./witness.ts";
 
 /** Closing ends what runs, syncs a last time and leaves the records: what ran will run again. */

@@ -1,6 +1,6 @@
 import { type Caller, SERVER } from "../caller.ts";
-import { LONGEST_TIMER_MS } from "../race.ts";
 import type { SandboxRecord } from "../store/store.ts";
+import { LONGEST_TIMER_MS } from "../waiting.ts";
 import type { Parts } from "./parts.ts";
 import type { Resident, Running } from "./resident.ts";
 import { isHeld, type State, type Step } from "./state.ts";

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
 import { invalid } from "../errors.ts";
-import { unless } from "../race.ts";
+import { unless } from "../waiting.ts";
 import type { Sandboxes, SandboxProcessCalls } from "./api.ts";
 import { toRuntimeError, translating } from "./errors.ts";
 import type { Parts } from "./parts.ts";

@@ -1,5 +1,6 @@
+import { compileRules, getPreset, namesIn, PresetError, type Rule, RuleError } from "@agentfense/permission";
 import { checkWish as checkShape, type Wish } from "../../isolation/exec/request.ts";
-import { invalid } from "../errors.ts";
+import { invalid, RuntimeError } from "../errors.ts";
 import { toRuntimeError } from "./errors.ts";
 
 const LARGEST = { labels: 64, labelName: 128, labelValue: 1024 };
@@ -33,4 +34,80 @@ export function checkWish(wish: Wish): void {
 /** Absent, 0, less and NaN mean the default; the isolation layer bounds the rest. */
 export function timeoutOf(timeoutMs: number | undefined): { readonly timeoutMs?: number } {
   return timeoutMs !== undefined && timeoutMs > 0 ? { timeoutMs } : {};
+}
+
+/**
+ * The rules of a sandbox as they are stored: those of the preset first, each with its type. Refused when one is malformed,
+ * with its index among the rules of the request.
+ */
+export function storedRules(request: { readonly rules: readonly Rule[]; readonly preset: string }): readonly Rule[] {
+  const preset = presetRules(request.preset);
+  const rules = [...preset, ...request.rules];
+  try {
+    const { types } = compileRules(rules);
+    return rules.map((rule, index) => withType(rule, types[index]!));
+  } catch (error) {
+    if (!(error instanceof RuleError)) throw error;
+    throw refused(error, preset.length);
+  }
+}
+
+function presetRules(name: string): readonly Rule[] {
+  if (name === "") return [];
+  try {
+    return getPreset(name);
+  } catch (error) {
+    if (error instanceof PresetError) throw invalid(error.message);
+    throw error;
+  }
+}
+
+/** An explicit `directory` takes no wildcards; the inferred one does, and stays to be inferred. */
+function withType(rule: Rule, type: NonNullable<Rule["type"]>): Rule {
+  if (rule.type === type || rule.type === "file" || rule.type === "directory") return rule;
+  const typed = { ...rule, type };
+  try {
+    compileRules([typed]);
+    return typed;
+  } catch {
+    return { ...rule, type: "glob" };
+  }
+}
+
+function refused(error: RuleError, presetLength: number): RuntimeError {
+  const index = error.index < presetLength ? error.index : error.index - presetLength;
+  const own = new RuleError(index, error.pattern, error.reason);
+  return new RuntimeError("INVALID_ARGUMENT", `permissions: ${own.message}`, {
+    details: { rule: String(index), reason: error.reason },
+    cause: error,
+  });
+}
+
+const WORKSPACE = "/workspace";
+/** PATH_MAX of the kernel, with its NUL. */
+const LONGEST_PATH_BYTES = 4095;
+
+/**
+ * A path of the workspace in its one normal form, "/src/a.ts", "/" for the root. Callers write "/src/a.ts", "src/a.ts" or
+ * what a process inside would, "/workspace/src/a.ts".
+ */
+export function workspacePath(path: string, field = "path"): string {
+  if (path === "") throw invalid(`${field} is required`);
+  if (path.includes("\0")) throw invalid(`${field} contains a NUL character`);
+  if (Buffer.byteLength(path) > LONGEST_PATH_BYTES)
+    throw invalid(`${field} is longer than ${LONGEST_PATH_BYTES} bytes`);
+  const inside = path === WORKSPACE || path.startsWith(`${WORKSPACE}/`) ? path.slice(WORKSPACE.length) : path;
+  const names = namesIn(inside);
+  if (names.includes("..")) throw invalid(`${field} has a .. in it; name the file from the root of the workspace`);
+  return `/${names.join("/")}`;
+}
+
+/** None given: everything. */
+export function workspacePaths(paths: readonly string[]): readonly string[] | undefined {
+  return paths.length === 0 ? undefined : paths.map((path) => workspacePath(path, "paths"));
+}
+
+/** As the view takes it, which would read a leading "/workspace" as its own root. */
+export function viewPath(normal: string): string {
+  return normal === "/" ? "/" : normal.slice(1);
 }

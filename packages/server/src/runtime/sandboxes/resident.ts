@@ -1,7 +1,7 @@
 import { compileRules, type Policy } from "@agentfense/permission";
 import type { SecretRule } from "../../isolation/network/secrets.ts";
-import { Queue } from "../../isolation/queue.ts";
 import type { Sandbox } from "../../isolation/sandbox/api.ts";
+import { Queue } from "../../isolation/waiting.ts";
 import type { SandboxChanges, SandboxMetadata, SandboxRecord } from "../store/store.ts";
 import { sandboxNotFound, sandboxNotRunning } from "./errors.ts";
 import { nextState, recorded, type State, type Step, stateOf } from "./state.ts";

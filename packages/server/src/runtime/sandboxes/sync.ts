@@ -7,9 +7,8 @@ import { RuntimeError } from "../errors.ts";
 import type { ConflictRecord } from "../store/store.ts";
 import type { CollectedChange, Collection, DeltaPlace, DirectCollection } from "./delta-work.ts";
 import { toRuntimeError } from "./errors.ts";
-import type { Parts } from "./parts.ts";
+import type { Parts, Unsettled } from "./parts.ts";
 import type { Resident } from "./resident.ts";
-import type { Unsettled } from "./unsettled.ts";
 import { inside } from "./witness.ts";
 
 interface SyncParts extends Pick<Parts, "codebases" | "deltas" | "observe" | "witness" | "log" | "deltaOf"> {

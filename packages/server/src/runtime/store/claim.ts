@@ -1,7 +1,7 @@
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isCodebaseName } from "../../isolation/codebase/layout.ts";
-import { lockPlace } from "../../isolation/instance/place-lock.ts";
+import { lockPlace } from "../../isolation/instance/home-directory.ts";
 import { isSandboxId } from "../ids.ts";
 
 export interface StoragePlaces {

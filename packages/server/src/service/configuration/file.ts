@@ -1,8 +1,16 @@
 import { open } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
-import { type GivenValue, isSetting, ROOT_SECTION, type Section, type Source } from "./keys.ts";
-import { ConfigurationError, shown, suggestion } from "./problems.ts";
+import {
+  ConfigurationError,
+  type GivenValue,
+  isSetting,
+  ROOT_SECTION,
+  type Section,
+  type Source,
+  shown,
+  suggestion,
+} from "./keys.ts";
 
 const LARGEST_FILE = 1_048_576;
 /** Nodes looked at, those behind aliases each time: a few lines of aliases can stand for millions. */

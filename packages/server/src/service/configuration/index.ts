@@ -1,9 +1,8 @@
-export type { ConfigurationFlag } from "./keys.ts";
+export { ConfigurationError, type ConfigurationFlag } from "./keys.ts";
 export {
   type DescribedSetting,
   describeConfiguration,
   type LoadedConfiguration,
   loadConfiguration,
 } from "./load.ts";
-export { ConfigurationError } from "./problems.ts";
 export type { ServerConfig } from "./schema.ts";

@@ -1,6 +1,13 @@
 import { readConfigurationFile } from "./file.ts";
-import { CONFIGURATION_KEYS, type ConfigurationFlag, readEnvironment, readFlags, type Source } from "./keys.ts";
-import { ConfigurationError, shown } from "./problems.ts";
+import {
+  CONFIGURATION_KEYS,
+  ConfigurationError,
+  type ConfigurationFlag,
+  readEnvironment,
+  readFlags,
+  type Source,
+  shown,
+} from "./keys.ts";
 import { contradictions, derivedDefaults } from "./relations.ts";
 import type { ServerConfig } from "./schema.ts";
 

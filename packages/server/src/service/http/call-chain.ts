@@ -6,15 +6,14 @@ import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Caller } from "../../runtime/caller.ts";
 import { RuntimeError } from "../../runtime/errors.ts";
 import type { Log } from "../../runtime/log.ts";
-import { unless } from "../../runtime/race.ts";
+import { unless } from "../../runtime/waiting.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { callerKey } from "../rpc/handlers.ts";
 import type { CallContext, OneAnswerChain } from "../rpc/one-answer.ts";
 import { paced, UNHURRIED, type UploadPace } from "../upload-pace.ts";
 import type { Authenticator } from "./authentication.ts";
-import type { ServiceLimits } from "./limits.ts";
-import type { OwnerRates } from "./rate-limit.ts";
+import type { OwnerRates, ServiceLimits } from "./limits.ts";
 import { limitedAs, type RunningCall, type RunningCalls } from "./running-calls.ts";
 import type { Serving } from "./serving.ts";
 

@@ -1,7 +1,7 @@
 import type { Http2ServerRequest } from "node:http2";
 import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
 import { parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { LONGEST_TIMER_MS } from "../../runtime/race.ts";
+import { LONGEST_TIMER_MS } from "../../runtime/waiting.ts";
 import type { OneAnswerMethod, OneAnswerMethods } from "../rpc/one-answer.ts";
 import { headerSource } from "./authentication.ts";
 import { isCutShort, type NodeRequest, type NodeResponse, sendHead } from "./listener.ts";

@@ -5,10 +5,9 @@ import type { PortLinks } from "../rpc/port-handlers.ts";
 import { Authenticator } from "./authentication.ts";
 import { Forwarder, type ForwarderOptions } from "./forwarding.ts";
 import { createFront, createUpgrades, sendStatus } from "./front.ts";
-import { DEFAULT_LIMITS } from "./limits.ts";
+import { DEFAULT_LIMITS, OwnerRates } from "./limits.ts";
 import { openListener } from "./listener.ts";
 import { TOKEN_PARAMETER } from "./port-target.ts";
-import { OwnerRates } from "./rate-limit.ts";
 import { RunningCalls } from "./running-calls.ts";
 
 export type PortServerOptions = Pick<ForwarderOptions, "sandboxes" | "tokens" | "keys" | "log">;

@@ -1,5 +1,5 @@
 import { RuntimeError } from "../../runtime/errors.ts";
-import { unless } from "../../runtime/race.ts";
+import { unless } from "../../runtime/waiting.ts";
 import { invalid } from "../rpc/messages/fields.ts";
 import { TooLarge } from "./failure.ts";
 

@@ -1,6 +1,6 @@
 import { create, type DescMethodClientStreaming, type Message } from "@bufbuild/protobuf";
 import { RuntimeError } from "../../runtime/errors.ts";
-import { watched } from "../../runtime/feeding.ts";
+import { watched } from "../../runtime/waiting.ts";
 import { invalid } from "../rpc/messages/fields.ts";
 import { bodyChunks } from "./body.ts";
 import { TooLarge } from "./failure.ts";

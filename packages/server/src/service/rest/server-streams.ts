@@ -1,6 +1,6 @@
 import type { DescMethodServerStreaming, JsonValue, Message } from "@bufbuild/protobuf";
 import { createAsyncIterable } from "@connectrpc/connect/protocol";
-import { unless } from "../../runtime/race.ts";
+import { unless } from "../../runtime/waiting.ts";
 import { toConnectError } from "../rpc/errors.ts";
 import { invalid } from "../rpc/messages/fields.ts";
 import { failureBody, type StatusBody } from "./failure.ts";

@@ -1,6 +1,8 @@
 import type { CodebaseService, UploadResultSchema } from "@agentfense/protocol/codebase";
+import { FILE_EVENTS } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Handlers } from "./handlers.ts";
+import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
+import type { Handlers, SandboxHandlers } from "./handlers.ts";
 import {
   batchResultMessage,
   codebaseMessage,
@@ -8,6 +10,7 @@ import {
   manifestEntryOf,
   pathForm,
   versionMessage,
+  viewInfo,
 } from "./messages/codebase.ts";
 import { count, invalid, optionalCount, permissionBits, required } from "./messages/fields.ts";
 import type { ServiceRuntime } from "./register.ts";
@@ -125,4 +128,56 @@ export function codebaseHandlers({
 
 async function expectNoData(content: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const _data of content) throw invalid("a symbolic link has no data: send its metadata alone");
+}
+
+/** Where no path means the workspace itself. */
+const ROOT = "/";
+
+/** Files of a running sandbox, as a process inside sees them. */
+export function fileHandlers(sandboxes: Sandboxes) {
+  return {
+    async *readFile({ sandboxId, path }, { caller, signal }) {
+      const content = await sandboxes.readFile(caller, sandboxId, required(path, "path"), signal);
+      for await (const data of chunked(content)) yield { data };
+    },
+
+    writeFile(requests, { caller, signal }) {
+      return receiveUpload(requests, async ({ sandboxId, path, mode, append }, content) => {
+        required(sandboxId, "sandbox_id", "in metadata");
+        required(path, "path", "in metadata");
+        const options = { mode: permissionBits(mode, "mode"), append, signal };
+        return viewInfo(await sandboxes.writeFile(caller, sandboxId, path, content, options), pathForm(path));
+      });
+    },
+
+    async listDirectory({ sandboxId, path, recursive }, { caller }) {
+      const entries = await sandboxes.listDirectory(caller, sandboxId, path || ROOT, { recursive });
+      const form = pathForm(path);
+      return { files: entries.map((entry) => viewInfo(entry, form)) };
+    },
+
+    async statFile({ sandboxId, path }, { caller }) {
+      return viewInfo(await sandboxes.stat(caller, sandboxId, path || ROOT), pathForm(path));
+    },
+
+    async makeDirectory({ sandboxId, path, recursive }, { caller }) {
+      required(path, "path");
+      return viewInfo(await sandboxes.makeDirectory(caller, sandboxId, path, { recursive }), pathForm(path));
+    },
+
+    removeFile: async ({ sandboxId, path, recursive }, { caller }) =>
+      sandboxes.remove(caller, sandboxId, required(path, "path"), { recursive }),
+
+    async moveFile({ sandboxId, fromPath, toPath }, { caller }) {
+      required(fromPath, "from_path");
+      required(toPath, "to_path");
+      return viewInfo(await sandboxes.move(caller, sandboxId, fromPath, toPath), pathForm(toPath));
+    },
+
+    async *watchFiles({ sandboxId, path, recursive }, { caller, signal }) {
+      const changes = await sandboxes.watch(caller, sandboxId, path || ROOT, { recursive, signal });
+      yield {}; // the watch is on
+      for await (const change of changes) yield { kind: FILE_EVENTS[change.kind], path: change.path };
+    },
+  } satisfies SandboxHandlers;
 }

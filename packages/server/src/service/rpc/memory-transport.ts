@@ -9,7 +9,7 @@ import {
   type Transport,
 } from "@connectrpc/connect";
 import { createMethodSerializationLookup, createMethodUrl } from "@connectrpc/connect/protocol";
-import { unless } from "../../runtime/race.ts";
+import { unless } from "../../runtime/waiting.ts";
 import { type OneAnswerChain, OneAnswerMethods } from "./one-answer.ts";
 
 export interface MemoryTransportOptions {

@@ -11,11 +11,10 @@ import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { Secrets } from "../../runtime/secrets/api.ts";
 import type { RuntimeName } from "../../runtime/store/store.ts";
 import { codebaseHandlers } from "./codebase-service.ts";
-import { eventHandlers } from "./event-service.ts";
 import { serve } from "./handlers.ts";
 import type { PortLinks } from "./port-handlers.ts";
 import { sandboxHandlers } from "./sandbox-service.ts";
-import { admitToSystem, systemHandlers } from "./system-service.ts";
+import { admitToSystem, eventHandlers, systemHandlers } from "./system-service.ts";
 
 /** What the services are a face of. */
 export interface ServiceRuntime {

@@ -1,8 +1,8 @@
 import type { SandboxService, SessionExecRequest } from "@agentfense/protocol/sandbox";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { Secrets } from "../../runtime/secrets/api.ts";
+import { fileHandlers } from "./codebase-service.ts";
 import { execHandlers, execOutputs, execResult, type MessageLimits } from "./exec-handlers.ts";
-import { fileHandlers } from "./file-handlers.ts";
 import type { Handlers, SandboxHandlers } from "./handlers.ts";
 import { durationMs, required, wordFor } from "./messages/fields.ts";
 import {

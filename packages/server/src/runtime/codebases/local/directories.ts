@@ -1,12 +1,12 @@
 import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, relative, sep } from "node:path";
 import { isWithin } from "../../../isolation/instance/home-directory.ts";
-import { Queue } from "../../../isolation/queue.ts";
+import { Queue } from "../../../isolation/waiting.ts";
 import { type Caller, maySee, SERVER } from "../../caller.ts";
 import { RuntimeError } from "../../errors.ts";
 import type { CodebaseRecord } from "../../store/store.ts";
 import type { CodebaseChange, DirectCodebase } from "../api.ts";
-import { codebaseNotFound } from "../errors.ts";
+import { codebaseNotFound } from "../parts.ts";
 import { checkLabel } from "../paths.ts";
 import { newCodebase } from "../registry.ts";
 

@@ -4,8 +4,8 @@ import type { Jobs } from "../../../isolation/jobs/thread.ts";
 import { RuntimeError } from "../../errors.ts";
 import { decodePageToken, type Page, type PageRequest, pageLimit, pageOf } from "../../page.ts";
 import type { EntryRecord } from "../../store/store.ts";
-import { packArchive } from "../archive-out.ts";
-import { toRuntimeError } from "../errors.ts";
+import { packArchive } from "../archive.ts";
+import { toRuntimeError } from "../parts.ts";
 import { checkDirectory, checkPath, comparePaths, fileNotFound, shown } from "../paths.ts";
 import type { LocalDirectory } from "./directories.ts";
 

@@ -1,8 +1,7 @@
 import type { CodebaseMetadata, CodebaseRecord, OwnerUsage } from "../store.ts";
 import type { Database } from "./database.ts";
-import { afterKey, matching } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
-import { Table } from "./table.ts";
+import { afterKey, matching, Table } from "./table.ts";
 
 const CODEBASES = new Table<CodebaseRecord>("codebases", {
   id: "id",

@@ -1,9 +1,8 @@
 import { chainHash } from "../event-chain.ts";
 import type { ChainAnchor, EventDraft, EventMetadata, EventQuery, EventRecord } from "../store.ts";
 import type { Database } from "./database.ts";
-import { type Filter, matching } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
-import { json, Table } from "./table.ts";
+import { type Filter, json, matching, Table } from "./table.ts";
 
 const EVENTS = new Table<EventRecord>("events", {
   sequence: "sequence",

@@ -3,6 +3,8 @@ import { AnsweringThread, ThreadError } from "../../../isolation/threads/answeri
 import { RuntimeError } from "../../errors.ts";
 import type { Log } from "../../log.ts";
 import type { MetadataStore } from "../store.ts";
+import { Database } from "./database.ts";
+import { storeMethods } from "./methods.ts";
 import { DISK_FULL, METHOD_NAMES, type StoreCalls, type StoreMethod, type StoreRequest } from "./protocol.ts";
 
 export interface SqliteStoreOptions {
@@ -50,10 +52,20 @@ export async function openSqliteStore({ path, log }: SqliteStoreOptions): Promis
 }
 
 /** A store whose methods are answered by one function. */
-export function storeCalls(
+function storeCalls(
   names: readonly StoreMethod[],
   call: (method: StoreMethod, parameters: readonly unknown[]) => Promise<unknown>,
 ): StoreCalls {
   const calls = names.map((name) => [name, (...parameters: readonly unknown[]) => call(name, parameters)]);
   return Object.fromEntries(calls) as unknown as StoreCalls;
+}
+
+/** A store that ends with the process. It needs no thread: nothing waits for a disk, and a call takes microseconds. */
+export function openMemoryStore(): MetadataStore {
+  const database = Database.inMemory();
+  const methods = storeMethods(database);
+  const calls = storeCalls(Object.keys(methods) as StoreMethod[], async (name, parameters) =>
+    (methods[name] as (...parameters: readonly unknown[]) => unknown)(...parameters),
+  );
+  return { ...calls, [Symbol.asyncDispose]: async () => database.close() };
 }

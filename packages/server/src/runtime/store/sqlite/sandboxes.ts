@@ -1,8 +1,7 @@
 import type { SandboxMetadata, SandboxRecord } from "../store.ts";
 import type { Database } from "./database.ts";
-import { afterKey, type Filter, matching } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
-import { flag, json, optional, Table } from "./table.ts";
+import { afterKey, type Filter, flag, json, matching, optional, Table } from "./table.ts";
 
 const SANDBOXES = new Table<SandboxRecord>("sandboxes", {
   id: "id",

@@ -1,8 +1,7 @@
 import type { SecretMetadata, SecretRecord } from "../store.ts";
 import type { Database } from "./database.ts";
-import { matching } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
-import { json, Table } from "./table.ts";
+import { json, matching, Table } from "./table.ts";
 
 const SECRETS = new Table<SecretRecord>("secrets", {
   ownerId: "owner_id",

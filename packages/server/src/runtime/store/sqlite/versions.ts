@@ -2,9 +2,8 @@ import type { CodebaseMetadata, EntryRecord, VersionChangeRecord, VersionRecord 
 import { codebaseNumber } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import { belowDirectory } from "./entries.ts";
-import { type Filter, matching, values, where } from "./filters.ts";
 import type { Immediate } from "./protocol.ts";
-import { json, Table } from "./table.ts";
+import { type Filter, json, matching, Table, values, where } from "./table.ts";
 
 const VERSIONS = new Table<Omit<VersionRecord, "codebaseId">>("versions", {
   version: "version",

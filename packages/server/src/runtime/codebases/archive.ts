@@ -1,7 +1,9 @@
+import { OpenContent } from "../../isolation/codebase/reading.ts";
 import { invalid, type RuntimeError } from "../errors.ts";
+import type { EntryRecord } from "../store/store.ts";
 import type { BatchPiece, ManifestEntry } from "./api.ts";
 import { shown } from "./paths.ts";
-import { readTar, type TarEntry } from "./tar.ts";
+import { readTar, TAR_END, type TarEntry, tarHeader, tarPadding } from "./tar.ts";
 
 // Names that are not UTF-8 must be refused, not repaired.
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -66,4 +68,32 @@ function decode(bytes: Uint8Array): string {
 
 function refusal(name: string, reason: string): RuntimeError {
   return invalid(`the archive's entry ${shown(name)} is refused: ${reason}`);
+}
+
+/** Entries of a directory as a tar stream, with names relative to it. Files are opened as their turn comes. */
+export async function* packArchive(
+  entries: readonly EntryRecord[],
+  directory: string,
+  open: (path: string) => Promise<number>,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  for (const { path, kind, mode, size, target, modifiedAtMs } of entries) {
+    signal?.throwIfAborted();
+    const name = directory === "" ? path : path.slice(directory.length + 1);
+    if (kind !== "file") {
+      yield tarHeader({ type: kind, name, mode, modifiedAtMs, ...(kind === "symlink" && { target }) });
+      continue;
+    }
+    const content = new OpenContent(await open(path), size, signal);
+    try {
+      yield tarHeader({ type: "file", name, mode, size, modifiedAtMs });
+      yield* content;
+    } finally {
+      content.close();
+    }
+    // A content that was given up ends early, and what is short must not look whole.
+    signal?.throwIfAborted();
+    yield tarPadding(size);
+  }
+  yield TAR_END;
 }
