@@ -165,7 +165,7 @@ test("a long text holds up nobody else on this thread", async () => {
 });
 
 test("the thread for long texts keeps no process from ending", async () => {
-  const policy = JSON.stringify(new URL("../../src/risk/policy.ts", import.meta.url).href);
+  const policy = JSON.stringify(new URL("../../src/risk/table.ts", import.meta.url).href);
   const program = `const { UnifiedRiskPolicy } = await import(${policy});
     console.log((await UnifiedRiskPolicy.assess("x = 1\\n".repeat(2000), "python")).level);`;
   const run = promisify(execFile);
