@@ -47,7 +47,6 @@ const c = {
   fchmod: libc.func("int fchmod(int, unsigned int)"),
   fchmodat: libc.func("int fchmodat(int, void *, unsigned int, int)"),
   utimensat: libc.func("int utimensat(int, void *, void *, int)"),
-  futimens: libc.func("int futimens(int, void *)"),
   ftruncate: libc.func("int ftruncate64(int, int64_t)"),
   fallocate: libc.func("int fallocate64(int, int, int64_t, int64_t)"),
   lseek: libc.func("int64_t lseek64(int, int64_t, int)"),
@@ -61,6 +60,8 @@ const c = {
   llistxattr: libc.func("int64_t llistxattr(void *, void *, size_t)"),
   lsetxattr: libc.func("int lsetxattr(void *, void *, void *, size_t, int)"),
   lremovexattr: libc.func("int lremovexattr(void *, void *)"),
+  flistxattr: libc.func("int64_t flistxattr(int, void *, size_t)"),
+  fsetxattr: libc.func("int fsetxattr(int, void *, void *, size_t, int)"),
   getxattr: libc.func("int64_t getxattr(void *, void *, void *, size_t)"),
   listxattr: libc.func("int64_t listxattr(void *, void *, size_t)"),
   setxattr: libc.func("int setxattr(void *, void *, void *, size_t, int)"),
@@ -303,6 +304,9 @@ export function linkat(from: number, name: string, to: number, newName: string):
 
 /** Gives a name to an open file, nameless ones (O_TMPFILE) included. */
 export function linkDescriptor(fd: number, to: number, newName: string): number {
+  const code = call(() => c.linkat(fd, EMPTY_NAME, to, put(secondName, newName), AT_EMPTY_PATH));
+  if (-code !== ENOENT) return code;
+  // Without privileges (before Linux 6.10): by the magic link.
   const source = put(firstName, `/proc/self/fd/${fd}`);
   return call(() => c.linkat(AT_FDCWD, source, to, put(secondName, newName), AT_SYMLINK_FOLLOW));
 }
@@ -330,6 +334,8 @@ export function fchmod(fd: number, mode: number): number {
   return call(() => c.fchmod(fd, mode));
 }
 
+const ENOENT = 2;
+const EINVAL = 22;
 const ENOSYS = 38;
 
 /** chmod of one name in a directory that does not follow a symlink. */
@@ -366,8 +372,11 @@ export function utimensat(
   times[1] = BigInt(atimeNs);
   times[2] = BigInt(mtime);
   times[3] = BigInt(mtimeNs);
-  if (name === "") return call(() => c.utimensat(AT_FDCWD, put(firstName, `/proc/self/fd/${directory}`), times, 0));
-  return call(() => c.utimensat(directory, put(firstName, name), times, AT_SYMLINK_NOFOLLOW));
+  const flags = name === "" ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW;
+  const code = call(() => c.utimensat(directory, put(firstName, name), times, flags));
+  if (name !== "" || -code !== EINVAL) return code;
+  // Before Linux 5.8: by the magic link, which names the very file that is held.
+  return call(() => c.utimensat(AT_FDCWD, put(firstName, `/proc/self/fd/${directory}`), times, 0));
 }
 
 export function ftruncate(fd: number, size: number): number {
@@ -415,6 +424,23 @@ export function cloneFile(from: number, to: number): number {
   return call(() => c.ioctlInt(to, FICLONE, from));
 }
 
+const FS_IOC_GETFLAGS = 0x80086601;
+const FS_IOC_SETFLAGS = 0x40086602;
+const FS_TOPDIR_FL = 0x20000;
+
+/**
+ * Has ext4 lay the directories that are made in this one far from each other, or no longer. 1, 0 if it was so already, or a
+ * negated errno: other file systems refuse.
+ */
+export function setSpreading(directory: number, spreads: boolean): number {
+  const flags = new Uint32Array(2);
+  const code = call(() => c.ioctl(directory, FS_IOC_GETFLAGS, flags));
+  if (code < 0) return code;
+  if (((flags[0]! & FS_TOPDIR_FL) !== 0) === spreads) return 0;
+  flags[0]! ^= FS_TOPDIR_FL;
+  return call(() => c.ioctl(directory, FS_IOC_SETFLAGS, flags)) || 1;
+}
+
 const FUSE_DEV_IOC_BACKING_OPEN = 0x4010e501;
 const FUSE_DEV_IOC_BACKING_CLOSE = 0x4004e502;
 const backingMap = new Uint32Array(4);
@@ -438,7 +464,16 @@ export function getdents64(fd: number, into: Uint8Array): number {
   return call(() => c.getdents64(NR.getdents64, fd, into, into.length));
 }
 
-/** Extended attributes go by path, since O_PATH descriptors refuse them; the l-variants do not follow the last name. */
+/** Of an open file; an O_PATH descriptor does not do. */
+export function flistxattr(fd: number, into: Uint8Array, size: number): number {
+  return call(() => c.flistxattr(fd, into, size));
+}
+
+export function fsetxattr(fd: number, name: string, value: Uint8Array, flags: number): number {
+  return call(() => c.fsetxattr(fd, put(firstName, name), value, value.length, flags));
+}
+
+/** Other extended attributes go by path, since O_PATH descriptors refuse them; the l-variants do not follow the last name. */
 export function getxattr(path: string, name: string, into: Uint8Array, size: number): number {
   return call(() => c.lgetxattr(put(firstName, path), put(secondName, name), into, size));
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert";
 import { Errno, syscalls } from "@agentfense/fuse";
-import type { Delta } from "./delta.ts";
+import type { Delta, Draft } from "./delta.ts";
 import { onlyRegular } from "./descriptors.ts";
 import { DELTA, type Node } from "./node.ts";
 import { keepTimes } from "./own-rights.ts";
@@ -31,8 +31,8 @@ export interface CopyUpOptions {
 }
 
 /**
- * Brings entries of the codebase into the delta before they change. The copy is made under a temporary name with owner,
- * mode, times and user.* attributes and then renamed into place: a crash leaves the old state or the new one. The times of
+ * Brings entries of the codebase into the delta before they change. The copy is made without its name, with owner, mode,
+ * times and user.* attributes, and then gets it: a crash leaves the old state or the new one. The times of
  * the directory it appears in are put back, for to the sandbox nothing happened there.
  */
 export class CopyUp {
@@ -65,9 +65,9 @@ export class CopyUp {
 
   /**
    * Makes sure that a file (or link, fifo, socket) is in the delta; `empty` leaves its content behind, for a truncating
-   * open. 0 or a positive errno.
+   * open; `keepsOpen` leaves the descriptor of a copy that was made at once in the node, for who opens it. 0 or a positive errno.
    */
-  file(node: Node, options: { empty: boolean }): number {
+  file(node: Node, options: { empty: boolean; keepsOpen?: boolean }): number {
     if (node.inDelta) return 0;
     if (node.parent === undefined) return Errno.ESTALE;
     // Its copy in the delta would be read as a whiteout.
@@ -78,7 +78,7 @@ export class CopyUp {
     const directory = this.directory(node.parent);
     if (directory < 0) return -directory;
     if (!node.isRegular) return -this.#special(node, directory);
-    return this.#regular(node, key, options.empty);
+    return this.#regular(node, key, directory, options);
   }
 
   #directory(node: Node): number {
@@ -119,12 +119,6 @@ export class CopyUp {
     return 0;
   }
 
-  // Moves what is complete in `work` to its place.
-  #install(temporary: string, directory: number, name: string): number {
-    using _times = keepTimes(directory);
-    return syscalls.renameat2(this.#delta.work, temporary, directory, name);
-  }
-
   #special(node: Node, directory: number): number {
     const source = this.#tree.descriptors.get(node.parent!, node.layer);
     if (source < 0) return source;
@@ -146,11 +140,14 @@ export class CopyUp {
     if (code < 0) return code;
     syscalls.fchownat(work, temporary, stat.uid, stat.gid);
     syscalls.utimensat(work, temporary, stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs);
-    code = this.#install(temporary, directory, node.name);
-    return code < 0 ? code : this.#switchOver(node, directory);
+    using _times = keepTimes(directory);
+    code = syscalls.renameat2(work, temporary, directory, node.name);
+    if (code === 0) code = syscalls.statat(directory, node.name, stat);
+    return code < 0 ? code : this.#switchOver(node, stat);
   }
 
-  #regular(node: Node, key: string, empty: boolean): number {
+  #regular(node: Node, key: string, directory: number, options: { empty: boolean; keepsOpen?: boolean }): number {
+    const { empty } = options;
     const parent = this.#tree.descriptors.get(node.parent!, node.layer);
     if (parent < 0) return -parent;
     const stat = new syscalls.Stat();
@@ -162,29 +159,31 @@ export class CopyUp {
       syscalls.close(source);
       return Errno.EDQUOT;
     }
-    const temporary = this.#delta.temporaryName();
-    const copy = syscalls.openat(this.#delta.work, temporary, Open.RDWR | Open.CREAT | Open.EXCL, 0o600);
-    if (copy < 0) {
+    const mode = this.#copiedMode(node, stat.mode);
+    // What is not the owner's to write takes no attributes, and gets its mode when it has them.
+    const draft = this.#delta.begin(directory, mode | 0o600);
+    if (typeof draft === "number") {
       syscalls.close(source);
       this.#giveBack(size);
-      return -copy;
+      return -draft;
     }
     const finish = (errno: number): number => {
-      const result = errno === 0 ? this.#complete(node, stat, source, copy, temporary, empty) : errno;
+      const result = errno === 0 ? this.#complete(node, stat, source, draft, mode, empty) : errno;
       syscalls.close(source);
       // Whoever has the file open needs a descriptor of the copy at all times.
-      if (result === 0 && node.openCount > 0 && node.fd < 0) {
-        node.fd = copy;
+      const keepsOpen = node.openCount > 0 || (options.keepsOpen === true && size <= AT_ONCE);
+      if (result === 0 && keepsOpen && node.fd < 0) {
+        node.fd = draft.fd;
         node.fdWritable = true;
-      } else syscalls.close(copy);
+      } else syscalls.close(draft.fd);
       if (result !== 0 && !node.superseded) {
-        syscalls.unlinkat(this.#delta.work, temporary);
+        this.#delta.discard(draft);
         this.#giveBack(size);
       }
       return result;
     };
-    if (size > AT_ONCE && syscalls.cloneFile(source, copy) === 0) return finish(0);
-    const transfer = new Transfer(source, copy, size);
+    if (size > AT_ONCE && syscalls.cloneFile(source, draft.fd) === 0) return finish(0);
+    const transfer = new Transfer(source, draft.fd, size);
     this.#copies.add(key);
     return this.#options.walks.result(key, () =>
       copying(transfer, (errno) => {
@@ -194,21 +193,25 @@ export class CopyUp {
     );
   }
 
-  #complete(node: Node, stat: syscalls.Stat, source: number, copy: number, temporary: string, empty: boolean): number {
+  #complete(node: Node, stat: syscalls.Stat, source: number, draft: Draft, mode: number, empty: boolean): number {
     // The world may have moved on while a large file was copied.
     if (node.parent === undefined || node.inDelta) return node.inDelta ? 0 : Errno.ESTALE;
     if (node.lowerInode !== stat.ino) return Errno.ESTALE;
     const directory = this.directory(node.parent);
     if (directory < 0) return -directory;
-    syscalls.fchownat(copy, "", stat.uid, stat.gid);
-    copyUserXattrs(source, copy);
-    syscalls.fchmod(copy, this.#copiedMode(node, stat.mode));
-    const mtimeNs = empty ? syscalls.UTIME_NOW : stat.mtimeNs;
-    syscalls.utimensat(copy, "", stat.atime, stat.atimeNs, stat.mtime, mtimeNs);
-    if (!empty) markCopy(copy, this.#tree.deltaPath(node.parent, node.name), stat, this.#copiedMode(node, stat.mode));
-    const code = this.#install(temporary, directory, node.name);
+    const { fd } = draft;
+    copyUserXattrs(source, fd);
+    if (!empty) markCopy(fd, this.#tree.deltaPath(node.parent, node.name), stat, mode);
+    const copy = this.#stat;
+    let code = syscalls.fstat(fd, copy);
     if (code < 0) return -code;
-    return -this.#switchOver(node, directory);
+    if (copy.uid !== stat.uid || copy.gid !== stat.gid) syscalls.fchownat(fd, "", stat.uid, stat.gid);
+    if ((copy.mode & 0o7777) !== mode) syscalls.fchmod(fd, mode);
+    const mtimeNs = empty ? syscalls.UTIME_NOW : stat.mtimeNs;
+    syscalls.utimensat(fd, "", stat.atime, stat.atimeNs, stat.mtime, mtimeNs);
+    using _times = keepTimes(directory);
+    code = this.#delta.install(draft, directory, node.name);
+    return code < 0 ? -code : -this.#switchOver(node, copy);
   }
 
   // What the sandbox could do with the file before, it can do after.
@@ -217,10 +220,7 @@ export class CopyUp {
   }
 
   /** From now on the node is the delta's file; open handles follow, since they share the node's descriptor. */
-  #switchOver(node: Node, directory: number): number {
-    const stat = this.#stat;
-    const code = syscalls.statat(directory, node.name, stat);
-    if (code < 0) return code;
+  #switchOver(node: Node, stat: syscalls.Stat): number {
     const copied = { deltaInode: stat.ino, size: stat.size };
     if (node.isRegular) this.#options.quota?.settle(copied, stat);
     if (node.ioMode === "passthrough") return this.#supersede(node, stat.ino);

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { check, Errno, syscalls } from "@agentfense/fuse";
 import { closing } from "./descriptors.ts";
 import { readDirectory, walkDirectory } from "./directory-reader.ts";
@@ -14,6 +15,13 @@ export function homeIn(delta: string): string {
   return `${delta}/home`;
 }
 
+/** A file under construction. */
+export interface Draft {
+  readonly fd: number;
+  /** In `work`; undefined when it has no name at all. */
+  readonly temporary: string | undefined;
+}
+
 /** Receives what stat said about an entry before it went. */
 export type OnRemoved = (stat: syscalls.Stat) => void;
 
@@ -22,13 +30,13 @@ export type OnRemoved = (stat: syscalls.Stat) => void;
  *
  *   <delta>/tree/   the layer itself (see whiteouts.ts)
  *   <delta>/home/   the home of a sandbox that was given no other, see below
- *   <delta>/work/   files under construction, directories on their way out, and records of what a crash would leave
+ *   <delta>/work/   files under construction where the disk knows no nameless ones, directories on their way out, and records of what a crash would leave
  *                   undone; emptied when the delta is opened
  *
  * A home has no codebase below it: its directory is the tree, and `work` lies in it under a name that the sandbox can
  * neither see nor make.
  *
- * Nothing here touches a name in the tree before its replacement is complete in `work`: every step is one rename.
+ * Nothing here touches a name in the tree before its replacement is complete: every step is one rename, or one link.
  */
 export class Delta {
   readonly tree: number;
@@ -52,6 +60,7 @@ export class Delta {
     const root = check(`open the delta ${path}`, syscalls.open(path, Open.PATH | Open.DIRECTORY));
     using _open = closing(root);
     const isNew = syscalls.statat(root, "tree", new syscalls.Stat()) < 0;
+    if (isNew) makeApart(root, { tree: 0o755, work: 0o700 });
     const delta = Delta.#lock(root, "work", openOrCreate(root, "tree", 0o755), `the delta ${path}`);
     if (isNew && codebase !== undefined) takeOver(codebase, delta.tree);
     return delta;
@@ -89,6 +98,31 @@ export class Delta {
   temporaryName(): string {
     this.#sequence += 1;
     return `tmp-${process.pid}-${this.#sequence}`;
+  }
+
+  /**
+   * A new file for a directory of the tree, which gets its name when it is complete. It has none until then, and a disk keeps
+   * the files of a directory together; a crash leaves nothing of it. A negated errno when it cannot be made.
+   */
+  begin(directory: number, mode: number): Draft | number {
+    const nameless = syscalls.openat(directory, ".", Open.RDWR | Open.TMPFILE, mode);
+    if (nameless >= 0) return { fd: nameless, temporary: undefined };
+    // EISDIR: a file system that does not know what is asked for.
+    if (-nameless !== Errno.EOPNOTSUPP && -nameless !== Errno.EISDIR) return nameless;
+    const temporary = this.temporaryName();
+    const fd = syscalls.openat(this.work, temporary, Open.RDWR | Open.CREAT | Open.EXCL, mode);
+    return fd < 0 ? fd : { fd, temporary };
+  }
+
+  /** Gives a complete file its name. */
+  install({ fd, temporary }: Draft, directory: number, name: string): number {
+    if (temporary === undefined) return syscalls.linkDescriptor(fd, directory, name);
+    return syscalls.renameat2(this.work, temporary, directory, name);
+  }
+
+  /** Removes a file that will not be complete; its descriptor is the caller's. */
+  discard({ temporary }: Draft): void {
+    if (temporary !== undefined) syscalls.unlinkat(this.work, temporary);
   }
 
   /** Marks a name of the layers below as deleted. Has no effect while the delta itself has that name. */
@@ -265,6 +299,24 @@ export function openDirectoryAt(root: number, names: readonly string[]): number 
     directory = next;
   }
   return directory;
+}
+
+// ext4 gives an inode number again only minutes after it was deleted, and at every new file steps over those that it may not
+// give yet, first to last among the inodes near the directory: where another delta was just removed a new file takes ten times
+// as long. So each delta is laid somewhere else, at a place that ext4 takes from the name that a directory is made with.
+function makeApart(root: number, modes: Readonly<Record<string, number>>): void {
+  const directory = syscalls.openat(root, ".", Open.RDONLY | Open.DIRECTORY);
+  if (directory < 0) return;
+  using _open = closing(directory);
+  const changed = syscalls.setSpreading(directory, true);
+  if (changed < 0) return;
+  for (const [name, mode] of Object.entries(modes)) {
+    const elsewhere = `${name}-${randomUUID()}`;
+    if (syscalls.mkdirat(root, elsewhere, mode) < 0) continue;
+    const code = syscalls.renameat2(root, elsewhere, root, name, syscalls.Rename.NOREPLACE);
+    if (code < 0) syscalls.unlinkat(root, elsewhere, AT_REMOVEDIR);
+  }
+  if (changed > 0) syscalls.setSpreading(directory, false);
 }
 
 function takeOver(codebase: number, tree: number): void {

@@ -304,7 +304,7 @@ export class Files {
     if (writing === undefined) return Errno.EROFS;
     if (!node.inDelta) {
       if (node.removed) return Errno.ESTALE;
-      const errno = writing.copyUp.file(node, { empty: truncates });
+      const errno = writing.copyUp.file(node, { empty: truncates, keepsOpen: true });
       if (errno === Errno.EDQUOT) return overQuota(this.#context, node, undefined, "open", caller);
       return errno;
     }

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
-import { syscalls } from "@agentfense/fuse";
+import { hash } from "node:crypto";
+import { Errno, syscalls } from "@agentfense/fuse";
 
 // Only user.* attributes exist for the sandbox. Those of other name spaces belong to the host: they are neither shown nor
 // taken, and what asks for them (security.capability before a write, security.selinux from ls) hears that there is none. So
@@ -19,16 +19,20 @@ export function isUserXattr(name: string): boolean {
 
 /** Copies user.* attributes between two open files or directories; a target that cannot keep them goes without. */
 export function copyUserXattrs(from: number, to: number): void {
+  const names = userXattrNames(from);
+  if (names.length === 0) return;
   const source = `/proc/self/fd/${from}`;
   const target = `/proc/self/fd/${to}`;
-  for (const name of userXattrNames(source)) {
+  for (const name of names) {
     const length = syscalls.getxattrFollowing(source, name, scratch, XATTR_MAX);
     if (length >= 0) syscalls.setxattrFollowing(target, name, scratch.subarray(0, length), 0);
   }
 }
 
-function userXattrNames(path: string): string[] {
-  const length = syscalls.listxattrFollowing(path, scratch, XATTR_MAX);
+function userXattrNames(fd: number): string[] {
+  let length = syscalls.flistxattr(fd, scratch, XATTR_MAX);
+  // Of a directory that is held by O_PATH.
+  if (-length === Errno.EBADF) length = syscalls.listxattrFollowing(`/proc/self/fd/${fd}`, scratch, XATTR_MAX);
   return length <= 0 ? [] : scratch.toString("latin1", 0, length).split("\0").filter(isUserXattr);
 }
 
@@ -52,7 +56,7 @@ export type CopyState = "untouched" | "unwritten" | "written";
 /** Marks an open file of the delta as a copy; a file system that cannot keep that goes without. */
 export function markCopy(fd: number, path: string, stat: syscalls.Stat, mode: number): void {
   const value = Buffer.from(`${contentMark(stat)}:${(mode & 0o777).toString(8)}:${digest(path)}`, "latin1");
-  syscalls.setxattrFollowing(`/proc/self/fd/${fd}`, ORIGIN_XATTR, value, 0);
+  syscalls.fsetxattr(fd, ORIGIN_XATTR, value, 0);
 }
 
 const value = Buffer.alloc(256);
@@ -80,5 +84,5 @@ function contentMark({ mtime, mtimeNs, size }: syscalls.Stat): string {
 }
 
 function digest(path: string): string {
-  return createHash("sha256").update(path, "latin1").digest("hex").slice(0, 16);
+  return hash("sha256", Buffer.from(path, "latin1"), "hex").slice(0, 16);
 }
