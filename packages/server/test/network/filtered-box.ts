@@ -62,8 +62,8 @@ export async function openFilteredBox(
   secrets: readonly SecretWithValue[] = [],
 ) {
   const gates = new NetworkGates();
-  const opening = secrets.length === 0 ? undefined : await gates.prepare(openedNames([], secrets), secrets);
   const policy = networkPolicy(...lines);
+  const opening = secrets.length === 0 ? undefined : await gates.prepare(openedNames(policy.rules, secrets), secrets);
   const { listeners, dnsUdpPort, actualPort } = await gateListeners([80, 443, 22]);
   const events: GateEvent[] = [];
   const gate: Gate = await gates.open({
@@ -73,7 +73,8 @@ export async function openFilteredBox(
     onEvent: (event) => events.push(event),
     internet: internet.seam,
   });
-  const resolver = new Resolver({ tries: 1, timeout: HANG_MS });
+  // c-ares waits for a few times as long as answers took so far, whatever it is told.
+  const resolver = new Resolver({ tries: 8, timeout: HANG_MS });
   resolver.setServers([`127.0.0.1:${dnsUdpPort}`]);
   const addressOf = async (host: string): Promise<string> => (await resolver.resolve4(host))[0]!;
   const dial = async (host: string, port: number, allowHalfOpen = true): Promise<Socket> => {
@@ -88,6 +89,8 @@ export async function openFilteredBox(
     events,
     /** What programs have for secrets, by name. */
     placeholders: opening?.placeholders ?? {},
+    /** Whose certificates opened connections have. */
+    authority: Buffer.from(opening?.trust.authority ?? []),
     addressOf,
     actualPort,
     dial,

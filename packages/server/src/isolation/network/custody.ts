@@ -34,7 +34,8 @@ export interface Opener {
 export class Custody {
   readonly #openers = new Map<number, Opener>();
   #host: HostCertificates | undefined;
-  #trust: SecureContext | undefined;
+  /** By the certificates that are trusted beside this host's: reading a store takes a while. */
+  readonly #trust = new Map<string, SecureContext>();
 
   /** For a box whose connections to these names are opened. */
   async keep(id: number, names: readonly string[], values: readonly SecretWithValue[]): Promise<Credentials> {
@@ -47,9 +48,10 @@ export class Custody {
   }
 
   #trusted(more: readonly string[]): SecureContext {
-    if (more.length > 0) return hostTrust(more);
-    this.#trust ??= hostTrust(); // reading a store takes a while
-    return this.#trust;
+    const key = more.join();
+    const trust = this.#trust.get(key) ?? hostTrust(more);
+    this.#trust.set(key, trust);
+    return trust;
   }
 
   opener(id: number | undefined): Opener | undefined {

@@ -7,8 +7,9 @@ import type { TestInternet } from "./gate.ts";
 import { isListed } from "./ranges.ts";
 
 const CONNECT_MS = 10_000;
-const RESOLVE_MS = 3000;
-const RESOLVE_TRIES = 2;
+const RESOLVE_MS = 2000;
+/** c-ares waits for no longer than a few times what answers took so far, a quarter of a second at least; a rare slow one needs several. */
+const RESOLVE_TRIES = 4;
 /** How long one of several addresses has to answer before the next is tried. */
 const ADDRESS_MS = 2000;
 const PROBE_AFTER_MS = 60_000;

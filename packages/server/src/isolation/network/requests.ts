@@ -10,44 +10,32 @@ import {
 } from "node:http";
 import type { Socket } from "node:net";
 import { Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
 import { join } from "./connection.ts";
 import { DialError } from "./dial.ts";
-import { HTTP_PORT, type NetworkPolicy, normalHost, refusal, TLS_PORT } from "./policy.ts";
-import type { RequestHead, ResponseMask, SecretRule, SecretSet } from "./secrets.ts";
-import { placeText } from "./secrets.ts";
-import type { StreamReplacer } from "./stream-replacer.ts";
-import type { TurnShare } from "./turn-share.ts";
-import { maskedFrames } from "./websocket.ts";
+import { FramedReplacer, WEBSOCKET_FRAMES } from "./framed-replacer.ts";
+import {
+  authorityOf,
+  BETWEEN_REQUESTS_MS,
+  decoded,
+  decoderOf,
+  HEAD_WITHIN_MS,
+  isOfConnection,
+  isUnmaskable,
+  MOST_HEADER_BYTES,
+  passOn,
+  type ReadConnection,
+  type Refusal,
+  refusalOf,
+  secretNews,
+} from "./request-rules.ts";
+import type { RequestHead, ResponseMask } from "./secrets.ts";
 
-/** A connection from a box whose requests can be read: without TLS, or with TLS that was opened. */
-export interface RequestConnection {
-  /** The name that the box connected to: all requests are for it. */
-  readonly host: string;
-  readonly port: number;
-  /** Secrets are put in only on the way through TLS, and masked on the way back. */
-  readonly isSecure: boolean;
-  readonly secrets: SecretSet;
-  readonly share: TurnShare;
-  /** As it is now. */
-  policy(): NetworkPolicy;
+/** One without TLS, or with TLS that was opened. */
+export interface RequestConnection extends ReadConnection {
   /** A connection to the host, with TLS where the box's has it; rejects with a DialError. */
   connect(): Promise<Socket>;
-  /** A request has come. */
-  onRequest?(): void;
-  /** The host is the one that the request was for. */
-  onDenied(sentence: string, host: string): void;
-  onMisplaced(sentence: string): void;
-  /** The value of the secret of this name was put in. */
-  onSecretUsed?(name: string): void;
 }
 
-const MOST_HEADER_BYTES = 16 * 1024;
-/** For the first head. */
-const HEAD_WITHIN_MS = 5000;
-/** From the end of a response to that of the next head. */
-const BETWEEN_REQUESTS_MS = 60_000;
 /** Requests of one connection that wait for their answers; who sends more ahead is cut off. */
 const MOST_AHEAD = 16;
 
@@ -106,8 +94,7 @@ class Exchanges {
   readonly #agent: Agent;
   /** Where values were put in, they may come back. */
   readonly #mask: ResponseMask | undefined;
-  /** As programs write it. */
-  readonly #name: string;
+  readonly #news: ReturnType<typeof secretNews>;
   #timer: NodeJS.Timeout | undefined;
   #active = 0;
   #turn: Promise<void> = Promise.resolve();
@@ -116,11 +103,11 @@ class Exchanges {
   #response: ServerResponse | undefined;
 
   constructor(socket: Socket, connection: RequestConnection) {
-    const { host, port, isSecure, secrets } = connection;
+    const { host, isSecure, secrets } = connection;
     this.#socket = socket;
     this.#connection = connection;
     this.#mask = isSecure ? secrets.outOf(host) : undefined;
-    this.#name = port === (isSecure ? TLS_PORT : HTTP_PORT) ? host : `${host}:${port}`;
+    this.#news = secretNews(connection);
     this.#agent = new Agent({ keepAlive: true, maxSockets: 1 });
     this.#agent.createConnection = (_options, callback) => {
       connection.connect().then(
@@ -157,27 +144,31 @@ class Exchanges {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse, goOn: () => void): void {
-    if (!this.#admit(request, response)) return;
+    const fields = fieldsOf(request);
+    if (!this.#admit(request, fields, response)) return;
     goOn();
-    this.#forward(request, response, this.#hasAnswered && SAFE.has(request.method!) && framing(request).length === 0);
+    const length = framing(fields);
+    const isRepeatable = this.#hasAnswered && SAFE.has(request.method!) && length.length === 0;
+    this.#forward({ request, fields, length }, response, isRepeatable);
   }
 
-  #forward(request: IncomingMessage, response: ServerResponse, isRepeatable: boolean): void {
-    const upstream = this.#open(request, response, framing(request));
+  #forward({ request, fields, length }: ReadRequest, response: ServerResponse, isRepeatable: boolean): void {
+    const upstream = this.#open(request, fields, response, length);
     if (upstream === undefined) return;
     upstream.on("error", (error) => {
       // A connection that was kept may end just when it is used again.
       const isRepeated = isRepeatable && !response.headersSent && !(error instanceof DialError);
-      if (isRepeated) this.#forward(request, response, false);
+      if (isRepeated) this.#forward({ request, fields, length }, response, false);
       else this.#fail(response, error);
     });
+    if (length.length === 0) {
+      request.resume();
+      upstream.end();
+      return;
+    }
     const { secrets, isSecure, host } = this.#connection;
-    const [replacer] = replacing(secrets.intoBody(isSecure ? host : undefined, this.#misplaced, this.#used));
-    const body = replacer === undefined ? request : request.pipe(replacer);
-    // A host may answer and close before it has read everything; what it said is passed on all the same.
-    upstream.once("close", () => void body.unpipe(upstream).resume());
-    if (framing(request).length > 0) upstream.flushHeaders(); // the body may be long in coming
-    body.pipe(upstream);
+    const replacer = secrets.intoBody(isSecure ? host : undefined, this.#news.misplaced, this.#news.used);
+    passOn(request, upstream, { replacer });
   }
 
   upgrade(request: IncomingMessage, head: Buffer): void {
@@ -189,8 +180,9 @@ class Exchanges {
     response.assignSocket(socket);
     response.shouldKeepAlive = false;
     response.once("finish", () => socket.destroySoon());
-    if (!this.#admit(request, response)) return;
-    const upstream = this.#open(request, response, UPGRADE);
+    const fields = fieldsOf(request);
+    if (!this.#admit(request, fields, response)) return;
+    const upstream = this.#open(request, fields, response, UPGRADE);
     upstream?.on("error", (error) => this.#fail(response, error));
     upstream?.once("upgrade", (answer, other, first) => {
       response.detachSocket(socket);
@@ -198,7 +190,9 @@ class Exchanges {
         other.destroy();
         return void socket.destroy();
       }
-      const lines = [...UPGRADE, ...this.#masked(passedOn(answer))].map(([name, value]) => `${name}: ${value}`);
+      const lines = [...UPGRADE, ...this.#masked(passedOn(fieldsOf(answer)))].map(
+        ([name, value]) => `${name}: ${value}`,
+      );
       socket.write(["HTTP/1.1 101 Switching Protocols", ...lines, "", ""].join("\r\n"), "latin1");
       if (head.length > 0) other.write(head);
       if (first.length > 0) other.unshift(first);
@@ -220,67 +214,30 @@ class Exchanges {
   }
 
   /** Whether a request may go on; otherwise it is answered. */
-  #admit(request: IncomingMessage, response: ServerResponse): boolean {
+  #admit(request: IncomingMessage, fields: Fields, response: ServerResponse): boolean {
     // What comes behind the last answer is no request.
     if (!this.#socket.writable) return false;
     this.#response = response;
     response.sendDate = false;
-    const refused = this.#refusal(request);
+    const destination = { hosts: valuesOf(fields, "host"), method: request.method!, target: request.url! };
+    const refused = oddLength(fields) ?? refusalOf(this.#connection, destination);
     if (refused === undefined) return true;
     this.#connection.onDenied(refused.sentence, refused.host ?? this.#connection.host);
     refuse(response, refused);
     return false;
   }
 
-  /** Why a request does not go on. */
-  #refusal(request: IncomingMessage): Refusal | undefined {
-    const { host, port } = this.#connection;
-    const policy = this.#connection.policy();
-    const method = request.method!;
-    const target = request.url!;
-    const hosts = valuesOf(request, "host");
-    if (hosts.length !== 1) return { status: 400, sentence: "a request names exactly one host" };
-    const named = hosts[0]!.toLowerCase();
-    if (named !== this.#name && named !== `${host}:${port}`) return this.#otherHost(named);
-    if (!/^\/[\x21-\x7e]*$/.test(target)) {
-      return { status: 400, sentence: "the target of a request is a path; no proxy is here" };
-    }
-    // It sends back what it was sent, with what others put in on the way.
-    if (method === "TRACE") return { status: 403, sentence: "TRACE is refused by this sandbox's network" };
-    const codings = valuesOf(request, "transfer-encoding");
-    const lengths = valuesOf(request, "content-length");
-    if (codings.length + lengths.length > 1 || codings.some((coding) => coding.toLowerCase() !== "chunked")) {
-      return { status: 400, sentence: "the length of the request's body is not told in one way" };
-    }
-    if (policy.allows(host, port, method, target)) return undefined;
-    const path = target.split("?", 1)[0]!.slice(0, 200);
-    const sentence = `${method} ${path} at ${host} is not on this sandbox's list; ask your user for it`;
-    return { status: 403, sentence: policy.ruleFor(host, port) === undefined ? refusal(host, port) : sentence };
-  }
-
-  #otherHost(named: string): Refusal {
-    const { host, port } = this.#connection;
-    const name = normalHost(named.replace(/:\d{1,5}$/, ""));
-    if (name === undefined || name === host) {
-      return { status: 400, sentence: "the request names its host in an odd way" };
-    }
-    if (this.#connection.policy().ruleFor(name, port) === undefined) {
-      return { status: 403, sentence: refusal(name, port), host: name };
-    }
-    return { status: 421, sentence: `this connection is one to ${host}, not to ${name}`, host: name };
-  }
-
   /** The request to the host, its head as it will be sent. */
-  #open(request: IncomingMessage, response: ServerResponse, more: Headers): ClientRequest | undefined {
+  #open(request: IncomingMessage, fields: Fields, response: ServerResponse, more: Headers): ClientRequest | undefined {
     const { secrets, isSecure, host } = this.#connection;
     const isMasked = this.#mask !== undefined;
-    const kept = passedOn(request).filter(([name]) => !isMasked || !UNMASKABLE.has(name.toLowerCase()));
+    const kept = passedOn(fields).filter(([name]) => !isMasked || !isUnmaskable(name.toLowerCase()));
     const own: Headers = isMasked ? [...more, ["Accept-Encoding", "identity"]] : more;
     const head = secrets.intoHead(
-      { target: request.url!, headers: [["Host", this.#name], ...kept, ...own] },
+      { target: request.url!, headers: [["Host", authorityOf(this.#connection)], ...kept, ...own] },
       isSecure ? host : undefined,
-      this.#misplaced,
-      this.#used,
+      this.#news.misplaced,
+      this.#news.used,
     );
     let upstream: ClientRequest;
     try {
@@ -292,7 +249,7 @@ class Exchanges {
       refuse(response, { status: 400, sentence: "the request has characters that no header can have" });
       return undefined;
     }
-    upstream.once("response", (answer) => void this.#answer(request, answer, response));
+    upstream.once("response", (answer) => this.#answer(request, answer, response));
     response.once("close", () => {
       if (!response.writableFinished) upstream.destroy();
     });
@@ -308,14 +265,15 @@ class Exchanges {
     refuse(response, { status: dialling?.isRefused ? 403 : 502, sentence });
   }
 
-  async #answer(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse): Promise<void> {
+  #answer(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse): void {
     const mask = this.#mask;
+    const fields = fieldsOf(answer);
     this.#hasAnswered = true;
-    const encoding = answer.headers["content-encoding"]?.toLowerCase() ?? "identity";
+    const encoding = answer.headers["content-encoding"] ?? "identity";
     const hasBody = request.method !== "HEAD" && answer.statusCode !== 204 && answer.statusCode !== 304;
-    const isDecoded = mask !== undefined && hasBody && encoding !== "identity";
-    const decode = isDecoded ? DECODERS[encoding] : undefined;
-    if (isDecoded && decode === undefined) {
+    const isDecoded = mask !== undefined && hasBody && encoding.toLowerCase() !== "identity";
+    const decoder = isDecoded ? decoderOf(encoding) : undefined;
+    if (isDecoded && decoder === undefined) {
       answer.destroy();
       refuse(response, {
         status: 502,
@@ -323,8 +281,8 @@ class Exchanges {
       });
       return;
     }
-    const [length] = valuesOf(answer, "content-length");
-    const headers = passedOn(answer).filter(([name]) => !isDecoded || name.toLowerCase() !== "content-encoding");
+    const [length] = valuesOf(fields, "content-length");
+    const headers = passedOn(fields).filter(([name]) => !isDecoded || name.toLowerCase() !== "content-encoding");
     if (length !== undefined && !isDecoded) headers.push(["Content-Length", length]);
     try {
       const reason = mask?.text(answer.statusMessage!) ?? answer.statusMessage;
@@ -333,25 +291,13 @@ class Exchanges {
       answer.destroy();
       return void refuse(response, { status: 502, sentence: "the host's answer is malformed" });
     }
-    response.flushHeaders(); // those who wait for events see that they will come
-    await pipeline([answer, ...(decode === undefined ? [] : [decode()]), ...replacing(mask?.stream()), response]).catch(
-      () => response.destroy(), // an end that was none must not look like one
-    );
+    passOn(decoder === undefined ? answer : decoded(answer, decoder), response, { replacer: mask?.stream() });
   }
 
   #masked(headers: Headers): Headers {
     const mask = this.#mask;
     return mask === undefined ? headers : headers.map(([name, value]) => [mask.text(name), mask.text(value)] as const);
   }
-
-  readonly #used = ({ name }: SecretRule): void => this.#connection.onSecretUsed?.(name);
-
-  readonly #misplaced = ({ name, hosts, place }: SecretRule, where: string): void => {
-    const { host, isSecure, onMisplaced } = this.#connection;
-    const way = isSecure ? "" : " without TLS";
-    const rule = `the value goes into ${placeText(place)} of requests to ${hosts.join(", ")} alone`;
-    onMisplaced(`the placeholder of ${name} went to ${host}${way} in ${where}; ${rule}`);
-  };
 
   #begin(): void {
     this.#connection.onRequest?.();
@@ -370,11 +316,12 @@ class Exchanges {
   }
 }
 
-interface Refusal {
-  readonly status: number;
-  readonly sentence: string;
-  /** Which was asked for, where it is another than the connection's. */
-  readonly host?: string;
+/** A request that was looked at. */
+interface ReadRequest {
+  readonly request: IncomingMessage;
+  readonly fields: Fields;
+  /** How the length of its body is told; nothing where there is none. */
+  readonly length: Headers;
 }
 
 function refuse(response: ServerResponse, { status, sentence }: Refusal): void {
@@ -400,58 +347,50 @@ const UPGRADE: Headers = [
 /** What may be sent a second time (RFC 9110, 9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** What concerns one connection and not the request (RFC 9110, 7.6.1), and what we say ourselves. */
-const OURS: ReadonlySet<string> = new Set([
-  ...["connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate", "te", "trailer"],
-  ...["transfer-encoding", "content-length", "upgrade", "http2-settings", "expect", "host"],
-]);
-/** With these a response would come in pieces or packed, and a value in it could not be found. */
-const UNMASKABLE: ReadonlySet<string> = new Set([
-  ...["accept-encoding", "range", "if-range", "sec-websocket-extensions"],
-]);
-/** Some hosts pack what they send whatever they were asked for. */
-const DECODERS: Readonly<Record<string, (() => Transform) | undefined>> = {
-  gzip: createGunzip,
-  "x-gzip": createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-  zstd: createZstdDecompress,
-};
+/** The headers of a message, in their order. */
+type Fields = readonly { readonly name: string; readonly lower: string; readonly value: string }[];
 
-/** A message's own headers. */
-function passedOn(message: IncomingMessage): [name: string, value: string][] {
-  const named = valuesOf(message, "connection").flatMap((value) => value.toLowerCase().split(/[\s,]+/));
-  const dropped = new Set([...OURS, ...named]);
-  return pairs(message).filter(([name]) => !dropped.has(name.toLowerCase()));
+function fieldsOf({ rawHeaders }: IncomingMessage): Fields {
+  const fields: Fields[number][] = [];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    fields.push({ name, lower: name.toLowerCase(), value: rawHeaders[at + 1]! });
+  }
+  return fields;
 }
 
-/** How the length of a body is told; nothing where there is none. */
-function framing(request: IncomingMessage): Headers {
-  const [length] = valuesOf(request, "content-length");
+function valuesOf(fields: Fields, header: string): string[] {
+  return fields.filter(({ lower }) => lower === header).map(({ value }) => value.trim());
+}
+
+/** A message's own headers. */
+function passedOn(fields: Fields): [name: string, value: string][] {
+  const named = valuesOf(fields, "connection").flatMap((value) => value.toLowerCase().split(/[\s,]+/));
+  return fields
+    .filter(({ lower }) => !isOfConnection(lower) && !named.includes(lower))
+    .map(({ name, value }) => [name, value]);
+}
+
+function oddLength(fields: Fields): Refusal | undefined {
+  const codings = valuesOf(fields, "transfer-encoding");
+  const lengths = valuesOf(fields, "content-length");
+  const isPlain = codings.length + lengths.length <= 1 && codings.every((coding) => coding.toLowerCase() === "chunked");
+  return isPlain ? undefined : { status: 400, sentence: "the length of the request's body is not told in one way" };
+}
+
+function framing(fields: Fields): Headers {
+  const [length] = valuesOf(fields, "content-length");
   if (length !== undefined) return [["Content-Length", length]];
-  return valuesOf(request, "transfer-encoding").length > 0 ? [["Transfer-Encoding", "chunked"]] : [];
+  return valuesOf(fields, "transfer-encoding").length > 0 ? [["Transfer-Encoding", "chunked"]] : [];
 }
 
 function isWebSocket(message: IncomingMessage): boolean {
-  const [wanted, ...others] = valuesOf(message, "upgrade");
+  const [wanted, ...others] = valuesOf(fieldsOf(message), "upgrade");
   return wanted?.toLowerCase() === "websocket" && others.length === 0 && (message.method ?? "GET") === "GET";
 }
 
-function valuesOf(message: IncomingMessage, header: string): string[] {
-  return pairs(message).flatMap(([name, value]) => (name.toLowerCase() === header ? [value.trim()] : []));
-}
-
-function pairs({ rawHeaders }: IncomingMessage): [name: string, value: string][] {
-  return rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [[name, rawHeaders[at + 1]!] as [string, string]] : []));
-}
-
-/** A stage of a pipeline, or none. */
-function replacing(replacer: StreamReplacer | undefined): Transform[] {
-  if (replacer === undefined) return [];
-  return [
-    new Transform({
-      transform: (chunk: Buffer, _encoding, done) => done(null, replacer.push(chunk)),
-      flush: (done) => done(null, replacer.flush()),
-    }),
-  ];
+/** What a host sends through a WebSocket. */
+function maskedFrames(mask: ResponseMask): Transform {
+  const replacer = new FramedReplacer(WEBSOCKET_FRAMES, () => mask.stream());
+  return new Transform({ transform: (chunk: Buffer, _encoding, done) => done(null, replacer.push(chunk)) });
 }

@@ -274,15 +274,19 @@ export class SecretSet {
 /** Masks the header and the body of a response. */
 export class ResponseMask {
   readonly #replacements: readonly Replacement[];
+  /** What is looked for, as text. */
+  readonly #looksFor: readonly string[];
   readonly #longest: number;
 
   constructor(secrets: readonly Secret[]) {
     this.#replacements = secrets.flatMap(masks);
+    this.#looksFor = this.#replacements.map(({ from }) => from.toString("latin1"));
     // Percent-encoding makes three characters of one: how many of a value's characters need it must not show.
     this.#longest = 3 * secrets.reduce((most, { value }) => Math.max(most, value.length), 0);
   }
 
   text(value: string): string {
+    if (!this.#looksFor.some((one) => value.includes(one))) return value;
     const replacer = this.stream();
     const done = replacer.push(Buffer.from(value, "latin1"));
     return Buffer.concat([done, replacer.flush()]).toString("latin1");

@@ -10,13 +10,21 @@ export interface Replacement {
   readonly onFound?: ((isReplaced: boolean) => void) | undefined;
 }
 
+/** What a stream goes through. */
+export interface Replacer {
+  /** What can go on. The chunk's memory may be changed. */
+  push(chunk: Buffer): Buffer;
+  /** What still waits, when nothing follows. */
+  flush(): Buffer;
+}
+
 /**
  * Replaces texts in a stream, also where they lie across the borders of its chunks. What could be the beginning of one waits for
  * the next chunk: the printable end of a chunk, whatever it is. Were it only what really begins like a text that is looked for,
  * somebody who makes a server send a guess and pause could tell by the delay how much of the guess is right.
  * Lines and binary data go on at once, and everything does where texts are only told of.
  */
-export class StreamReplacer {
+export class StreamReplacer implements Replacer {
   readonly #replacements: { readonly rule: Replacement; isDone: boolean }[];
   /** One more byte than can wait. */
   readonly #longest: number;
@@ -30,7 +38,6 @@ export class StreamReplacer {
     this.#longest = replacements.reduce((most, { from }) => Math.max(most, from.length), longest);
   }
 
-  /** What can go on. The chunk's memory may be changed. */
   push(chunk: Buffer): Buffer {
     const known = this.#waiting.length;
     const all = known === 0 ? chunk : Buffer.concat([this.#waiting, chunk]);
@@ -40,7 +47,6 @@ export class StreamReplacer {
     return this.#isReplacing ? all.subarray(0, end) : chunk;
   }
 
-  /** What still waits, when nothing follows. */
   flush(): Buffer {
     const rest = this.#waiting;
     this.#waiting = Buffer.alloc(0);
