@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { ConnectionError, Sandbox, type SandboxClient } from "agentfense";
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
+import { collectGarbage } from "../../support/garbage.ts";
 import { rounds } from "../../support/rounds.ts";
 import { setStage, type World } from "../../support/scenes.ts";
 import { TestServer } from "../../support/server.ts";
@@ -11,6 +12,7 @@ const WORLDS: readonly World[] = ["embedded", "remote"];
 const OUTPUT_BYTES = Math.min(1024 ** 3, rounds(1) * 256 * 1024 ** 2);
 /** Of which at most this may ever be here at once. */
 const HELD_BYTES = Math.min(OUTPUT_BYTES / 2, 256 * 1024 ** 2);
+const LOOK_EVERY_BYTES = 16 * 1024 ** 2;
 
 describe.each(WORLDS)("a %s sandbox", (world) => {
   const stage = setStage(world);
@@ -80,16 +82,18 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     const execution = await sandbox.exec(`head -c ${OUTPUT_BYTES} /dev/zero`, { timeoutMs: 600_000 });
     const reader = execution.stdout.getReader();
     let received = (await reader.read()).value?.length ?? 0;
-    // Nobody reads for a while: what was sent meanwhile waits in the command, not here.
+    // Nobody reads on: what comes next waits in the command, not here.
     const before = memory();
-    await aWhile(2000);
+    await standsStill(`head -c ${OUTPUT_BYTES} /dev/zero`);
     expect(memory() - before).toBeLessThan(64 * 1024 * 1024);
     let most = 0;
-    for (let reads = 0; ; reads += 1) {
+    for (let looks = 0; ; ) {
       const { value, done } = await reader.read();
       if (done) break;
       received += value.length;
-      if (reads % 64 === 0) most = Math.max(most, memory() - before);
+      if (received <= looks * LOOK_EVERY_BYTES) continue;
+      looks += 1;
+      most = Math.max(most, memory() - before);
     }
     expect(received).toBe(OUTPUT_BYTES);
     expect(most).toBeLessThan(HELD_BYTES);
@@ -226,14 +230,19 @@ async function nextEvent(client: SandboxClient, sandboxId: string): Promise<unkn
   return undefined;
 }
 
-/** Bytes that this process holds, buffers included. */
+/** Bytes that this process holds, buffers included, without what it only has not collected yet. */
 function memory(): number {
+  collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** Every command has a process namespace of its own, so they are counted on the host, by their words. */
 function countRunning(pattern: string): number {
+  return running(pattern).length;
+}
+
+/** Every command has a process namespace of its own, so they are looked for on the host, by their words. */
+function running(pattern: string): string[] {
   const words = new RegExp(`^${pattern}$`);
   return readdirSync("/proc").filter((name) => {
     if (!/^\d+$/.test(name)) return false;
@@ -242,5 +251,22 @@ function countRunning(pattern: string): number {
     } catch {
       return false;
     }
-  }).length;
+  });
+}
+
+/** Waits until the command is in a write that nobody takes, and has been for some looks after each other. */
+async function standsStill(command: string): Promise<void> {
+  const [pid] = await eventually(() => {
+    const found = running(command);
+    return found.length === 1 && found;
+  });
+  let written = "";
+  let looks = 0;
+  await eventually(() => {
+    const waits = readFileSync(`/proc/${pid}/wchan`, "utf8").endsWith("pipe_write");
+    const now = /^wchar: .*$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[0] ?? "";
+    looks = waits && now === written ? looks + 1 : 0;
+    written = now;
+    return looks === 10;
+  });
 }

@@ -2,15 +2,11 @@ import { once } from "node:events";
 import { connect, createServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../test/support/eventually.ts";
+import { collectGarbage } from "../../../../test/support/garbage.ts";
 import { tendSession } from "../../src/service/http/connections.ts";
 import { DEFAULT_LIMITS } from "../../src/service/http/limits.ts";
-
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
 
 test("a connection that ended is forgotten at once, not when it would have been idle for long enough", async () => {
   const sessions: WeakRef<ServerHttp2Session>[] = [];
