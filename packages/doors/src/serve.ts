@@ -1,7 +1,7 @@
 // For whoever starts a server: doors whose inside is loaded with their first visitor. Imports nothing that is heavy.
 
+import { AIO_PREFIX, aioKeyIn } from "./aio/address.ts";
 import type { AioDoorOptions } from "./aio/options.ts";
-import { AIO_PREFIX, aioKeyIn } from "./aio/paths.ts";
 import type { Door } from "./door.ts";
 import { E2B_PREFIX, e2bKeyIn, SIGNED_PATH } from "./e2b/address.ts";
 import type { E2bDoorOptions } from "./e2b/door.ts";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { ConnectionError, Sandbox, type SandboxClient } from "agentfense";
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
-import { collectGarbage } from "../../support/garbage.ts";
+import { heldBytes } from "../../support/garbage.ts";
 import { rounds } from "../../support/rounds.ts";
 import { setStage, type World } from "../../support/scenes.ts";
 import { TestServer } from "../../support/server.ts";
@@ -83,9 +83,9 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
     const reader = execution.stdout.getReader();
     let received = (await reader.read()).value?.length ?? 0;
     // Nobody reads on: what comes next waits in the command, not here.
-    const before = memory();
+    const before = heldBytes();
     await standsStill(`head -c ${OUTPUT_BYTES} /dev/zero`);
-    expect(memory() - before).toBeLessThan(64 * 1024 * 1024);
+    expect(heldBytes() - before).toBeLessThan(64 * 1024 * 1024);
     let most = 0;
     for (let looks = 0; ; ) {
       const { value, done } = await reader.read();
@@ -93,7 +93,7 @@ describe.each(WORLDS)("a %s sandbox", (world) => {
       received += value.length;
       if (received <= looks * LOOK_EVERY_BYTES) continue;
       looks += 1;
-      most = Math.max(most, memory() - before);
+      most = Math.max(most, heldBytes() - before);
     }
     expect(received).toBe(OUTPUT_BYTES);
     expect(most).toBeLessThan(HELD_BYTES);
@@ -230,13 +230,6 @@ async function nextEvent(client: SandboxClient, sandboxId: string): Promise<unkn
   return undefined;
 }
 
-/** Bytes that this process holds, buffers included, without what it only has not collected yet. */
-function memory(): number {
-  collectGarbage();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
-
 function countRunning(pattern: string): number {
   return running(pattern).length;
 }
@@ -256,10 +249,8 @@ function running(pattern: string): string[] {
 
 /** Waits until the command is in a write that nobody takes, and has been for some looks after each other. */
 async function standsStill(command: string): Promise<void> {
-  const [pid] = await eventually(() => {
-    const found = running(command);
-    return found.length === 1 && found;
-  });
+  await eventually(() => countRunning(command) === 1);
+  const [pid] = running(command);
   let written = "";
   let looks = 0;
   await eventually(() => {

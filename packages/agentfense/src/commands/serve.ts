@@ -1,7 +1,7 @@
 import { type Command, command } from "../command.ts";
 import { option } from "../option.ts";
 import { print, printJson } from "../output.ts";
-import { SETTING_OPTIONS, withTwoDashes } from "../serve/configuration.ts";
+import { SETTING_OPTIONS, withTwoDashes } from "../serve/options.ts";
 import { json } from "../shared-options.ts";
 import { tableText } from "../table.ts";
 

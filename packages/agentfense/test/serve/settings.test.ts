@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { withTwoDashes } from "../../src/serve/configuration.ts";
+import { withTwoDashes } from "../../src/serve/options.ts";
 import { agentfense, scratch } from "../run-cli.ts";
 
 async function fileWith(yaml: string): Promise<string> {

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { fileRefusal } from "./files/failure.ts";
 
 export const WORKSPACE = "/workspace";
@@ -28,16 +27,4 @@ export function relativeTo(directory: string, path: string): string {
 export function workingDirectory(given: string | undefined): string {
   if (given === undefined || given === "") return WORKSPACE;
   return given.startsWith("/") ? given : `${WORKSPACE}/${given}`;
-}
-
-/** Each sandbox is below, by its id. */
-export const AIO_PREFIX = "/aio/";
-
-/** Where clients of AIO servers put their key. */
-export function aioKeyIn(headers: IncomingHttpHeaders, target: string): string | undefined {
-  const { "x-aio-api-key": header } = headers;
-  if (typeof header === "string" && header !== "") return header;
-  const at = target.indexOf("?");
-  const key = at === -1 ? null : new URLSearchParams(target.slice(at)).get("api_key");
-  return key === null || key === "" ? undefined : key;
 }

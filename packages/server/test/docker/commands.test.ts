@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import { aWhile, eventually } from "../../../../test/support/eventually.ts";
+import { heldBytes } from "../../../../test/support/garbage.ts";
 import { bash, describeDocker, finish, output } from "./arena.ts";
 
 const OK = { exitCode: 0, outOfMemory: false };
@@ -109,10 +110,9 @@ describeDocker("a command in a container", (arena) => {
     const box = await arena.box();
     const run = await bash(box, "head -c 200000000 /dev/zero; echo x >&2");
     run.stderr.resume();
-    const held = (): number => process.memoryUsage().arrayBuffers + process.memoryUsage().external;
-    const before = held();
+    const before = heldBytes();
     await vi.waitUntil(() => run.stdout.readableLength > 0, { timeout: 60_000 });
-    expect(held() - before).toBeLessThan(50e6); // of 200
+    expect(heldBytes() - before).toBeLessThan(50e6); // of 200
     let bytes = 0;
     for await (const chunk of run.stdout) bytes += (chunk as Buffer).length;
     expect(bytes).toBe(200_000_000);

@@ -1,22 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { abortedSoon, aWhile, eventually, HANG_MS } from "../../../../test/support/eventually.ts";
+import { growthDuring } from "../../../../test/support/garbage.ts";
 import { heldTimeout } from "../../../../test/support/held-timeout.ts";
 import type { ExecEvent } from "../../src/isolation/exec/api.ts";
 import { openSession, shells } from "./fixture.ts";
 
 const MIB = 1024 * 1024;
-
-/** How much more memory this process has in use, at most, while something runs. */
-async function growthDuring(work: () => Promise<unknown>): Promise<number> {
-  const before = process.memoryUsage.rss();
-  let most = before;
-  const sampler = setInterval(() => {
-    most = Math.max(most, process.memoryUsage.rss());
-  }, 5);
-  await work();
-  clearInterval(sampler);
-  return most - before;
-}
 
 async function collect(
   events: AsyncIterable<ExecEvent>,

@@ -13,6 +13,7 @@ import {
   type SandboxSpec,
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
+import { heldBytes } from "../../../support/garbage.ts";
 import { rounds } from "../../../support/rounds.ts";
 
 // RES: one sandbox uses all it can get. Its limits hold, the server answers others meanwhile, and it can be destroyed.
@@ -255,7 +256,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
 
     test("RES-12 a flood of output costs the server no memory", async () => {
       const sandbox = await attacker();
-      const before = process.memoryUsage().rss;
+      const before = heldBytes();
       const result = await attack(
         sandbox,
         `head -c ${FLOOD_BYTES} /dev/zero; head -c 50000000 /dev/zero >&2; exit 4`,
@@ -263,7 +264,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
       );
       expect(result).toMatchObject({ exitCode: 4, truncated: true });
       expect([result.stdout.length, result.stderr.length]).toEqual([10 * MIB, 10 * MIB]);
-      expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
+      expect(heldBytes() - before).toBeLessThan(150 * MIB);
     });
 
     test("RES-13 gigabytes of input to a command that does not read, or reads and answers, neither hang nor grow", async () => {
@@ -272,11 +273,11 @@ export function describeResources(name: string, options: ResourceOptions): void 
         const piece = Buffer.alloc(MIB);
         for (let i = 0; i < INPUT_PIECES; i += 1) yield piece;
       }
-      const before = process.memoryUsage().rss;
+      const before = heldBytes();
       expect(await sandbox.exec({ command: "sleep 1", stdin: gigabytes() })).toMatchObject({ exitCode: 0 });
       const echoed = await sandbox.exec({ command: "cat | tail -c 5 | wc -c", stdin: gigabytes(), timeoutMs: 60_000 });
       expect(echoed.stdout.toString().trim()).toBe("5");
-      expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
+      expect(heldBytes() - before).toBeLessThan(150 * MIB);
     });
 
     test("RES-14 a command that ignores every signal dies of its timeout", async () => {
