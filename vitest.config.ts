@@ -24,7 +24,7 @@ const frameworks: Plugin = {
 const TOGETHER = [
   "packages/{permission,protocol,sdk,agentfense}/test/**/*.test.ts",
   "packages/agent/test/{confirmation,manager,mcp,risk,tools,world}/**/*.test.ts",
-  "packages/server/test/{audit,configuration,http,keys,openapi,rest,rpc,seccomp,store}/**/*.test.ts",
+  "packages/server/test/{isolation/seccomp,runtime/audit,runtime/keys,runtime/store,service}/**/*.test.ts",
   "test/{compatibility,conventions,docs,e2e,python,requirements,types}/**/*.test.ts",
   "test/conformance/{posix,service}/**/*.test.ts",
   "test/conformance/security/api/**/*.test.ts",
@@ -37,7 +37,7 @@ const TOGETHER = [
  */
 const IN_MEMORY = [
   "packages/fuse/test/**/*.test.ts",
-  "packages/server/test/{changes,codebases,sandboxes,view}/**/*.test.ts",
+  "packages/server/test/{isolation/changes,isolation/view,runtime/codebases,runtime/sandboxes}/**/*.test.ts",
   "test/conformance/security/{design,disc,ro,view}/**/*.test.ts",
   "test/integration/layers/**/*.test.ts",
 ];
@@ -60,29 +60,29 @@ const LONGEST = [
   "test/conformance/runtime/bwrap.test.ts",
   "test/conformance/security/design/layers.test.ts",
   "packages/agentfense/test/mcp.test.ts",
-  "packages/server/test/session/endings.test.ts",
+  "packages/server/test/isolation/session/endings.test.ts",
   "test/conformance/security/res/bwrap.test.ts",
   "test/integration/service/restart.test.ts",
-  "packages/server/test/session/model.test.ts",
+  "packages/server/test/isolation/session/model.test.ts",
   "packages/agentfense/test/home.test.ts",
-  "packages/server/test/session/forgery.test.ts",
+  "packages/server/test/isolation/session/forgery.test.ts",
   "packages/agentfense/test/apply.test.ts",
   "test/integration/programs.test.ts",
-  "packages/server/test/sandboxes/sync.test.ts",
+  "packages/server/test/runtime/sandboxes/sync.test.ts",
   "packages/agent/test/executors/docker.test.ts",
   "test/conformance/security/sync/authority.test.ts",
   "test/conformance/security/disc/lookup.test.ts",
   "test/conformance/security/esc/processes.test.ts",
   "test/conformance/security/disc/listing.test.ts",
   "packages/agentfense/test/toolchains.test.ts",
-  "packages/server/test/docker/killing.test.ts",
+  "packages/server/test/isolation/docker/killing.test.ts",
   "test/conformance/security/api/docker.test.ts",
   "packages/agent/test/browser/inside.test.ts",
   "test/samples/security.test.ts",
   "packages/agentfense/test/remote/answers.test.ts",
   "test/conformance/security/esc/files.test.ts",
   "packages/agent/test/browser/external.test.ts",
-  "packages/server/test/bwrap/box.test.ts",
+  "packages/server/test/isolation/bwrap/box.test.ts",
 ].map((path) => join(import.meta.dirname, path));
 
 /** Whose files share processes. */
