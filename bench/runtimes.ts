@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Isolation, openIsolation, type Sandbox, type SandboxSpec } from "@agentfense/server/isolation";
+import { type BoxedWorkspace, type Isolation, openIsolation, type SandboxSpec } from "@agentfense/server/isolation";
 import { reasonAgainstDocker, startDockerEngine } from "../test/support/docker-engine.ts";
 import { BareBwrap } from "./bare-bwrap.ts";
 import { median, timed } from "./sample.ts";
@@ -105,7 +105,7 @@ async function measureRows(isolation: Isolation, benchmark: RuntimeBenchmark): P
 
 async function measureCrowd(isolation: Isolation, benchmark: RuntimeBenchmark): Promise<Crowd> {
   const before = residentBytes();
-  const sandboxes: Sandbox[] = [];
+  const sandboxes: BoxedWorkspace[] = [];
   const startMs = await timed(async () => {
     for (let i = 0; i < benchmark.crowd; i += 1) {
       benchmark.signal.throwIfAborted();
@@ -143,7 +143,7 @@ async function fromNothing(isolation: Isolation, benchmark: RuntimeBenchmark, ro
   void sandbox.destroy();
 }
 
-async function succeed(sandbox: Sandbox): Promise<void> {
+async function succeed(sandbox: BoxedWorkspace): Promise<void> {
   const { exitCode, stderr } = await sandbox.exec({ command: "true" });
   if (exitCode !== 0) throw new Error(`true ended with ${exitCode}: ${stderr.toString()}`);
 }

@@ -6,7 +6,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getPreset } from "@agentfense/permission";
-import { listChanges, openIsolation, type Sandbox } from "@agentfense/server/isolation";
+import { type BoxedWorkspace, listChanges, openIsolation } from "@agentfense/server/isolation";
 
 const repository = join(import.meta.dirname, "..");
 const cli = join(repository, "packages/agentfense/src/cli.ts");
@@ -64,7 +64,7 @@ async function makeProject(project: string): Promise<void> {
 
 type Expected = "works" | `fails: ${string}`;
 
-async function inSandbox(work: (sandbox: Sandbox) => Promise<void>): Promise<void> {
+async function inSandbox(work: (sandbox: BoxedWorkspace) => Promise<void>): Promise<void> {
   await using isolation = await openIsolation();
   const rules = getPreset("agent-safe");
   await using sandbox = await isolation.create({
@@ -75,7 +75,7 @@ async function inSandbox(work: (sandbox: Sandbox) => Promise<void>): Promise<voi
   await work(sandbox);
 }
 
-async function runInside(sandbox: Sandbox, command: string, expected: Expected): Promise<void> {
+async function runInside(sandbox: BoxedWorkspace, command: string, expected: Expected): Promise<void> {
   say(`$ ${command}`);
   const { exitCode, stdout, stderr } = await sandbox.exec({ command });
   judge(exitCode, stdout.toString() + stderr.toString().replace(/^\S*bash: line \d+: /gm, ""), expected);

@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { networkRules, openIsolation, type Sandbox, type SandboxSpec } from "@agentfense/server/isolation";
+import { type BoxedWorkspace, networkRules, openIsolation, type SandboxSpec } from "@agentfense/server/isolation";
 import { median, timed } from "../sample.ts";
 import type { NetworkCosts, NetworkRow } from "./networks.ts";
 
@@ -49,7 +49,7 @@ const WAYS = [
 await using isolation = await openIsolation({ runtimes: ["bwrap"], stateDirectory: join(directory, "state") });
 const startMs = await measureStarts();
 await using undo = new AsyncDisposableStack();
-const boxes = {} as Record<keyof typeof NETWORKS, Sandbox>;
+const boxes = {} as Record<keyof typeof NETWORKS, BoxedWorkspace>;
 for (const [name, spec] of Object.entries(NETWORKS)) {
   boxes[name as keyof typeof NETWORKS] = undo.use(await started(spec));
 }
@@ -105,7 +105,7 @@ async function measureStarts(): Promise<NetworkCosts["starts"]> {
   const measured = Object.entries(kinds).map(([label, spec]) => ({ label, spec, all: [] as number[] }));
   for (let i = -1; i < starts; i += 1) {
     for (const { spec, all } of measured) {
-      const box: { current?: Sandbox } = {};
+      const box: { current?: BoxedWorkspace } = {};
       const ms = await timed(async () => {
         box.current = await started(spec);
         await run(box.current, ["true"]);
@@ -117,14 +117,14 @@ async function measureStarts(): Promise<NetworkCosts["starts"]> {
   return measured.map(({ label, all }) => ({ label, ms: median(all) }));
 }
 
-async function started(spec: Partial<SandboxSpec>): Promise<Sandbox> {
+async function started(spec: Partial<SandboxSpec>): Promise<BoxedWorkspace> {
   const workspaces = [{ lowers: [project], rules: [{ pattern: "**", permission: "write" }] }] as const;
   const sandbox = await isolation.create({ runtime: "bwrap", ...spec, workspaces });
   await sandbox.start();
   return sandbox;
 }
 
-async function run(sandbox: Sandbox, command: readonly string[]): Promise<string> {
+async function run(sandbox: BoxedWorkspace, command: readonly string[]): Promise<string> {
   const { stdout, stderr, exitCode } = await sandbox.exec({ command: command as [string, ...string[]] });
   if (exitCode !== 0) throw new Error(`${command[0]} ended with ${exitCode}: ${stderr}`);
   return stdout.toString();

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { openIsolation, type Sandbox } from "@agentfense/server/isolation";
+import { type BoxedWorkspace, openIsolation } from "@agentfense/server/isolation";
 import { exec, makeCodebase, makeSandbox, makeSession, sessionExec } from "../../test/support/belongings.ts";
 import { GrpcClient } from "../../test/support/grpc-client.ts";
 import { RestClient } from "../../test/support/rest-client.ts";
@@ -105,7 +105,7 @@ async function specification(directory: string) {
   return { runtime: "bwrap", workspaces: [{ lowers: [codebase], delta, rules }] } as const;
 }
 
-async function succeed(sandbox: Sandbox, command: string): Promise<void> {
+async function succeed(sandbox: BoxedWorkspace, command: string): Promise<void> {
   const { exitCode, stderr } = await sandbox.exec({ command });
   if (exitCode !== 0) throw new Error(`${command} ended with ${exitCode}: ${stderr.toString()}`);
 }

@@ -2,9 +2,9 @@ import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type BoxedWorkspace,
   networkRules,
   openIsolation,
-  type Sandbox,
   type SandboxEvent,
   type SecretWithValue,
   withSecretHosts,
@@ -14,7 +14,7 @@ import { type Answer, type InternetOptions, openInternet } from "./internet.ts";
 type ConnectionEvent = Extract<SandboxEvent, { readonly host: string }>;
 
 export interface FilteredSandbox {
-  readonly sandbox: Sandbox;
+  readonly sandbox: BoxedWorkspace;
   /** What it was told of its connections. */
   readonly events: readonly ConnectionEvent[];
   /** Runs a line of shell, or a program, and gives both outputs and the exit code as they are. */

@@ -1,12 +1,12 @@
 import { PassThrough } from "node:stream";
 import { finished } from "node:stream/promises";
-import { type Isolation, openIsolation, type Sandbox } from "@agentfense/server/isolation";
+import { type BoxedWorkspace, type Isolation, openIsolation } from "@agentfense/server/isolation";
 import { answerParent } from "./peer.ts";
 import type { SandboxAnswers, SandboxRequest } from "./sandbox-link.ts";
 
 /** A process that has sandboxes, as a server has: what must not leak into them is in its environment and descriptors. */
 let isolation: Isolation | undefined;
-const sandboxes = new Map<string, Sandbox>();
+const sandboxes = new Map<string, BoxedWorkspace>();
 const tasks = new Map<number, Task>();
 let lastTask = 0;
 
@@ -72,7 +72,7 @@ async function answer(request: SandboxRequest): Promise<SandboxAnswers[SandboxRe
 }
 
 /** Starts a command and waits for the first line it prints. */
-async function begin(sandbox: Sandbox, command: readonly string[]): Promise<SandboxAnswers["begin"]> {
+async function begin(sandbox: BoxedWorkspace, command: readonly string[]): Promise<SandboxAnswers["begin"]> {
   const stdin = new PassThrough();
   const { promise: firstLine, resolve, reject } = Promise.withResolvers<string>();
   let text = "";
@@ -93,7 +93,7 @@ async function begin(sandbox: Sandbox, command: readonly string[]): Promise<Sand
   return { task: lastTask, firstLine: await firstLine };
 }
 
-function sandboxOf(id: string): Sandbox {
+function sandboxOf(id: string): BoxedWorkspace {
   const found = sandboxes.get(id);
   if (found === undefined) throw new Error(`there is no sandbox ${id}`);
   return found;

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import manifest from "../package.json" with { type: "json" };
-import { CommandFailure } from "./failure.ts";
+import { CommandFailure } from "./command-failure.ts";
 
 const NAME = "@agentfense/agent";
 

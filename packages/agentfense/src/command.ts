@@ -1,4 +1,4 @@
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 import { type Option, readOptions, type ValuesOf } from "./option.ts";
 import { printable } from "./terminal.ts";
 

@@ -1,5 +1,5 @@
 import type { ApiKey, CreateKeyRequest } from "@agentfense/sdk";
-import { CommandFailure, UsageError } from "./failure.ts";
+import { CommandFailure, UsageError } from "./command-failure.ts";
 import { showTime } from "./wording.ts";
 
 /** A key as people see it; what is empty does not apply. */

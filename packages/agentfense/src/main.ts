@@ -1,8 +1,8 @@
 import { tmpdir } from "node:os";
 import manifest from "../package.json" with { type: "json" };
 import type { Command } from "./command.ts";
+import { CommandFailure, UsageError } from "./command-failure.ts";
 import { FAMILIES, GROUPS } from "./commands.ts";
-import { CommandFailure, UsageError } from "./failure.ts";
 import { complain } from "./output.ts";
 import { printable } from "./terminal.ts";
 

@@ -1,5 +1,5 @@
 import type { NetworkList, NetworkMode } from "@agentfense/sdk";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 
 /** What the options `--allow` and `--allow-preset` say. */
 interface AllowValues {

@@ -1,5 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 import { printable } from "./terminal.ts";
 
 /** An option of the command line. Parsing, help and completion are all made from this one declaration. */

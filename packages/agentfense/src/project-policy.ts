@@ -1,5 +1,5 @@
 import { POLICY_FILE, type ProjectPolicy, ProjectPolicyError, readProjectPolicy } from "@agentfense/sdk/project";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 import { warn } from "./output.ts";
 
 /** The policy of the project in a directory, unless it is to be ignored. A mistake in it is a usage error. */

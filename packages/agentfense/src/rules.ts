@@ -11,7 +11,7 @@ import {
   YamlError,
   type YamlText,
 } from "@agentfense/sdk/project";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 import { announcePolicy, findPolicy } from "./project-policy.ts";
 import { printable } from "./terminal.ts";
 

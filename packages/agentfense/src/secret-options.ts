@@ -1,5 +1,5 @@
 import type { SandboxSecret, SecretPlace, SecretSource } from "@agentfense/sdk";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 import { option } from "./option.ts";
 
 const SOURCE = option({

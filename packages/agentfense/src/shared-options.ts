@@ -1,6 +1,6 @@
 import { getPreset, listPresets, PresetError } from "@agentfense/permission";
 import { bytesOf, cpuQuotaOf, DEFAULT_PRESET, POLICY_FILE } from "@agentfense/sdk/project";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 import { option } from "./option.ts";
 
 // Options that several commands have, and what their values mean.

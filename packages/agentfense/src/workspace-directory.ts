@@ -1,5 +1,5 @@
 import { realpath, stat } from "node:fs/promises";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "./command-failure.ts";
 import { printable } from "./terminal.ts";
 
 /** The real path of a directory that has to exist. `name` is what the usage calls it. */

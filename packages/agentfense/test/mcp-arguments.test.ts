@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { UsageError } from "../src/failure.ts";
+import { UsageError } from "../src/command-failure.ts";
 import { readMcp } from "./read-mcp.ts";
 
 const project = join(import.meta.dirname, "../../../examples/project");

@@ -15,6 +15,7 @@ export {
   type Result,
   type SuspendedRequest,
 } from "./file-system.ts";
+export { FuseSession, MAX_WRITE, MessageBuffers, Turn } from "./fuse-session.ts";
 export { HandleTable } from "./handle-table.ts";
 export { type BackgroundJob, ring, ServeLoop } from "./loop.ts";
 export { type FuseDevice, type MountOptions, mountFuse, unmountFuse, unmountNow } from "./mount.ts";
@@ -31,5 +32,4 @@ export {
 export type { Reply } from "./reply.ts";
 export type { Caller } from "./request.ts";
 export { type ServedMount, type ServeOptions, serveFuse } from "./serve.ts";
-export { MAX_WRITE, MessageBuffers, Session, Turn } from "./session.ts";
 export { processes, syscalls };

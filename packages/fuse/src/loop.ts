@@ -1,6 +1,6 @@
 import { check, Errno, SystemError } from "./errno.ts";
+import { type FuseSession, Turn } from "./fuse-session.ts";
 import * as sys from "./native/syscalls.ts";
-import { type Session, Turn } from "./session.ts";
 import { conditionsOfThread, Spin } from "./spin.ts";
 
 /** Work done in slices between requests: each call does a few milliseconds of it and says whether it is finished. */
@@ -16,9 +16,9 @@ const CATCH_UP = 1024;
 export class ServeLoop {
   readonly doorbell: number;
   readonly #epoll: number;
-  readonly #sessions = new Map<number, Session>();
+  readonly #sessions = new Map<number, FuseSession>();
   readonly #jobs: BackgroundJob[] = [];
-  readonly #onClosed: (session: Session) => void;
+  readonly #onClosed: (session: FuseSession) => void;
   readonly #onDoorbell: () => void;
   readonly #onTurn: () => void;
   readonly #conditions = conditionsOfThread();
@@ -29,7 +29,7 @@ export class ServeLoop {
 
   constructor(options: {
     onDoorbell: () => void;
-    onClosed: (session: Session) => void;
+    onClosed: (session: FuseSession) => void;
     /** After each request, each message and each slice of background work: others are served now. */
     onTurn?: () => void;
     /** Where the threads of a process that run such loops count those that are awake. */
@@ -44,12 +44,12 @@ export class ServeLoop {
     check("epoll_ctl", sys.epollControl(this.#epoll, sys.EpollControl.ADD, this.doorbell));
   }
 
-  add(session: Session): void {
+  add(session: FuseSession): void {
     this.#sessions.set(session.fd, session);
     check("epoll_ctl", sys.epollControl(this.#epoll, sys.EpollControl.ADD, session.fd));
   }
 
-  remove(session: Session): void {
+  remove(session: FuseSession): void {
     if (!this.#sessions.delete(session.fd)) return;
     sys.epollControl(this.#epoll, sys.EpollControl.DELETE, session.fd);
   }
@@ -59,7 +59,7 @@ export class ServeLoop {
   }
 
   /** Handles what is queued for a session by now, before something is done that depends on it. */
-  catchUp(session: Session): void {
+  catchUp(session: FuseSession): void {
     for (let i = 0; i < CATCH_UP && this.#sessions.has(session.fd); i++) {
       const turn = session.turn();
       this.#onTurn();
@@ -139,7 +139,7 @@ export class ServeLoop {
     }
   }
 
-  #close(session: Session): void {
+  #close(session: FuseSession): void {
     this.remove(session);
     this.#onClosed(session);
   }

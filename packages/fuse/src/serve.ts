@@ -1,8 +1,8 @@
 import type { ConnectionInfo, FileSystem } from "./file-system.ts";
+import { FuseSession, MessageBuffers } from "./fuse-session.ts";
 import { ServeLoop } from "./loop.ts";
 import { type FuseDevice, mountFuse, unmountFuse } from "./mount.ts";
 import * as sys from "./native/syscalls.ts";
-import { MessageBuffers, Session } from "./session.ts";
 
 export interface ServeOptions {
   readonly mountPoint: string;
@@ -68,7 +68,7 @@ function serve(device: FuseDevice, { fileSystem, passthrough, signal, log, onRea
   if (signal?.aborted) stop();
   try {
     loop.add(
-      new Session({
+      new FuseSession({
         fd: device.fd,
         fileSystem,
         buffers: new MessageBuffers(),

@@ -7,6 +7,7 @@ import { Opcode, type OpcodeName } from "../src/abi.ts";
 import {
   Errno,
   type FileSystem,
+  FuseSession,
   HandleTable,
   MessageBuffers,
   mountFuse,
@@ -14,7 +15,6 @@ import {
   PENDING,
   type RequestControl,
   ROOT_ID,
-  Session,
   type SuspendedRequest,
   syscalls as sys,
   Turn,
@@ -307,13 +307,13 @@ async function mounted() {
   const { fileSystem, calls } = recorder();
   const buffers = new MessageBuffers();
   const log: string[] = [];
-  const session = new Session({ fd: device.fd, fileSystem, buffers, log: (line) => log.push(line) });
+  const session = new FuseSession({ fd: device.fd, fileSystem, buffers, log: (line) => log.push(line) });
   expect(session.turn()).toBe(Turn.ANSWERED);
   expect(session.connection).toBeDefined();
   return { session, buffers, calls, fileSystem, log };
 }
 
-function deliver(session: Session, buffers: MessageBuffers, bytes: Buffer): void {
+function deliver(session: FuseSession, buffers: MessageBuffers, bytes: Buffer): void {
   bytes.copy(buffers.request.bytes);
   buffers.request.length = bytes.length;
   session.handle(buffers.request);

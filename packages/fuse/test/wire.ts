@@ -3,7 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { IN_HEADER_SIZE, KERNEL_MINOR, Opcode, OUT_HEADER_SIZE } from "../src/abi.ts";
-import { type ConnectionInfo, check, type FileSystem, MessageBuffers, Session, syscalls as sys } from "../src/index.ts";
+import {
+  type ConnectionInfo,
+  check,
+  type FileSystem,
+  FuseSession,
+  MessageBuffers,
+  syscalls as sys,
+} from "../src/index.ts";
 
 export interface MessageFields {
   readonly opcode: number;
@@ -72,7 +79,7 @@ interface WireOptions {
 
 /** A session whose other end is a file: what it writes can be read back, in one piece and without a kernel. */
 export class Wire {
-  readonly session: Session;
+  readonly session: FuseSession;
   readonly log: string[] = [];
   readonly buffers = new MessageBuffers();
   connection: ConnectionInfo | undefined;
@@ -80,7 +87,7 @@ export class Wire {
 
   constructor(fileSystem: FileSystem, options: WireOptions = {}) {
     this.#fd = namelessFile();
-    this.session = new Session({
+    this.session = new FuseSession({
       fd: this.#fd,
       fileSystem,
       buffers: this.buffers,

@@ -1,7 +1,7 @@
 // For whoever makes an engine, or talks to one below the level of Sandbox. Not for end users.
 
-export { sandboxError } from "./client/failure.ts";
 export { shellWord } from "./client/messages/command.ts";
+export { sandboxError } from "./client/sandbox-error.ts";
 export type { Engine } from "./engine.ts";
 export { chooseEndpoint, type Endpoint, sendsKeyInTheClear } from "./remote/endpoint.ts";
 export { RemoteEngine } from "./remote/engine.ts";

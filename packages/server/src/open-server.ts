@@ -9,15 +9,15 @@ import { PortTokens, readTokenSecret } from "./runtime/ports/tokens.ts";
 import { RESOURCE_FIELDS } from "./runtime/sandboxes/creation.ts";
 import { SealingKeys } from "./runtime/secrets/sealing.ts";
 import { claimStorage } from "./runtime/store/claim.ts";
-import { openSqliteStore } from "./runtime/store/sqlite/open.ts";
+import { openSqliteStore } from "./runtime/store/sqlite/open-sqlite-store.ts";
 import type { MetadataStore, ResourceRecord, RuntimeName } from "./runtime/store/store.ts";
 import { ConfigurationError } from "./service/configuration/keys.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import type { Door } from "./service/http/doors.ts";
 import { httpPortLinks, portServer } from "./service/http/port-server.ts";
 import { Metrics } from "./service/metrics/metrics.ts";
-import { type StartServiceOptions, startService } from "./service/open.ts";
 import { registerServices } from "./service/rpc/register.ts";
+import { type StartServiceOptions, startService } from "./service/start-service.ts";
 
 export interface RunningServer {
   /** "127.0.0.1:9000", with the real port, or "unix:/path". */
@@ -186,7 +186,7 @@ function isolationOptions({ runtime }: ServerConfig): IsolationOptions {
       maxTimeoutMs: runtime.max_timeout || undefined,
       maxTimeoutSetting: "the server's runtime.max_timeout",
     },
-    ...(runtime.mount_threads === 0 ? {} : { engines: runtime.mount_threads }),
+    ...(runtime.mount_threads === 0 ? {} : { mountThreads: runtime.mount_threads }),
     ...(runtime.bwrap_path === "bwrap" ? {} : { bwrapPath: runtime.bwrap_path }),
     docker: {
       image: docker.default_image,

@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type BoxedWorkspace,
   type ExecEvent,
   type Isolation,
+  IsolationError,
   type MockAnswer,
-  type Sandbox,
-  SandboxError,
   type SandboxEvent,
   type SandboxSpec,
 } from "@agentfense/server/isolation";
@@ -101,9 +101,9 @@ export function describeBackend(name: string, options: ContractOptions): void {
       await rm(home, { recursive: true, force: true });
     });
 
-    const specs = new WeakMap<Sandbox, Partial<SandboxSpec>>();
+    const specs = new WeakMap<BoxedWorkspace, Partial<SandboxSpec>>();
 
-    async function create(extra: Partial<SandboxSpec>): Promise<Sandbox> {
+    async function create(extra: Partial<SandboxSpec>): Promise<BoxedWorkspace> {
       const delta = await mkdtemp(join(home, "delta-"));
       const spec = { ...options.spec, workspaces: [{ lowers: [project], delta, rules: RULES }], ...extra };
       const sandbox = await isolation.create(spec);
@@ -111,22 +111,22 @@ export function describeBackend(name: string, options: ContractOptions): void {
       return sandbox;
     }
 
-    async function make(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+    async function make(extra: Partial<SandboxSpec> = {}): Promise<BoxedWorkspace> {
       const sandbox = await create(extra);
       onTestFinished(() => sandbox.destroy());
       return sandbox;
     }
 
-    async function running(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+    async function running(extra: Partial<SandboxSpec> = {}): Promise<BoxedWorkspace> {
       const sandbox = await make(extra);
       await sandbox.start();
       return sandbox;
     }
 
-    let common: Promise<Sandbox> | undefined;
+    let common: Promise<BoxedWorkspace> | undefined;
 
     /** One for all tests that leave it as it was: to make it and to end it takes longer than most of them. */
-    function shared(): Promise<Sandbox> {
+    function shared(): Promise<BoxedWorkspace> {
       common ??= create({}).then(async (sandbox) => {
         await sandbox.start();
         return sandbox;
@@ -135,7 +135,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
     }
 
     /** Its next life, of the same delta and home. */
-    async function again(sandbox: Sandbox): Promise<Sandbox> {
+    async function again(sandbox: BoxedWorkspace): Promise<BoxedWorkspace> {
       await sandbox.destroy();
       return await running(specs.get(sandbox));
     }
@@ -394,7 +394,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
     });
 
     realities("from one command to the next", () => {
-      const sh = async (sandbox: Sandbox, command: string): Promise<string> =>
+      const sh = async (sandbox: BoxedWorkspace, command: string): Promise<string> =>
         text((await withoutHanging(() => sandbox.exec({ command }))).stdout);
 
       reality("files in /tmp stay, and sessions and terminals see them too, and the other way round", async () => {
@@ -772,7 +772,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
 
     test("errors are SandboxErrors", async () => {
       const sandbox = await make();
-      await expect(sandbox.exec({ command: "true" })).rejects.toBeInstanceOf(SandboxError);
+      await expect(sandbox.exec({ command: "true" })).rejects.toBeInstanceOf(IsolationError);
     });
   });
 }

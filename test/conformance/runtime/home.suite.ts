@@ -1,6 +1,6 @@
 import { lstat, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { listChanges, type Sandbox, type SandboxEvent, type SandboxSpec } from "@agentfense/server/isolation";
+import { type BoxedWorkspace, listChanges, type SandboxEvent, type SandboxSpec } from "@agentfense/server/isolation";
 import { expect } from "vitest";
 import { withoutHanging } from "../../support/eventually.ts";
 
@@ -8,10 +8,10 @@ import { withoutHanging } from "../../support/eventually.ts";
 
 export interface HomeTarget {
   reality(title: string, body: () => Promise<void>): void;
-  running(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
-  make(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
+  running(extra?: Partial<SandboxSpec>): Promise<BoxedWorkspace>;
+  make(extra?: Partial<SandboxSpec>): Promise<BoxedWorkspace>;
   /** Its next life, of the same delta and home. */
-  again(sandbox: Sandbox): Promise<Sandbox>;
+  again(sandbox: BoxedWorkspace): Promise<BoxedWorkspace>;
   /** A place for deltas and homes. */
   directory(): string;
   project(): string;
@@ -29,7 +29,7 @@ with zipfile.ZipFile("/tmp/answer-1-py3-none-any.whl", "w") as wheel:
   wheel.writestr("answer-1.dist-info/RECORD", "answer.py,,\\nanswer-1.dist-info/METADATA,,\\nanswer-1.dist-info/WHEEL,,\\nanswer-1.dist-info/RECORD,,\\n")`;
 
 export function describeHome({ reality, running, make, again, directory, project }: HomeTarget): void {
-  const sh = async (sandbox: Sandbox, command: string): Promise<string> => {
+  const sh = async (sandbox: BoxedWorkspace, command: string): Promise<string> => {
     const { stdout, stderr } = await withoutHanging(() => sandbox.exec({ command, timeoutMs: 60_000 }));
     return `${stdout}${stderr}`;
   };

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ExecResult, Sandbox, SandboxSpec, WorkspaceSpecification } from "@agentfense/server/isolation";
+import type { BoxedWorkspace, ExecResult, SandboxSpec, WorkspaceSpecification } from "@agentfense/server/isolation";
 import { describe, expect, onTestFinished } from "vitest";
 import { eventually, withoutHanging } from "../../support/eventually.ts";
 import { rounds } from "../../support/rounds.ts";
@@ -11,9 +11,9 @@ export interface PauseTarget {
   readonly promise: Promised;
   /** Of what really happens in a box. */
   readonly reality: Promised;
-  running(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
+  running(extra?: Partial<SandboxSpec>): Promise<BoxedWorkspace>;
   /** Its next life, of the same delta and home. */
-  again(sandbox: Sandbox): Promise<Sandbox>;
+  again(sandbox: BoxedWorkspace): Promise<BoxedWorkspace>;
   /** A directory for what a test makes. */
   home(): string;
 }
@@ -23,7 +23,7 @@ const COUNTING = "i=0; while :; do i=$((i+1)); echo $i > output/count; done";
 /** A sandbox is held still, as it is, and goes on as if nothing had been. */
 export function describePauses({ promise, reality, running, again, home }: PauseTarget): void {
   /** A command that goes on until the test is over; its result is of whoever ends it before. */
-  function begin(sandbox: Sandbox, command: string, timeoutMs = 600_000): Promise<ExecResult> {
+  function begin(sandbox: BoxedWorkspace, command: string, timeoutMs = 600_000): Promise<ExecResult> {
     const over = new AbortController();
     const result = sandbox.exec({ command, timeoutMs }, { signal: over.signal });
     result.catch(() => {});
@@ -34,7 +34,7 @@ export function describePauses({ promise, reality, running, again, home }: Pause
     return result;
   }
 
-  async function content(sandbox: Sandbox, path: string): Promise<string> {
+  async function content(sandbox: BoxedWorkspace, path: string): Promise<string> {
     const chunks: Buffer[] = [];
     for await (const chunk of await sandbox.files.read(path)) chunks.push(chunk);
     return Buffer.concat(chunks).toString();
@@ -45,8 +45,8 @@ export function describePauses({ promise, reality, running, again, home }: Pause
   }
 
   /** The command has come to where it writes this file. */
-  const reached = (sandbox: Sandbox, path: string) => eventually(() => sandbox.files.stat(path));
-  const sh = async (sandbox: Sandbox, command: string) => (await sandbox.exec({ command })).stdout.toString();
+  const reached = (sandbox: BoxedWorkspace, path: string) => eventually(() => sandbox.files.stat(path));
+  const sh = async (sandbox: BoxedWorkspace, command: string) => (await sandbox.exec({ command })).stdout.toString();
 
   describe("pause", () => {
     promise("is on or off, every step may be repeated, and a sandbox can end from there", async () => {

@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import type { Sandbox, SandboxSpec } from "@agentfense/server/isolation";
+import type { BoxedWorkspace, SandboxSpec } from "@agentfense/server/isolation";
 import { describe, expect, onTestFinished } from "vitest";
 import { eventually, withoutHanging } from "../../support/eventually.ts";
 
 export interface PortsTarget {
-  running(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
+  running(extra?: Partial<SandboxSpec>): Promise<BoxedWorkspace>;
   /** Its next life, of the same delta and home. */
-  again(sandbox: Sandbox): Promise<Sandbox>;
+  again(sandbox: BoxedWorkspace): Promise<BoxedWorkspace>;
   reality(title: string, body: () => Promise<void>): void;
 }
 
@@ -34,7 +34,7 @@ const SERVER = `
 
 /** A server in the sandbox, as a command that goes on until the sandbox ends. */
 export async function serveInside(
-  sandbox: Sandbox,
+  sandbox: BoxedWorkspace,
   port: number,
   mode: "echo" | "greet" | "idle",
   address: { readonly family: 2 | 10; readonly name: string } = { family: 2, name: "127.0.0.1" },

@@ -1,10 +1,16 @@
 import { createHash } from "node:crypto";
-import type { ProcessEvent, Sandbox, SandboxEvent, SandboxProcess, SandboxSpec } from "@agentfense/server/isolation";
+import type {
+  BoxedWorkspace,
+  ProcessEvent,
+  SandboxEvent,
+  SandboxProcess,
+  SandboxSpec,
+} from "@agentfense/server/isolation";
 import { expect } from "vitest";
 import { eventually } from "../../support/eventually.ts";
 
 export interface ProcessesTarget {
-  running(extra?: Partial<SandboxSpec>): Promise<Sandbox>;
+  running(extra?: Partial<SandboxSpec>): Promise<BoxedWorkspace>;
   reality(title: string, body: () => Promise<void>): void;
   /** How many processes at once are tried; where each takes the engine much, fewer than anywhere else. */
   readonly many: number;

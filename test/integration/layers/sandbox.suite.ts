@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type BoxedWorkspace,
+  type BoxSession,
   collectChanges,
   type Isolation,
   openIsolation,
-  type Sandbox,
-  type Session,
 } from "@agentfense/server/isolation";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../support/eventually.ts";
@@ -31,7 +31,7 @@ export function describeSandboxLayers(name: string): void {
       await isolation.close();
     });
 
-    async function place(): Promise<{ root: string; lower: string; delta: string; sandbox: Sandbox }> {
+    async function place(): Promise<{ root: string; lower: string; delta: string; sandbox: BoxedWorkspace }> {
       const root = await mkdtemp(join(tmpdir(), "agentfense-live-"));
       onTestFinished(async () => await rm(root, { recursive: true, force: true }));
       const [lower, delta] = [join(root, "lower"), join(root, "delta")];
@@ -47,7 +47,7 @@ export function describeSandboxLayers(name: string): void {
       return { root, lower, delta, sandbox };
     }
 
-    async function said(by: Sandbox | Session, command: string): Promise<string> {
+    async function said(by: BoxedWorkspace | BoxSession, command: string): Promise<string> {
       const { stdout, stderr } = await by.exec({ command });
       return `${stdout}${stderr}`.trim();
     }

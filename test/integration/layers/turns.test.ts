@@ -70,7 +70,7 @@ async function mounted<T>(
   spec: WorkspaceSpec,
   use: (mount: WorkspaceMount, host: MountHost) => Promise<T> | T,
 ): Promise<T> {
-  await using host = await MountHost.start({ engines: 1 });
+  await using host = await MountHost.start({ threads: 1 });
   await using mount = await host.mount(spec);
   const result = await use(mount, host);
   expect(host.counts().longestTurn).toBeLessThan(LONGEST_TURN);

@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openIsolation, type Sandbox, SandboxError, type Session } from "@agentfense/server/isolation";
+import { type BoxedWorkspace, type BoxSession, IsolationError, openIsolation } from "@agentfense/server/isolation";
 import { expect, onTestFinished, test } from "vitest";
 import { collectGarbage } from "../../support/garbage.ts";
 import { boxInits, instancesIn, leftovers, openDescriptors } from "../../support/leftovers.ts";
@@ -48,14 +48,14 @@ test("a thousand sessions are opened or refused, the server answers, and all of 
   const { stateDirectory, project, delta } = await place();
   const wanted = Math.min(1000, rounds(40));
   await using isolation = await openIsolation({ stateDirectory });
-  const make = async (): Promise<Sandbox> => {
+  const make = async (): Promise<BoxedWorkspace> => {
     const workspaces = [{ lowers: [project], delta: await delta(), rules: RULES }];
     const sandbox = await isolation.create({ runtime: "bwrap", workspaces, limits: { pids: 30 } });
     await sandbox.start();
     return sandbox;
   };
   const [attacker, neighbour] = [await make(), await make()];
-  const sessions: Session[] = [];
+  const sessions: BoxSession[] = [];
   const refusals: unknown[] = [];
   for (let opened = 0; opened < wanted; opened += 20) {
     const results = await Promise.allSettled(Array.from({ length: 20 }, () => attacker.session()));
@@ -68,7 +68,7 @@ test("a thousand sessions are opened or refused, the server answers, and all of 
   expect(sessions.length).toBeGreaterThan(5);
   expect(sessions.length + refusals.length).toBe(wanted);
   expect(refusals.length, "the limit on processes refuses most").toBeGreaterThan(0);
-  expect(refusals.every((reason) => reason instanceof SandboxError)).toBe(true);
+  expect(refusals.every((reason) => reason instanceof IsolationError)).toBe(true);
   await attacker.destroy();
   expect(sessions.every(({ closed }) => closed !== undefined)).toBe(true);
   await neighbour.destroy();
@@ -111,7 +111,7 @@ test("a box whose first process is killed at any moment is made anew or ends, an
       () => true,
       () => false,
     );
-    if (end.status === "rejected") expect(end.reason).toBeInstanceOf(SandboxError);
+    if (end.status === "rejected") expect(end.reason).toBeInstanceOf(IsolationError);
     if (hasStarted) {
       expect((await sandbox.exec({ command: "cat file" })).stdout.toString()).toBe("content\n");
     }

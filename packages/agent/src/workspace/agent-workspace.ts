@@ -3,7 +3,6 @@ import { type FileHandle, rmdir, unlink } from "node:fs/promises";
 import { AgentError } from "../errors.ts";
 import { readContent, writeContent } from "./content.ts";
 import { holdDirectory, inside } from "./descriptor.ts";
-import { errnoOf, failure, workspaceFailure } from "./failure.ts";
 import { Gate } from "./gate.ts";
 import { listEntries, workspaceEntry } from "./listing.ts";
 import { namesOf } from "./path.ts";
@@ -11,6 +10,7 @@ import { emptyDirectory, removeTree } from "./removal.ts";
 import { type ResolveOptions, resolve, type Spot } from "./resolve.ts";
 import { checkSessionId, givenDirectory, sessionDirectory } from "./session-directory.ts";
 import type { Workspace, WorkspaceEntry } from "./workspace.ts";
+import { errnoOf, failure, workspaceFailure } from "./workspace-failure.ts";
 
 export interface AgentWorkspaceOptions {
   /** Made if it is not there; default: one for the session below the directory for temporary files. */

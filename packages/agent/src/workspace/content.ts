@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { inside, itself } from "./descriptor.ts";
-import { failure } from "./failure.ts";
 import type { Spot } from "./resolve.ts";
+import { failure } from "./workspace-failure.ts";
 
 const PIECE_BYTES = 256 * 1024;
 /** Neither setuid nor anything like it survives a new content. */

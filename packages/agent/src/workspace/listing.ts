@@ -1,9 +1,9 @@
 import type { Stats } from "node:fs";
 import { type FileHandle, lstat, opendir } from "node:fs/promises";
 import { holdDirectory, inside, itself } from "./descriptor.ts";
-import { errnoOf, failure } from "./failure.ts";
 import { isUsablePath } from "./path.ts";
 import type { WorkspaceEntry } from "./workspace.ts";
+import { errnoOf, failure } from "./workspace-failure.ts";
 
 /** Each level holds a descriptor. */
 const LEVELS_AT_MOST = 64;

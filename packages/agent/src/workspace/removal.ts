@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { chmod, type FileHandle, opendir, rename, rmdir, unlink } from "node:fs/promises";
 import { holdDirectory, insideBytes, itself } from "./descriptor.ts";
-import { errnoOf } from "./failure.ts";
+import { errnoOf } from "./workspace-failure.ts";
 
 /** Each level holds a descriptor; what is deeper is moved up. */
 const LEVELS_AT_MOST = 32;

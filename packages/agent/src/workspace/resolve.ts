@@ -3,8 +3,8 @@ import { type FileHandle, mkdir, readlink } from "node:fs/promises";
 import { namesIn } from "@agentfense/permission";
 import { PathTraversalError } from "../errors.ts";
 import { hold, inside } from "./descriptor.ts";
-import { errnoOf, failure } from "./failure.ts";
 import { shown } from "./path.ts";
+import { errnoOf, failure } from "./workspace-failure.ts";
 
 const LINKS_AT_MOST = 40;
 /** Names that are looked up for one path; links can make it any number. */

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { FileNotFoundError, type FileStat, PermissionDeniedError, type Sandbox, SandboxError } from "@agentfense/sdk";
 import { PathTraversalError, WorkspaceError, type WorkspaceErrorCode } from "../errors.ts";
 import { MAX_FILE_BYTES, MAX_LIST_ENTRIES } from "./agent-workspace.ts";
-import { failure } from "./failure.ts";
 import { namesOf, shown } from "./path.ts";
 import type { Workspace, WorkspaceEntry } from "./workspace.ts";
+import { failure } from "./workspace-failure.ts";
 
 export interface SandboxWorkspaceOptions {
   /** Of a file that is read or written; default 16 MiB. */

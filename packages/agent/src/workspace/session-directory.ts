@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, statSync 
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { AgentError, WorkspaceError } from "../errors.ts";
-import { errnoOf } from "./failure.ts";
+import { errnoOf } from "./workspace-failure.ts";
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const WRITABLE_BY_OTHERS = 0o022;

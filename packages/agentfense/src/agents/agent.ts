@@ -5,19 +5,19 @@ import { homedir } from "node:os";
 import { basename, delimiter, isAbsolute, join } from "node:path";
 import { type AgentProfile, POLICY_FILE, type ProjectPolicy, readAgentProfileFile } from "@agentfense/sdk/project";
 import type { ExecOutcome, ExecRequest } from "@agentfense/server/isolation";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
 import { print, warn } from "../output.ts";
 import { explainingPolicy } from "../project-policy.ts";
 import { changesOf, exitCodeAfter, reportChanges, type Settlement, settleChanges } from "../run/changes.ts";
 import { type Collected, exitCodeOf, inputToPassOn, printJson, runToEnd, warnOfLimits } from "../run/command-output.ts";
-import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { explainRequest } from "../run/explanation.ts";
 import { Interruption } from "../run/interruption.ts";
 import type { SandboxValues } from "../run/options.ts";
 import { converse } from "../run/raw-terminal.ts";
 import { reviewChanges } from "../run/review.ts";
+import { RunDelta } from "../run/run-delta.ts";
 import { networkSpec, readSandboxRequest, type SandboxRequest } from "../run/sandbox-request.ts";
 import { secretsOfProfile } from "../run/secrets.ts";
 import { printable } from "../terminal.ts";
@@ -42,7 +42,7 @@ export async function runAgent(call: AgentCall): Promise<number> {
   await mkdir(place.directory, { recursive: true, mode: 0o700 });
   using interruption = new Interruption();
   if (!options.continues) await requireNothingKept(request, options.name, interruption.signal);
-  await using delta = await DeltaPlace.open(request);
+  await using delta = await RunDelta.open(request);
   const isAttended = process.stdin.isTTY && process.stdout.isTTY && !options.json;
   try {
     const { signal } = interruption;
@@ -70,7 +70,7 @@ export async function runAgent(call: AgentCall): Promise<number> {
 
 interface Ended {
   readonly request: SandboxRequest;
-  readonly delta: DeltaPlace;
+  readonly delta: RunDelta;
   readonly outcome: ExecOutcome;
   readonly isAttended: boolean;
   readonly signal: AbortSignal;

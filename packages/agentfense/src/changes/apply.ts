@@ -7,7 +7,7 @@ import {
   foldChanges,
   listChanges,
 } from "@agentfense/server/isolation";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { print, warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
 import { rulesFor } from "../rules.ts";

@@ -7,7 +7,7 @@ import {
   foldChanges,
   literals,
 } from "@agentfense/server/isolation";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { print, warn } from "../output.ts";
 import { type Paint, paintFor, printable } from "../terminal.ts";
 import { counted, countsText, KIND_LETTERS, shownPath } from "../wording.ts";

@@ -7,7 +7,7 @@ import {
   type ListSpec,
   listChanges,
 } from "@agentfense/server/isolation";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { print } from "../output.ts";
 import { paintFor, printable } from "../terminal.ts";
 import { counted, countsText, KIND_LETTERS, shownPath } from "../wording.ts";

@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseRules, type Rule } from "@agentfense/permission";
 import { ChangesError, type ChangesErrorCode } from "@agentfense/server/isolation";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 

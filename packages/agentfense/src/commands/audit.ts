@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { AuditEvent } from "@agentfense/sdk";
 import { command } from "../command.ts";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { option } from "../option.ts";
 import { print, printJson, printJsonLine } from "../output.ts";
 import { type JsonObject, serverCommand } from "../remote/command.ts";

@@ -1,6 +1,6 @@
 import type { BatchResult, Codebase, Version } from "@agentfense/sdk";
 import { paintMark } from "../changes/colours.ts";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { option } from "../option.ts";
 import { serverCommand } from "../remote/command.ts";
 import { filesTable, OUTPUT_FILE, writeTo } from "../remote/files.ts";

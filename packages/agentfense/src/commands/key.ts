@@ -1,6 +1,6 @@
 import { e2bFormOf } from "@agentfense/doors/serve";
 import { command } from "../command.ts";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { withKeeper } from "../keys.ts";
 import { option } from "../option.ts";
 import { print, printJson, warn } from "../output.ts";

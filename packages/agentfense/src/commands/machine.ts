@@ -1,6 +1,6 @@
 import { DEFAULT_PRESET, POLICY_FILE } from "@agentfense/sdk/project";
 import { allCommands, command } from "../command.ts";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { PURPOSES, type PurposeName } from "../init/purposes.ts";
 import { option } from "../option.ts";
 import { print } from "../output.ts";

@@ -1,6 +1,6 @@
 import type { ApplyOutcome, ApplyResult, Change, ProcessInfo } from "@agentfense/sdk";
 import { paintDiff, paintMark } from "../changes/colours.ts";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { option } from "../option.ts";
 import { print, printJsonLine } from "../output.ts";
 import { serverCommand } from "../remote/command.ts";

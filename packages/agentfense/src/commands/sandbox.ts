@@ -1,6 +1,6 @@
 import type { PathExplanation, Rule, RuleCandidate, SandboxInfo } from "@agentfense/sdk";
 import { DEFAULT_PRESET } from "@agentfense/sdk/project";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { askedNetwork, listedHosts } from "../network-list.ts";
 import { option } from "../option.ts";
 import { serverCommand } from "../remote/command.ts";

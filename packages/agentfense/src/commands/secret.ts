@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { option } from "../option.ts";
 import { serverCommand } from "../remote/command.ts";
 import { parseSecret, parseSource } from "../secret-options.ts";

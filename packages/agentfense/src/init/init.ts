@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { holdsNoCredentials, lint } from "@agentfense/permission";
 import { DEFAULT_PRESET, POLICY_FILE, parseProjectPolicy, takenRules } from "@agentfense/sdk/project";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { print, warn } from "../output.ts";
 import { ContentReader } from "../policy/content-reader.ts";
 import { describeFindings, isReadableSecret } from "../policy/lint.ts";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { warn } from "../output.ts";
 import { type HttpPlace, inUrl, isLoopback } from "./request.ts";
 

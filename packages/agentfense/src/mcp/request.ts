@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import type { McpApproval } from "@agentfense/agent/mcp";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import type { ValuesOf } from "../option.ts";
 import { readSandboxRequest, type SandboxRequest } from "../run/sandbox-request.ts";
 import type { MCP_OPTIONS } from "./options.ts";

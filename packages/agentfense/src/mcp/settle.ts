@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type ApplyOutcome, type Change, SandboxError } from "@agentfense/sdk";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { warn } from "../output.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { printable, printableSentence } from "../terminal.ts";

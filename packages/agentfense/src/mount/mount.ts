@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { cleanStaleMount, MountHost, type WorkspaceEvent, type WorkspaceSpec } from "@agentfense/server/isolation";
 import { readDeltaRecord, requireSameDirectory, writeDeltaRecord } from "../changes/kept-delta.ts";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
-import { TemporaryDelta } from "../run/delta-place.ts";
+import { TemporaryDelta } from "../run/run-delta.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import { locateMountPoint, requireApart, resolveDelta } from "./placement.ts";
@@ -35,7 +35,7 @@ export async function mount(values: MountValues, given: readonly [string, string
   const { promise: lost, resolve: reportLost } = Promise.withResolvers<string>();
   const onEvent = (event: WorkspaceEvent): void => {
     if (request.events) process.stderr.write(`${JSON.stringify(event)}\n`);
-    if (event.kind === "engine_lost") reportLost(event.reason);
+    if (event.kind === "mount_lost") reportLost(event.reason);
   };
   await using host = await MountHost.start();
   const spec = { ...request.features, mountPoint, lowers: [directory], delta, rules: request.rules, onEvent };

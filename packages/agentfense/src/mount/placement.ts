@@ -1,6 +1,6 @@
 import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { printable } from "../terminal.ts";
 
 /** The three places of a mount as real paths, no one inside another. */

@@ -1,6 +1,6 @@
 import type { Candidate, Explanation } from "@agentfense/permission";
 import { namesIn } from "@agentfense/permission";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { print } from "../output.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
 import { type Paint, paintFor, printable, printableSentence } from "../terminal.ts";

@@ -1,15 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { type Level, lint, type TreeEntry } from "@agentfense/permission";
 import { type Change, listChanges } from "@agentfense/server/isolation";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { surveyDirectory } from "../init/survey.ts";
 import { print, warn } from "../output.ts";
 import { passOn } from "../run/command-output.ts";
-import { DeltaPlace } from "../run/delta-place.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { Interruption } from "../run/interruption.ts";
 import type { SandboxValues } from "../run/options.ts";
 import { execOf } from "../run/run.ts";
+import { RunDelta } from "../run/run-delta.ts";
 import { readSandboxRequest, type SandboxRequest } from "../run/sandbox-request.ts";
 import { printable } from "../terminal.ts";
 import { counted } from "../wording.ts";
@@ -32,7 +32,7 @@ export async function learn(call: LearnCall): Promise<number> {
   const request: SandboxRequest = { ...asked, rules: EVERYTHING, rulesLabel: "everything" };
   const exec = execOf(command, request);
   using interruption = new Interruption();
-  await using delta = await DeltaPlace.open(request);
+  await using delta = await RunDelta.open(request);
   const { entries, complete } = surveyDirectory(request.directory);
   if (!complete) warn(`only the first ${entries.length} entries of ${printable(request.directory)} were looked at`);
   const accesses = new Map<string, Exclude<Level, "none">>();

@@ -1,6 +1,6 @@
 import { compileRules, LEVEL, type Level, levelName, type Policy } from "@agentfense/permission";
 import { readTextFile } from "@agentfense/sdk/project";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { print } from "../output.ts";
 import { readRulesFile } from "../rules.ts";
 import { paintFor, printable } from "../terminal.ts";

@@ -3,7 +3,7 @@ import { InvalidConfigurationError, SandboxClient, SandboxError } from "@agentfe
 import { chooseEndpoint, type Endpoint, type Engine, RemoteEngine, sendsKeyInTheClear } from "@agentfense/sdk/engine";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { print, printJson, warn } from "../output.ts";
 import { printable } from "../terminal.ts";
 import type { Connected, JsonForm, JsonObject, Said } from "./command.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Readable, Writable } from "node:stream";
 import { type CommandEnd, type ProcessEnd, type SandboxClient, SandboxError } from "@agentfense/sdk";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { printJsonLine, warn } from "../output.ts";
 import { inputToPassOn, TIMED_OUT } from "../run/command-output.ts";
 import { Interruption } from "../run/interruption.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { open, rename, rm } from "node:fs/promises";
 import type { FileInfo } from "@agentfense/sdk";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { option } from "../option.ts";
 import { tableText } from "../table.ts";
 import { printable } from "../terminal.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { Duplex, pipeline } from "node:stream";
 import type { SandboxClient } from "@agentfense/sdk";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { print, printJson } from "../output.ts";
 import { printable } from "../terminal.ts";
 

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { CreateCodebaseRequest, SandboxClient } from "@agentfense/sdk";
 import { UploadError } from "@agentfense/sdk";
 import { type Selection, selectEntries, sendEntries } from "@agentfense/sdk/engine";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { print, printJson, warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
 import { announcePolicy, findPolicy } from "../project-policy.ts";

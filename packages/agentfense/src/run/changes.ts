@@ -7,12 +7,12 @@ import {
   type ListedChange,
   listChanges,
 } from "@agentfense/server/isolation";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
 import { type Paint, paintFor, printable, printableSentence, type Style } from "../terminal.ts";
 import { counted, countsText, quoted, summaryLines } from "../wording.ts";
-import type { DeltaPlace } from "./delta-place.ts";
+import type { RunDelta } from "./run-delta.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** What became of the changes at the end of a run. */
@@ -35,7 +35,7 @@ const NOT_WRITTEN_BACK = 123;
  */
 export async function settleChanges(
   request: SandboxRequest,
-  delta: DeltaPlace,
+  delta: RunDelta,
   outcome: { readonly exitCode: number; readonly signal: AbortSignal },
 ): Promise<Settlement> {
   const isEarned = request.apply === "always" || (request.apply === "success" && outcome.exitCode === 0);

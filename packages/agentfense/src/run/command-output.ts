@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { fstatSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
-import type { ExecEvent, ExecOutcome, ExecRequest, Sandbox } from "@agentfense/server/isolation";
+import type { BoxedWorkspace, ExecEvent, ExecOutcome, ExecRequest } from "@agentfense/server/isolation";
 import { print, warn } from "../output.ts";
 import type { Settlement } from "./changes.ts";
 
@@ -15,7 +15,7 @@ export const NOT_RUN = 125;
 
 /** Runs it to its end: its output is passed on as it comes, or collected for `printJson`. */
 export async function runToEnd(
-  sandbox: Sandbox,
+  sandbox: BoxedWorkspace,
   exec: ExecRequest,
   { json, signal }: { readonly json: boolean; readonly signal: AbortSignal },
 ): Promise<Collected> {

@@ -1,14 +1,14 @@
 import {
   type AccessEvent,
+  type BoxedWorkspace,
   homeDirectory,
+  IsolationError,
   lockHome,
   openIsolation,
-  type Sandbox,
-  SandboxError,
   type SandboxEvent,
 } from "@agentfense/server/isolation";
 import { writeDeltaRecord } from "../changes/kept-delta.ts";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { warn } from "../output.ts";
 import { PullProgress } from "../progress/progress.ts";
 import { describeLeftOut } from "../toolchains/workspaces.ts";
@@ -25,7 +25,7 @@ export async function inSandbox<Result>(
   request: SandboxRequest,
   delta: string,
   interruption: Interruption,
-  use: (sandbox: Sandbox) => Promise<Result>,
+  use: (sandbox: BoxedWorkspace) => Promise<Result>,
   /** Told of what is looked at, read and written in the workspace, each path once for each level. */
   onAccess?: (access: AccessEvent) => void,
 ): Promise<Result> {
@@ -82,7 +82,7 @@ function asksForLimits({ limits }: SandboxRequest): boolean {
 }
 
 function explained(error: unknown): unknown {
-  if (!(error instanceof SandboxError)) return error;
+  if (!(error instanceof IsolationError)) return error;
   const { message } = error;
   if (error.code === "INVALID_ARGUMENT") return new UsageError(message, { hint: error.hint });
   const doctor = error.code === "RUNTIME_UNAVAILABLE" ? ["see what is missing: agentfense doctor"] : [];

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { type Readable, Transform, type Writable } from "node:stream";
-import type { ExecOutcome, Sandbox, Terminal } from "@agentfense/server/isolation";
+import type { BoxedWorkspace, ExecOutcome, Terminal } from "@agentfense/server/isolation";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** What programs switch on and a killed one leaves on: other screen, mouse, pasting, hidden cursor, colours, line drawing. */
@@ -50,7 +50,7 @@ export class RawTerminal implements Disposable {
    * Connects both until the other one ends. Ctrl-Z is a key like any other; where what runs there has no shell that could continue it,
    * it stops us, with the sandbox that is named, and the user's own shell continues both.
    */
-  async connect(terminal: OtherTerminal, stopped?: Pick<Sandbox, "pause" | "resume">): Promise<void> {
+  async connect(terminal: OtherTerminal, stopped?: Pick<BoxedWorkspace, "pause" | "resume">): Promise<void> {
     const onResize = (): void => void terminal.resize(terminalSize()).catch(() => {});
     const ended = endOf(terminal.output);
     const keys = stopped === undefined ? process.stdin : withoutSuspension(() => this.#suspend(terminal, stopped));
@@ -69,7 +69,7 @@ export class RawTerminal implements Disposable {
     }
   }
 
-  async #suspend(terminal: OtherTerminal, sandbox: Pick<Sandbox, "pause" | "resume">): Promise<void> {
+  async #suspend(terminal: OtherTerminal, sandbox: Pick<BoxedWorkspace, "pause" | "resume">): Promise<void> {
     await sandbox.pause();
     this.#leave();
     // It comes back when the user's shell says so, at once where nobody could: then the kernel stops nobody.
@@ -111,7 +111,7 @@ const OF_THE_TERMINAL = ["TERM", "COLORTERM"];
 
 /** Connects the user's terminal with a program in the sandbox, by default a shell, until that ends. */
 export async function converse(
-  sandbox: Sandbox,
+  sandbox: BoxedWorkspace,
   { spec, workdir }: SandboxRequest,
   { argv, signal }: { readonly argv?: readonly [string, ...string[]]; readonly signal: AbortSignal },
 ): Promise<ExecOutcome> {

@@ -1,14 +1,14 @@
 import type { ExecRequest } from "@agentfense/server/isolation";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { print, warn } from "../output.ts";
 import { exitCodeAfter, reportChanges, settleChanges } from "./changes.ts";
 import { exitCodeOf, inputToPassOn, printJson, runToEnd, warnOfLimits } from "./command-output.ts";
-import { DeltaPlace } from "./delta-place.ts";
 import { inSandbox } from "./embedded.ts";
 import { explainRequest } from "./explanation.ts";
 import { Interruption } from "./interruption.ts";
 import type { SandboxValues } from "./options.ts";
 import { converse } from "./raw-terminal.ts";
+import { RunDelta } from "./run-delta.ts";
 import { readSandboxRequest, type SandboxRequest } from "./sandbox-request.ts";
 
 interface OnDirectory<Values = SandboxValues> {
@@ -84,10 +84,10 @@ export function execOf([first = "", ...rest]: readonly string[], { workdir }: Sa
 /** Works on a delta until somebody interrupts that: then the exit code says so, and what is kept is told. */
 async function interruptibly(
   request: SandboxRequest,
-  work: (delta: DeltaPlace, interruption: Interruption) => Promise<number>,
+  work: (delta: RunDelta, interruption: Interruption) => Promise<number>,
 ): Promise<number> {
   using interruption = new Interruption();
-  await using delta = await DeltaPlace.open(request);
+  await using delta = await RunDelta.open(request);
   try {
     return await work(delta, interruption);
   } catch (error) {

@@ -3,15 +3,15 @@ import type { Rule } from "@agentfense/permission";
 import type { SandboxOptions } from "@agentfense/sdk";
 import { networkMode, type ProjectPolicy, takenNetwork } from "@agentfense/sdk/project";
 import {
+  IsolationError,
   learningRules,
   networkRules,
-  SandboxError,
   type SandboxLimits,
   type SandboxSpec,
   type SecretWithValue,
   withSecretHosts,
 } from "@agentfense/server/isolation";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
 import { askedNetwork } from "../network-list.ts";
 import { announcePolicy, explainingPolicy, findPolicy } from "../project-policy.ts";
@@ -140,7 +140,7 @@ export function networkSpec(
       ...(secrets.length === 0 ? {} : { secrets }),
     };
   } catch (error) {
-    if (!(error instanceof SandboxError)) throw error;
+    if (!(error instanceof IsolationError)) throw error;
     throw new UsageError([error.message, ...(error.hint === undefined ? [] : [error.hint])].join("; "));
   }
 }

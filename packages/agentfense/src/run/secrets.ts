@@ -1,6 +1,6 @@
 import { type AgentProfile, InvalidConfigurationError, readSecretValue } from "@agentfense/sdk/project";
-import { parseSecretRule, SandboxError, type SecretWithValue } from "@agentfense/server/isolation";
-import { UsageError } from "../failure.ts";
+import { IsolationError, parseSecretRule, type SecretWithValue } from "@agentfense/server/isolation";
+import { UsageError } from "../command-failure.ts";
 import { askedSecrets } from "../secret-options.ts";
 
 /** The secrets of a command line with their values. No error has anything of a value. */
@@ -38,6 +38,6 @@ function asUsage<Result>(parse: () => Result): Result {
 }
 
 function sayUsage(error: unknown): never {
-  if (!(error instanceof SandboxError || error instanceof InvalidConfigurationError)) throw error;
+  if (!(error instanceof IsolationError || error instanceof InvalidConfigurationError)) throw error;
   throw new UsageError([error.message, ...(error.hint === undefined ? [] : [error.hint])].join("; "));
 }

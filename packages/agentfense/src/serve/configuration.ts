@@ -1,5 +1,5 @@
 import { ConfigurationError, type LoadedConfiguration, loadConfiguration } from "@agentfense/server/configuration";
-import { UsageError } from "../failure.ts";
+import { UsageError } from "../command-failure.ts";
 import type { ValuesOf } from "../option.ts";
 import { type SETTING_OPTIONS, SETTINGS } from "./options.ts";
 

@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join } from "node:path";
 import { fitsSocket } from "@agentfense/server";
 import type { LoadedConfiguration, ServerConfig } from "@agentfense/server/configuration";
 import { TemporaryHome } from "@agentfense/server/isolation";
-import { CommandFailure, UsageError } from "../failure.ts";
+import { CommandFailure, UsageError } from "../command-failure.ts";
 import { readConfiguration, type SettingValues } from "./configuration.ts";
 
 // A private server belongs to the program that starts it: nobody else can reach it, it keeps nothing, and it ends with the

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { openServer, type RunningServer } from "@agentfense/server";
 import type { ServerConfig } from "@agentfense/server/configuration";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../command-failure.ts";
 import { print } from "../output.ts";
 import { readConfiguration, type SettingValues } from "./configuration.ts";
 import { doorsOf } from "./doors.ts";

@@ -5,6 +5,7 @@ import { type Door, type DoorCall, engineOver } from "../door.ts";
 import type { Problem } from "../shape.ts";
 import { AIO_PREFIX, aioKeyIn } from "./address.ts";
 import { BROWSER_ROUTES, noBrowser } from "./browser.ts";
+import { CallerStates } from "./caller-state.ts";
 import { CODE_ROUTES } from "./code/routes.ts";
 import { BASH_ROUTES } from "./commands/bash.ts";
 import { SHELL_ROUTES } from "./commands/shell.ts";
@@ -15,7 +16,6 @@ import { GREP_ROUTES } from "./files/grep.ts";
 import { TREE_ROUTES } from "./files/tree.ts";
 import { WATCH_ROUTES } from "./files/watch.ts";
 import type { AioDoorOptions } from "./options.ts";
-import { Places } from "./place.ts";
 import { findRoute, type Route } from "./route.ts";
 import { SANDBOX_ROUTES } from "./sandbox-info.ts";
 
@@ -46,7 +46,7 @@ const ROUTES: readonly Route[] = [
  */
 export function aioDoor(options: AioDoorOptions = {}): Door {
   const { maxBodyBytes = MAX_BODY_BYTES, maxSessions = MAX_SESSIONS, idleMs = IDLE_MS } = options;
-  const places = new Places({ maxSessions, idleMs });
+  const places = new CallerStates({ maxSessions, idleMs });
   const bodies = new Budget(MAX_BODIES * maxBodyBytes);
 
   async function answer(request: Request, call: DoorCall): Promise<Response> {

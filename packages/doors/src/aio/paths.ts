@@ -1,4 +1,4 @@
-import { fileRefusal } from "./files/failure.ts";
+import { fileRefusal } from "./files/file-refusal.ts";
 
 export const WORKSPACE = "/workspace";
 

@@ -1,13 +1,13 @@
 import type { Sandbox } from "@agentfense/sdk";
 import type { Shape } from "../shape.ts";
+import type { CallerState } from "./caller-state.ts";
 import type { AioDoorOptions } from "./options.ts";
-import type { Place } from "./place.ts";
 
 /** What a handler has to work with. The sandbox speaks for the caller: what he may not do is refused by the server. */
 export interface AioCall {
   readonly sandbox: Sandbox;
   /** What this caller has begun in this sandbox. */
-  readonly place: Place;
+  readonly place: CallerState;
   /** Named in the path of the route. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly request: Request;

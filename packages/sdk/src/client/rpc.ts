@@ -13,8 +13,8 @@ import type { Engine } from "../engine.ts";
 import { ConnectionError, InvalidConfigurationError, type SandboxError } from "../errors.ts";
 import type { CallOptions, ConnectionOptions } from "../model/options.ts";
 import { CallStream, RequestFailure, RequestSource } from "./call-stream.ts";
-import { sandboxError } from "./failure.ts";
 import { isIdempotent, pause, pauseBefore } from "./retry.ts";
+import { sandboxError } from "./sandbox-error.ts";
 
 const DEFAULT_REQUEST_TIMEOUT_MS = 60_000;
 const DEFAULT_RETRIES = 3;

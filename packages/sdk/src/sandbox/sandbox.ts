@@ -36,7 +36,7 @@ import { RemoteEngine } from "../remote/engine.ts";
 import { DiffListing } from "./diff-listing.ts";
 import { type EventsOptions, followEvents, pastEvents } from "./events.ts";
 import type { Execution } from "./execution/execution.ts";
-import { startClosedCommand, startCommand } from "./execution/open.ts";
+import { startClosedCommand, startCommand } from "./execution/start-command.ts";
 import { SandboxFiles } from "./files.ts";
 import {
   type CreateOptions,
@@ -49,7 +49,7 @@ import {
 import { type FromLocalOptions, openLocal } from "./opening/from-local.ts";
 import { type GetOrCreateOptions, openByKey } from "./opening/get-or-create.ts";
 import type { ConnectOptions, OpeningKit } from "./opening/kit.ts";
-import { startIdempotently } from "./opening/open.ts";
+import { startIdempotently } from "./opening/open-sandbox.ts";
 import type { SandboxParts } from "./parts.ts";
 import { SandboxPermissions } from "./permissions.ts";
 import { SandboxPort } from "./port.ts";

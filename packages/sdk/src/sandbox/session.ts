@@ -5,7 +5,7 @@ import type { OutputCallbacks } from "../model/options.ts";
 import type { RunResult, SessionInfo } from "../model/records.ts";
 import type { SessionExecOptions, SessionStreamOptions } from "../model/requests.ts";
 import type { Execution } from "./execution/execution.ts";
-import { startSessionCommand } from "./execution/open.ts";
+import { startSessionCommand } from "./execution/start-command.ts";
 
 /** A shell that keeps its directory, variables, functions and background jobs from one command to the next. */
 export class Session implements AsyncDisposable {

@@ -2,7 +2,7 @@ import { ERROR_DOMAIN, ERRORS, type ErrorCode, STATUS_NUMBERS } from "@agentfens
 import { ErrorInfoSchema } from "@agentfense/protocol/error-details";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { sandboxError } from "../../src/client/failure.ts";
+import { sandboxError } from "../../src/client/sandbox-error.ts";
 import * as errors from "../../src/errors.ts";
 
 const PLACE = { name: "http://here:9000" };

@@ -1,5 +1,5 @@
 import type { Backend, BackendName } from "./backend/backend.ts";
-import { SandboxError } from "./backend/errors.ts";
+import { IsolationError } from "./backend/isolation-error.ts";
 
 export interface BackendsParts {
   readonly allowed: readonly BackendName[];
@@ -28,7 +28,7 @@ export class Backends implements AsyncDisposable {
   /** Opens the backend unless it is open. What is missing for it may be there at the next call. */
   get(runtime: BackendName): Promise<Backend> {
     if (!this.#given.allowed.includes(runtime)) {
-      return Promise.reject(new SandboxError("RUNTIME_UNAVAILABLE", `the runtime ${runtime} is not enabled here`));
+      return Promise.reject(new IsolationError("RUNTIME_UNAVAILABLE", `the runtime ${runtime} is not enabled here`));
     }
     let opening = this.#opening.get(runtime);
     if (opening === undefined) {

@@ -6,9 +6,10 @@ export type {
   ResourceUsage,
   TerminalSize,
 } from "./backend/backend.ts";
-export { SandboxError, type SandboxErrorCode } from "./backend/errors.ts";
+export { IsolationError, type IsolationErrorCode } from "./backend/isolation-error.ts";
 export { type ApplySpec, applyChanges } from "./changes/application.ts";
 export { deflatePiece, literals, type PatchContent, type PatchFile } from "./changes/binary-patch.ts";
+export { ChangesError, type ChangesErrorCode } from "./changes/changes-error.ts";
 export {
   type CollectedChange,
   type Collection,
@@ -18,7 +19,6 @@ export {
 export type { ApplyReport, ChangeReport, Outcome } from "./changes/destination.ts";
 export { type DiffSpec, diffChanges, type FileDiff } from "./changes/diff.ts";
 export { type DiscardReport, type DiscardSpec, discardChanges } from "./changes/discard.ts";
-export { ChangesError, type ChangesErrorCode } from "./changes/errors.ts";
 export {
   type Change,
   type ChangeCounts,
@@ -51,8 +51,8 @@ export {
   withSecretHosts,
 } from "./network/secrets.ts";
 export type {
+  BoxedWorkspace,
   ProcessEvent,
-  Sandbox,
   SandboxEvent,
   SandboxLimits,
   SandboxProcess,
@@ -61,4 +61,4 @@ export type {
   TerminalRequest,
   WorkspaceSpecification,
 } from "./sandbox/api.ts";
-export type { Session, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./session/api.ts";
+export type { BoxSession, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./session/api.ts";

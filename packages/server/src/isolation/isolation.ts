@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Backend, BackendName, BoxSpec, CreateOptions } from "./backend/backend.ts";
 import { DescriptorRoom } from "./backend/descriptor-room.ts";
-import { SandboxError } from "./backend/errors.ts";
+import { IsolationError } from "./backend/isolation-error.ts";
 import { Backends } from "./backends.ts";
 import { checkId, type TimeLimits } from "./exec/request.ts";
 import { Instance } from "./instance/instance.ts";
@@ -10,14 +10,14 @@ import type { LogLine } from "./log.ts";
 import type { MockOptions } from "./mock/backend.ts";
 import { descriptorLimit } from "./mount/descriptor-plan.ts";
 import { MountHost } from "./mount/host.ts";
-import type { EngineCounts } from "./mount/messages.ts";
+import type { MountCounts } from "./mount/messages.ts";
 import { cleanStaleMount } from "./mount/mount-table.ts";
 import { FilteredNetwork } from "./network/filtered.ts";
 import { NetworkGates, type Opening, type TestInternet } from "./network/gate.ts";
 import { NetworkPolicy } from "./network/policy.ts";
 import { openedNames } from "./network/secrets.ts";
-import type { Sandbox, SandboxSpec } from "./sandbox/api.ts";
-import { GuardedSandbox } from "./sandbox/guarded-sandbox.ts";
+import type { BoxedWorkspace, SandboxSpec } from "./sandbox/api.ts";
+import { GuardedBox } from "./sandbox/guarded-box.ts";
 import { boxSpec, checkSpecification } from "./sandbox/specification.ts";
 import { KernelWatch } from "./view/kernel-watch.ts";
 import { ViewThread } from "./view/thread.ts";
@@ -43,7 +43,7 @@ export interface IsolationOptions {
   /** A control group to put the sandboxes' groups in. */
   readonly cgroupParent?: string;
   /** The most threads that serve file systems; default, and at most: one per CPU. */
-  readonly engines?: number;
+  readonly mountThreads?: number;
   /** Of commands; default: none. */
   readonly timeLimits?: TimeLimits;
   /**
@@ -65,9 +65,9 @@ export interface IsolationOptions {
 export interface Isolation extends AsyncDisposable {
   /** Limits that this host cannot enforce, each as a sentence. */
   readonly degradations: readonly string[];
-  create(spec: SandboxSpec, options?: CreateOptions): Promise<Sandbox>;
+  create(spec: SandboxSpec, options?: CreateOptions): Promise<BoxedWorkspace>;
   /** What the file systems of all sandboxes have been asked and have refused since this was opened. */
-  counters(): EngineCounts;
+  counters(): MountCounts;
   close(): Promise<void>;
 }
 
@@ -82,9 +82,9 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   const atOnce = options.opensOnDemand ? runtimes.slice(0, 1) : runtimes;
   const instance = await Instance.open({ stateDirectory: options.stateDirectory });
   undo.defer(() => instance.close());
-  // The engine's thread takes the longest to start, and needs nobody for it.
-  const { engines, holdsProcess } = options;
-  const startingMounts = real ? MountHost.start({ log, engines, holdsProcess }) : undefined;
+  // The mount thread takes the longest to start, and needs nobody for it.
+  const { mountThreads: threads, holdsProcess } = options;
+  const startingMounts = real ? MountHost.start({ log, threads, holdsProcess }) : undefined;
   startingMounts?.catch(() => {}); // awaited when the backends are there
   const backends = undo.use(
     new Backends({
@@ -147,7 +147,7 @@ async function openBackend(
     case "bwrap": {
       const [{ BwrapBackend }, { openLimitHost }] = await Promise.all([
         import("./bwrap/backend.ts"),
-        import("./limits/open.ts"),
+        import("./limits/open-limit-host.ts"),
       ]);
       const { cgroupParent, bwrapPath } = options;
       const limits = await openLimitHost({ instance, log, cgroupParent });
@@ -180,7 +180,7 @@ interface HostParts {
 
 class HostIsolation implements Isolation {
   readonly #host: HostParts;
-  readonly #sandboxes = new Map<string, Sandbox>();
+  readonly #sandboxes = new Map<string, BoxedWorkspace>();
   /** Ids in use, those of sandboxes in the making too. */
   readonly #ids = new Set<string>();
   readonly #connectionRoom = new DescriptorRoom(Math.floor(descriptorLimit() / 16));
@@ -196,16 +196,16 @@ class HostIsolation implements Isolation {
     return [...this.#host.backends.opened.values()].flatMap((backend) => backend.degradations);
   }
 
-  counters(): EngineCounts {
+  counters(): MountCounts {
     return this.#host.mounts?.counts() ?? { fuseOperations: {}, denials: 0, longestTurn: 0 };
   }
 
-  async create(spec: SandboxSpec, options: CreateOptions = {}): Promise<Sandbox> {
-    if (this.#closing !== undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the server is shutting down");
+  async create(spec: SandboxSpec, options: CreateOptions = {}): Promise<BoxedWorkspace> {
+    if (this.#closing !== undefined) throw new IsolationError("SANDBOX_NOT_RUNNING", "the server is shutting down");
     checkSpecification(spec);
     const backend = await this.#host.backends.get(spec.runtime);
     const id = checkId(spec.id ?? `sb_${randomBytes(16).toString("hex")}`);
-    if (this.#ids.has(id)) throw new SandboxError("INVALID_ARGUMENT", `there is a sandbox with the id ${id} already`);
+    if (this.#ids.has(id)) throw new IsolationError("INVALID_ARGUMENT", `there is a sandbox with the id ${id} already`);
     this.#ids.add(id);
     try {
       const sandbox = await this.#make(id, spec, backend, options);
@@ -227,7 +227,7 @@ class HostIsolation implements Isolation {
     await this.close();
   }
 
-  async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<Sandbox> {
+  async #make(id: string, spec: SandboxSpec, backend: Backend, options: CreateOptions): Promise<BoxedWorkspace> {
     const { instance, mounts } = this.#host;
     const real = backend.name !== "mock";
     const mountPoint = instance.mountPointOf(id);
@@ -244,7 +244,7 @@ class HostIsolation implements Isolation {
       });
     try {
       await instance.makeMountPoint(id, box.owner);
-      return new GuardedSandbox({
+      return new GuardedBox({
         ...this.#host,
         ...{ id, spec: known, backend, box, network, mountPoint },
         mounts: real ? mounts : undefined,

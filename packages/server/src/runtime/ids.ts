@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { invalid } from "./errors.ts";
+import { invalid } from "./runtime-error.ts";
 
 // Ids become names of directories: their shape is checked before any use. The earlier server's had 16 digits.
 const SANDBOX_ID = /^sb_[0-9a-f]{16,64}$/;

@@ -1,4 +1,4 @@
-import { RuntimeError } from "./errors.ts";
+import { RuntimeError } from "./runtime-error.ts";
 
 /** A part of a list. `pageSize` 0 means the default. Tokens are opaque to callers. */
 export interface PageRequest {

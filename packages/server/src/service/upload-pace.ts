@@ -1,4 +1,4 @@
-import { RuntimeError } from "../runtime/errors.ts";
+import { RuntimeError } from "../runtime/runtime-error.ts";
 import { unless } from "../runtime/waiting.ts";
 
 /** How slow an upload may be; 0 switches a limit off. */

@@ -5,10 +5,10 @@ import { mkdir, mkdtemp, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type BoxedWorkspace,
   type ExecResult,
   type Isolation,
   removeTree,
-  type Sandbox,
   type SandboxEvent,
   type SandboxSpec,
 } from "@agentfense/server/isolation";
@@ -40,7 +40,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
     let isolation: Isolation;
     let home: string;
     let project: string;
-    let neighbour: Sandbox;
+    let neighbour: BoxedWorkspace;
 
     beforeAll(async () => {
       home = await mkdtemp(join(tmpdir(), "agentfense-resources-"));
@@ -56,7 +56,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
       await removeTree(home);
     });
 
-    async function running(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+    async function running(extra: Partial<SandboxSpec> = {}): Promise<BoxedWorkspace> {
       const delta = await mkdtemp(join(home, "delta-"));
       const workspaces = [{ lowers: [project], delta, rules: RULES }];
       const sandbox = await isolation.create({ ...options.spec, workspaces, ...extra });
@@ -65,14 +65,14 @@ export function describeResources(name: string, options: ResourceOptions): void 
     }
 
     /** A sandbox for one test, gone after it. */
-    async function attacker(extra: Partial<SandboxSpec> = {}): Promise<Sandbox> {
+    async function attacker(extra: Partial<SandboxSpec> = {}): Promise<BoxedWorkspace> {
       const sandbox = await running(extra);
       onTestFinished(() => sandbox.destroy());
       return sandbox;
     }
 
     /** Runs the attack; a neighbour's commands are answered meanwhile, one after the other. */
-    async function attack(sandbox: Sandbox, command: string, timeoutMs: number): Promise<ExecResult> {
+    async function attack(sandbox: BoxedWorkspace, command: string, timeoutMs: number): Promise<ExecResult> {
       let over = false;
       const result = sandbox.exec({ command, timeoutMs }).finally(() => {
         over = true;
@@ -85,7 +85,7 @@ export function describeResources(name: string, options: ResourceOptions): void 
     }
 
     /** Starts a command that says when it is where the test wants it. */
-    async function begun(sandbox: Sandbox, command: string): Promise<{ readonly ended: Promise<number> }> {
+    async function begun(sandbox: BoxedWorkspace, command: string): Promise<{ readonly ended: Promise<number> }> {
       const events = sandbox.execStream({ command, timeoutMs: 2 * HANG_MS })[Symbol.asyncIterator]();
       const first = await events.next();
       expect(first.value).toMatchObject({ kind: "stdout" });

@@ -2,8 +2,8 @@ import type { DoorCaller } from "@agentfense/doors";
 import type { RawData, WebSocket } from "ws";
 import type { ConfirmationBroker } from "../broker.ts";
 import { type ClientMessage, clientMessage, parseMessage } from "../protocol.ts";
+import { type DoorSession, RequesterSession, ReviewerSession } from "./door-session.ts";
 import { Peer } from "./peer.ts";
-import { RequesterSession, ReviewerSession, type Session } from "./session.ts";
 
 /**
  * Who may answer what an owner's key asked through the door.
@@ -27,7 +27,7 @@ export interface ConnectionOptions {
 /** Serves one connection until it ends. */
 export function serveConnection(socket: WebSocket, options: ConnectionOptions): Peer {
   const peer = new Peer(socket, options.maxBufferedBytes);
-  let session: Session | undefined;
+  let session: DoorSession | undefined;
   const silence = setTimeout(() => peer.reject("no hello in time"), options.helloMs).unref();
 
   const receive = (message: ClientMessage | undefined): string | undefined => {
@@ -58,7 +58,7 @@ export function serveConnection(socket: WebSocket, options: ConnectionOptions): 
 type Hello = ClientMessage & { readonly type: "hello" };
 
 /** The session, or why there is none. */
-function openSession(peer: Peer, hello: Hello, options: ConnectionOptions): Session | string {
+function openSession(peer: Peer, hello: Hello, options: ConnectionOptions): DoorSession | string {
   const { broker, caller, reviewers, heartbeatMs } = options;
   const { ownerId, role, keyId } = caller;
   const isReviewer = hello.role === "reviewer";

@@ -1,8 +1,8 @@
 import { type ExecutionOutcome, LANGUAGES, type Language } from "../../types.ts";
 import type { ExecutionTask, Executor } from "../executor.ts";
-import { FreshSandboxes } from "../sandboxed/lodging.ts";
 import { openOnWorkspace, type WorkspaceSandboxOptions } from "../sandboxed/opening.ts";
 import { SandboxRunner } from "../sandboxed/runner.ts";
+import { FreshSandboxes } from "../sandboxed/sandbox-supply.ts";
 
 export interface DockerExecutorOptions extends WorkspaceSandboxOptions {
   /** Has the interpreters; default: the engine's. */

@@ -1,9 +1,9 @@
 import type { FromLocalOptions, Sandbox } from "@agentfense/sdk";
 import { type ExecutionOutcome, LANGUAGES, type Language } from "../../types.ts";
 import type { ExecutionTask, Executor } from "../executor.ts";
-import { GivenSandbox, KeptSandboxes } from "../sandboxed/lodging.ts";
 import { openOnWorkspace, type WorkspaceSandboxOptions } from "../sandboxed/opening.ts";
 import { SandboxRunner } from "../sandboxed/runner.ts";
+import { GivenSandbox, KeptSandboxes } from "../sandboxed/sandbox-supply.ts";
 
 /** In a sandbox that is there: it stays the caller's, and changes stay in it until he applies them. */
 interface InSandbox {

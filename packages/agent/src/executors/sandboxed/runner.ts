@@ -22,7 +22,7 @@ import { type ExecutionTask, failedOutcome } from "../executor.ts";
 import { Life } from "../life.ts";
 import { type RunPlan, runPlan } from "../run-plan.ts";
 import { checkTask, writeFiles } from "../task.ts";
-import type { Lodging } from "./lodging.ts";
+import type { SandboxSupply } from "./sandbox-supply.ts";
 
 /** What a shell says when there is no such program. */
 const NOT_FOUND_EXIT_CODE = 127;
@@ -30,13 +30,13 @@ const NOT_FOUND_EXIT_CODE = 127;
 /** Runs tasks in sandboxes, wherever these come from. */
 export class SandboxRunner implements AsyncDisposable {
   readonly #life = new Life();
-  readonly #lodging: Lodging;
+  readonly #supply: SandboxSupply;
   readonly #appliesChanges: boolean;
   /** One at a time writes into the directory. */
   readonly #applying = new Gate(1);
 
-  constructor(lodging: Lodging, options: { readonly appliesChanges: boolean }) {
-    this.#lodging = lodging;
+  constructor(supply: SandboxSupply, options: { readonly appliesChanges: boolean }) {
+    this.#supply = supply;
     this.#appliesChanges = options.appliesChanges;
   }
 
@@ -73,12 +73,12 @@ export class SandboxRunner implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#life.end(async () => await this.#lodging[Symbol.asyncDispose]());
+    await this.#life.end(async () => await this.#supply[Symbol.asyncDispose]());
   }
 
   async #use<T>(signal: AbortSignal, work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
     try {
-      return await this.#lodging.use(signal, work);
+      return await this.#supply.use(signal, work);
     } catch (error) {
       signal.throwIfAborted();
       throw executorFailure(error);

@@ -2,7 +2,7 @@ import * as shape from "../../shape.ts";
 import { Refusal } from "../envelope.ts";
 import { workspacePath } from "../paths.ts";
 import { type AioCall, bare, get, post, type Route } from "../route.ts";
-import { fileRefusal, onFile } from "./failure.ts";
+import { fileRefusal, onFile } from "./file-refusal.ts";
 import { type FileAt, readText, writeWithParents } from "./text.ts";
 
 // Single files. `sudo` is understood and lifts nothing.

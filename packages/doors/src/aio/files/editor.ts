@@ -3,7 +3,7 @@ import * as shape from "../../shape.ts";
 import { Refusal } from "../envelope.ts";
 import { type AioCall, post, type Route } from "../route.ts";
 import { fileAt } from "./content.ts";
-import { fileRefusal, onFile } from "./failure.ts";
+import { fileRefusal, onFile } from "./file-refusal.ts";
 import { type FileAt, readText, writeWithParents } from "./text.ts";
 import { entriesBelow } from "./tree.ts";
 

@@ -3,7 +3,7 @@ import * as shape from "../../shape.ts";
 import { Refusal } from "../envelope.ts";
 import { type AioCall, post, type Route } from "../route.ts";
 import { fileAt } from "./content.ts";
-import { onFile } from "./failure.ts";
+import { onFile } from "./file-refusal.ts";
 import { chosen, entriesBelow, exclusion, meaning, PATTERNS, type TreeEntry } from "./tree.ts";
 
 // Searching in files. The pattern is the client's, so the sandbox's own grep looks for it, in the sandbox's own time.

@@ -1,5 +1,5 @@
 import { FileNotFoundError, type Sandbox } from "@agentfense/sdk";
-import { fileRefusal, onFile } from "./failure.ts";
+import { fileRefusal, onFile } from "./file-refusal.ts";
 
 /** The longest file that is read or edited as a text. */
 const LARGEST_BYTES = 16 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { Refusal } from "../envelope.ts";
 import { relativeTo, WORKSPACE } from "../paths.ts";
 import { type AioCall, post, type Route } from "../route.ts";
 import { fileAt } from "./content.ts";
-import { onFile } from "./failure.ts";
+import { onFile } from "./file-refusal.ts";
 import { globPattern, namePattern } from "./glob-pattern.ts";
 import type { FileAt } from "./text.ts";
 

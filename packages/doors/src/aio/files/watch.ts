@@ -6,7 +6,7 @@ import { newsWithin } from "../commands/waiting.ts";
 import { eventStream, type ServerEvent } from "../envelope.ts";
 import { type AioCall, bare, post, type Route } from "../route.ts";
 import { fileAt } from "./content.ts";
-import { onFile } from "./failure.ts";
+import { onFile } from "./file-refusal.ts";
 import { exclusion, meaning } from "./tree.ts";
 
 // Changes of files. These answers are plain JSON, without the envelope.

@@ -11,7 +11,7 @@ import {
   readStamp,
   statusOf,
 } from "./entry.ts";
-import { Hand, type Installation, Rehearsal } from "./hand.ts";
+import { type Installation, LocalWriter, Rehearsal } from "./local-writer.ts";
 
 /** One path and what came of it. */
 type Verdict =
@@ -44,13 +44,13 @@ export class LocalCopy {
     source: CopySource,
     options: CallOptions = {},
   ): Promise<ApplyOutcome[]> {
-    const hand = new Hand(this.#directory, source);
+    const writer = new LocalWriter(this.#directory, source);
     const wanted = (path: string): Promise<NewEntry | undefined> => source.entry(path);
-    const work = { hand, wanted, known: this.#known, signal: options.signal, note: HAS_CHANGE };
+    const work = { writer, wanted, known: this.#known, signal: options.signal, note: HAS_CHANGE };
     try {
       return await this.#judge(outcomes, work);
     } finally {
-      await hand.finish();
+      await writer.finish();
     }
   }
 
@@ -58,8 +58,14 @@ export class LocalCopy {
   async rehearse(outcomes: readonly ApplyOutcome[], options: CallOptions = {}): Promise<ApplyOutcome[]> {
     const planned = new Map(outcomes.map(({ change }) => [pathsOf(change)[0], plannedEntry(change)]));
     const wanted = async (path: string): Promise<NewEntry | undefined> => planned.get(path);
-    const hand = new Rehearsal(this.#directory);
-    return await this.#judge(outcomes, { hand, wanted, known: new Map(this.#known), signal: options.signal, note: "" });
+    const writer = new Rehearsal(this.#directory);
+    return await this.#judge(outcomes, {
+      writer,
+      wanted,
+      known: new Map(this.#known),
+      signal: options.signal,
+      note: "",
+    });
   }
 
   async #judge(outcomes: readonly ApplyOutcome[], work: Work): Promise<ApplyOutcome[]> {
@@ -86,7 +92,7 @@ export class LocalCopy {
   }
 
   async #carryOut(path: string, wanted: NewEntry | undefined, work: Work): Promise<Verdict> {
-    const { hand, known } = work;
+    const { writer, known } = work;
     const names = namesOf(path);
     if (names === undefined) return { applied: false, reason: "it is no path of this directory", conflict: false };
     if (wanted !== undefined && isForeignRepository(names, known)) {
@@ -95,7 +101,7 @@ export class LocalCopy {
     const obstacle = await this.#obstacle(names, work);
     if (obstacle !== undefined) return { applied: false, reason: obstacle, conflict: true };
     const place = join(this.#directory, ...names);
-    const local = hand.isGone(path) ? undefined : await readEntry(place);
+    const local = writer.isGone(path) ? undefined : await readEntry(place);
     const decision = decide({ known: known.get(path), local, wanted });
     if (decision.act === "leave") return { applied: false, reason: decision.reason, conflict: true };
     if (decision.act === "replace") {
@@ -103,33 +109,33 @@ export class LocalCopy {
         (await this.#obstacle(names, work)) === undefined && (await readStamp(place)) === (local?.stamp ?? "");
       const problem = await this.#replace({ path, names, wanted, local, isStill }, work);
       if (problem !== undefined) return { applied: false, reason: problem, conflict: true };
-    } else if (wanted?.kind === "directory" || wanted?.kind === "file") await hand.setMode(path, wanted);
+    } else if (wanted?.kind === "directory" || wanted?.kind === "file") await writer.setMode(path, wanted);
     if (wanted === undefined) known.delete(path);
     else known.set(path, wanted);
     return APPLIED;
   }
 
-  async #replace(installation: Installation, { hand, known }: Work): Promise<string | undefined> {
+  async #replace(installation: Installation, { writer, known }: Work): Promise<string | undefined> {
     const { local, wanted } = installation;
-    if (local?.kind === "directory" && !(await hand.isEmpty(installation))) {
+    if (local?.kind === "directory" && !(await writer.isEmpty(installation))) {
       return wanted === undefined
         ? "the directory holds what the sandbox did not delete, or did not see"
         : "a directory is here that holds what the sandbox did not delete, or did not see";
     }
     if (wanted !== undefined) {
-      for (const made of await hand.makeParents(installation.names)) known.set(made, { kind: "directory" });
+      for (const made of await writer.makeParents(installation.names)) known.set(made, { kind: "directory" });
     }
-    return await hand.install(installation);
+    return await writer.install(installation);
   }
 
   /** Why nothing may be done below the directories on the way; those that are missing will be made. */
   async #obstacle(
     names: readonly string[],
-    { hand, known }: Pick<Work, "hand" | "known">,
+    { writer, known }: Pick<Work, "writer" | "known">,
   ): Promise<string | undefined> {
     for (let depth = 1; depth < names.length; depth += 1) {
       const path = names.slice(0, depth).join("/");
-      if (hand.willBeDirectory(path)) continue;
+      if (writer.willBeDirectory(path)) continue;
       const status = await statusOf(join(this.#directory, path));
       if (status === undefined) return undefined;
       if (!status.isDirectory()) return `${path} is not a directory here`;
@@ -140,7 +146,7 @@ export class LocalCopy {
 }
 
 interface Work {
-  readonly hand: Hand | Rehearsal;
+  readonly writer: LocalWriter | Rehearsal;
   readonly wanted: (path: string) => Promise<NewEntry | undefined>;
   readonly known: Map<string, Entry>;
   readonly signal: AbortSignal | undefined;

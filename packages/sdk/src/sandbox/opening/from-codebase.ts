@@ -3,7 +3,7 @@ import type { CallOptions } from "../../model/options.ts";
 import type { SandboxInfo } from "../../model/records.ts";
 import type { ListSandboxesOptions } from "../../model/requests.ts";
 import { type ConnectOptions, connect, type OpeningKit, type OpenOptions } from "./kit.ts";
-import { type LayGround, open, ownCodebase, Undo } from "./open.ts";
+import { open, ownCodebase, type PrepareCodebase, Undo } from "./open-sandbox.ts";
 
 export interface FromCodebaseOptions extends OpenOptions {
   /** Pins it to a version; default: the newest, and it follows. */
@@ -21,23 +21,23 @@ export async function openCodebase<S>(
   codebaseId: string,
   options: FromCodebaseOptions,
 ): Promise<S> {
-  return await open(kit, options, codebaseGround({ codebaseId, codebaseVersion: options.codebaseVersion }));
+  return await open(kit, options, givenCodebase({ codebaseId, codebaseVersion: options.codebaseVersion }));
 }
 
 /** A sandbox on a codebase that is there, or on an empty one of its own. */
 export async function openNew<S>(kit: OpeningKit<S>, options: CreateOptions): Promise<S> {
   const { codebaseId } = options;
-  return await open(kit, options, codebaseId === undefined ? emptyGround(options) : codebaseGround({ codebaseId }));
+  return await open(kit, options, codebaseId === undefined ? emptyCodebase(options) : givenCodebase({ codebaseId }));
 }
 
-export function codebaseGround(codebase: {
+export function givenCodebase(codebase: {
   readonly codebaseId: string;
   readonly codebaseVersion?: number | undefined;
-}): LayGround {
+}): PrepareCodebase {
   return async () => ({ ...codebase, isOwn: false });
 }
 
-export function emptyGround(options: OpenOptions): LayGround {
+export function emptyCodebase(options: OpenOptions): PrepareCodebase {
   return async (connection, undo) => {
     const codebaseId = await ownCodebase(connection, undo, { ...options, name: options.name ?? "sandbox" });
     return { codebaseId, isOwn: true };

@@ -9,7 +9,7 @@ import { sendEntries } from "../../upload/upload.ts";
 import { LocalCopy } from "../local-copy/local-copy.ts";
 import { LocalDirectory } from "../local-copy/local-directory.ts";
 import type { OpeningKit, OpenOptions } from "./kit.ts";
-import { type LayGround, open, ownCodebase } from "./open.ts";
+import { open, ownCodebase, type PrepareCodebase } from "./open-sandbox.ts";
 
 /** How a directory becomes a codebase, where it has to be uploaded. */
 export type UploadChoice = Pick<
@@ -24,11 +24,11 @@ export interface FromLocalOptions extends OpenOptions, UploadChoice {
 
 /** A sandbox on a directory of this machine. */
 export async function openLocal<S>(kit: OpeningKit<S>, directory: string, options: FromLocalOptions): Promise<S> {
-  return await open(kit, options, await directoryGround(directory, options));
+  return await open(kit, options, await directoryCodebase(directory, options));
 }
 
 /** The directory itself where the engine can take it, else a copy of it. */
-export async function directoryGround(directory: string, options: FromLocalOptions): Promise<LayGround> {
+export async function directoryCodebase(directory: string, options: FromLocalOptions): Promise<PrepareCodebase> {
   const top = await realDirectory(directory);
   const policy = options.policy === false ? undefined : await readProjectPolicy(top);
   const sandbox = sandboxOptions(options, policy);

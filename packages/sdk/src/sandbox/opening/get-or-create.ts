@@ -3,10 +3,10 @@ import { pause } from "../../client/retry.ts";
 import { InvalidConfigurationError, SandboxNotFoundError } from "../../errors.ts";
 import type { SandboxInfo } from "../../model/records.ts";
 import type { SandboxParts } from "../parts.ts";
-import { codebaseGround, emptyGround } from "./from-codebase.ts";
-import { directoryGround, type FromLocalOptions } from "./from-local.ts";
+import { emptyCodebase, givenCodebase } from "./from-codebase.ts";
+import { directoryCodebase, type FromLocalOptions } from "./from-local.ts";
 import { connect, type OpeningKit } from "./kit.ts";
-import { build, type LayGround, startIdempotently, Undo } from "./open.ts";
+import { build, type PrepareCodebase, startIdempotently, Undo } from "./open-sandbox.ts";
 
 /** The label that sandboxes are found again by. */
 const KEY_LABEL = "agentfense-key";
@@ -30,10 +30,10 @@ const TICK_MS = 2;
  */
 export async function openByKey<S>(kit: OpeningKit<S>, key: string, options: GetOrCreateOptions): Promise<S> {
   if (key === "") throw new InvalidConfigurationError("the key is empty", { code: "INVALID_ARGUMENT" });
-  const layGround = await groundFor(options);
+  const prepare = await preparationFor(options);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await attemptOnce(kit, key, options, layGround);
+      return await attemptOnce(kit, key, options, prepare);
     } catch (error) {
       if (attempt === ATTEMPTS || !(error instanceof SandboxNotFoundError)) throw error;
     }
@@ -44,7 +44,7 @@ async function attemptOnce<S>(
   kit: OpeningKit<S>,
   key: string,
   options: GetOrCreateOptions,
-  layGround: LayGround,
+  prepare: PrepareCodebase,
 ): Promise<S> {
   return await Undo.onFailure(async (undo) => {
     const { signal } = options;
@@ -58,7 +58,7 @@ async function attemptOnce<S>(
     const found = await oldest(client, key, signal);
     if (found !== undefined) return await take(found);
     const labels = { ...options.labels, [KEY_LABEL]: key };
-    const own = await build(connection, undo, { ...options, labels, start: false }, layGround);
+    const own = await build(connection, undo, { ...options, labels, start: false }, prepare);
     // Whoever is made after this look is younger by the clock too, so that it cannot win against what this look finds.
     await pause(TICK_MS, signal);
     const winner = (await oldest(client, key, signal)) ?? own.info;
@@ -80,13 +80,13 @@ async function oldest(
   return usable.sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1))[0];
 }
 
-async function groundFor(options: GetOrCreateOptions): Promise<LayGround> {
+async function preparationFor(options: GetOrCreateOptions): Promise<PrepareCodebase> {
   const { directory, codebaseId } = options;
   if (directory !== undefined && codebaseId !== undefined) {
     throw new InvalidConfigurationError("a directory and a codebase are two different things to start from", {
       code: "INVALID_ARGUMENT",
     });
   }
-  if (directory !== undefined) return await directoryGround(directory, options);
-  return codebaseId === undefined ? emptyGround(options) : codebaseGround({ codebaseId });
+  if (directory !== undefined) return await directoryCodebase(directory, options);
+  return codebaseId === undefined ? emptyCodebase(options) : givenCodebase({ codebaseId });
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import type { Owner } from "../filesystem/presentation.ts";
-import { SandboxError } from "./errors.ts";
+import { IsolationError } from "./isolation-error.ts";
 
 export type BackendName = "bwrap" | "docker" | "mock";
 
@@ -91,7 +91,7 @@ export interface Box {
   readonly owner: Owner;
   /** Makes the box ready to run commands, once. */
   start(options?: StartOptions): Promise<void>;
-  /** Runs one command. Resolves once it has started, rejects with a `SandboxError` when the box cannot run it. */
+  /** Runs one command. Resolves once it has started, rejects with an `IsolationError` when the box cannot run it. */
   run(command: BoxCommand, options?: Cancellable): Promise<BoxProcess>;
   /** Starts a shell that reads commands from a channel of its own (see `session/`). */
   openShell(command: ShellCommand, options?: Cancellable): Promise<ShellProcess>;
@@ -215,7 +215,7 @@ export interface TerminalProcess {
 /** A box in the host's own network has no ports of its own: whoever may use the sandbox would reach all that the host runs. */
 export function refuseHostNetwork(network: NetworkMode): void {
   if (network !== "host") return;
-  throw new SandboxError("RUNTIME_UNAVAILABLE", "the sandbox is in the host's network and has no ports of its own", {
+  throw new IsolationError("RUNTIME_UNAVAILABLE", "the sandbox is in the host's network and has no ports of its own", {
     hint: "use the network none or private; what listens in this sandbox listens at the host itself",
   });
 }

@@ -1,5 +1,5 @@
 import { access, constants } from "node:fs/promises";
-import { SandboxError } from "./errors.ts";
+import { IsolationError } from "./isolation-error.ts";
 
 const PLACES = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
@@ -22,8 +22,8 @@ export async function requireProgram(name: string, packageName: string, need: st
   return path;
 }
 
-export function missingProgram(name: string, packageName: string, need: string, cause?: unknown): SandboxError {
-  return new SandboxError("RUNTIME_UNAVAILABLE", `${need} ${name}, which this host does not have`, {
+export function missingProgram(name: string, packageName: string, need: string, cause?: unknown): IsolationError {
+  return new IsolationError("RUNTIME_UNAVAILABLE", `${need} ${name}, which this host does not have`, {
     hint: `install the package ${packageName}`,
     cause,
   });

@@ -1,12 +1,12 @@
 import type { Socket } from "node:net";
 import type { DescriptorRoom } from "./descriptor-room.ts";
-import { SandboxError } from "./errors.ts";
+import { IsolationError } from "./isolation-error.ts";
 
 /** Commands of a box that may have left processes behind: each costs the server a descriptor, for as long as they live. */
 export const MOST_LEFT = 64;
 
-export function tooManyLeft(): SandboxError {
-  return new SandboxError("RESOURCES_EXHAUSTED", "too many earlier commands have left processes running", {
+export function tooManyLeft(): IsolationError {
+  return new IsolationError("RESOURCES_EXHAUSTED", "too many earlier commands have left processes running", {
     hint: "start what runs in the background from fewer commands, or stop the sandbox and start it again",
   });
 }

@@ -1,11 +1,11 @@
 import { Queue } from "../waiting.ts";
-import { SandboxError } from "./errors.ts";
+import { IsolationError } from "./isolation-error.ts";
 
 /** Who is in the kernel, waiting for a file, freezes when it comes back. */
 export const FREEZING_PATIENCE_MS = 5_000;
 
-export function tooBusyToFreeze(cause?: unknown): SandboxError {
-  return new SandboxError("RESOURCES_EXHAUSTED", "a process of the sandbox cannot be held still yet", {
+export function tooBusyToFreeze(cause?: unknown): IsolationError {
+  return new IsolationError("RESOURCES_EXHAUSTED", "a process of the sandbox cannot be held still yet", {
     hint: "a file operation of it takes long: try again",
     cause,
   });

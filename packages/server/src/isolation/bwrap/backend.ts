@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { syscalls } from "@agentfense/fuse";
 import type { Backend, BoxSpec, CreateOptions } from "../backend/backend.ts";
 import { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { IsolationError, throwIfCancelled } from "../backend/isolation-error.ts";
 import type { LimitHost } from "../limits/limits.ts";
 import type { LogLine } from "../log.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
@@ -91,12 +91,12 @@ export class BwrapBackend implements Backend {
   }
 
   async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<BwrapBox> {
-    if (this.#closing !== undefined) throw new SandboxError("SANDBOX_NOT_RUNNING", "the backend is closed");
+    if (this.#closing !== undefined) throw new IsolationError("SANDBOX_NOT_RUNNING", "the backend is closed");
     checkSpec(spec);
     if (spec.network === "private") await this.#surroundings.network.check();
     for (const path of spec.readOnlyPaths) {
       await stat(path).catch((cause: unknown) => {
-        throw new SandboxError("INVALID_ARGUMENT", `this read-only path does not exist: ${path}`, { cause });
+        throw new IsolationError("INVALID_ARGUMENT", `this read-only path does not exist: ${path}`, { cause });
       });
     }
     const system = spec.rootDirectory === undefined ? this.#hostSystem : await rootDirectorySystem(spec.rootDirectory);

@@ -17,7 +17,7 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { notRunning, throwIfCancelled } from "../backend/errors.ts";
+import { notRunning, throwIfCancelled } from "../backend/isolation-error.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LimitGroup } from "../limits/limits.ts";
@@ -26,7 +26,7 @@ import type { TrustPlan } from "../network/trust.ts";
 import type { Command, CommandRequest } from "./command.ts";
 import { memoryFile } from "./descriptors.ts";
 import { nameFiles } from "./etc.ts";
-import { explainFailure } from "./failure.ts";
+import { explainFailure } from "./explain-failure.ts";
 import type { BootClock } from "./host-processes.ts";
 import type { Interpreter } from "./interpreter.ts";
 import { Keeper, type KeeperRequest } from "./keeper.ts";

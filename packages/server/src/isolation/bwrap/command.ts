@@ -2,7 +2,7 @@ import { readlinkSync } from "node:fs";
 import type { Socket } from "node:net";
 import { Errno, errnoName, processes, syscalls } from "@agentfense/fuse";
 import type { ChannelState } from "../backend/backend.ts";
-import { asSandboxError, SandboxError, type SandboxErrorCode } from "../backend/errors.ts";
+import { asIsolationError, IsolationError, type IsolationErrorCode } from "../backend/isolation-error.ts";
 import { channelState } from "./channels.ts";
 import { killTrees } from "./command-tree.ts";
 import { DescriptorSet, readFrom, writeTo } from "./descriptors.ts";
@@ -53,7 +53,7 @@ export interface CommandPlace {
 }
 
 /** How it ended. `failure`: it never ran, or the box broke under it. */
-export type CommandEnd = { readonly exitCode: number } | { readonly failure: SandboxError };
+export type CommandEnd = { readonly exitCode: number } | { readonly failure: IsolationError };
 
 /** One command in a box, from the order to the end of the last process it started; see perl/keeper.pl for what its status says. */
 export class Command {
@@ -88,7 +88,7 @@ export class Command {
   #mainPid: number | undefined;
   #isStarted = false;
   #main: HostProcess | undefined;
-  #failure: SandboxError | undefined;
+  #failure: IsolationError | undefined;
   #isKilled = false;
   #killing: Promise<unknown> | undefined;
   #hasEnded = false;
@@ -180,7 +180,7 @@ export class Command {
     try {
       sending = send(this.#fields(), this.#descriptors);
     } catch (error) {
-      this.#failure = asSandboxError(error, "the command could not be started");
+      this.#failure = asIsolationError(error, "the command could not be started");
       this.lost();
       return "needless";
     }
@@ -327,7 +327,7 @@ export class Command {
   #verdict(): CommandEnd {
     if (this.#failure !== undefined) return { failure: this.#failure };
     if (this.#isKilled) return { exitCode: KILLED };
-    return { failure: new SandboxError("INTERNAL", "the box broke while the command ran") };
+    return { failure: new IsolationError("INTERNAL", "the box broke while the command ran") };
   }
 
   #finish(end: CommandEnd): void {
@@ -336,7 +336,7 @@ export class Command {
     this.stdin?.destroy(); // nobody reads it any more, and its writer may not know
     if (!this.#isStarted) {
       this.#destroyStreams();
-      this.#start.reject("failure" in end ? end.failure : new SandboxError("CANCELLED", "the command was killed"));
+      this.#start.reject("failure" in end ? end.failure : new IsolationError("CANCELLED", "the command was killed"));
     }
     this.stdout?.commandEnded();
     this.stderr?.commandEnded();
@@ -350,10 +350,10 @@ export class Command {
 
 const SHORTAGES: ReadonlySet<number> = new Set([Errno.EAGAIN, Errno.ENOMEM, Errno.EMFILE, Errno.ENFILE, Errno.ENOSPC]);
 
-function explain(errno: number, stage: string): SandboxError {
+function explain(errno: number, stage: string): IsolationError {
   const cause = new Error(`${stage}: ${errnoName(errno)}`);
-  const because = (code: SandboxErrorCode, message: string, hint?: string): SandboxError =>
-    new SandboxError(code, message, { hint, cause });
+  const because = (code: IsolationErrorCode, message: string, hint?: string): IsolationError =>
+    new IsolationError(code, message, { hint, cause });
   if (SHORTAGES.has(errno)) {
     const message = "a limit of the sandbox or of the host left no room for another process";
     return because(

@@ -1,12 +1,12 @@
 import { fchownSync } from "node:fs";
 import { Socket } from "node:net";
 import { Errno, processes, syscalls } from "@agentfense/fuse";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 /** What an `ulimit` or a full table of the host answers, as the caller may see it. */
-export function exhausted(operation: string, code: number): SandboxError {
+export function exhausted(operation: string, code: number): IsolationError {
   const isLimit = code === -Errno.EMFILE || code === -Errno.ENFILE || code === -Errno.ENOMEM || code === -Errno.ENOSPC;
-  return new SandboxError(
+  return new IsolationError(
     isLimit ? "RESOURCES_EXHAUSTED" : "INTERNAL",
     isLimit ? "the host has no descriptors or memory left for this command" : "the host refused what the command needs",
     { cause: new Error(`${operation} failed with errno ${-code}`) },

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { realpath } from "node:fs/promises";
 import { basename } from "node:path";
 import { promisify } from "node:util";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 const run = promisify(execFile);
 const PLACE = "/run/agentfense";
@@ -38,7 +38,7 @@ async function librariesOf(program: string): Promise<string[]> {
     const { stdout } = await run("ldd", [program], { env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } });
     return stdout.match(/\/\S+/g) ?? [];
   } catch (cause) {
-    throw new SandboxError(
+    throw new IsolationError(
       "RUNTIME_UNAVAILABLE",
       "the libraries of perl could not be found, which a root directory needs",
       {

@@ -2,7 +2,7 @@ import { fstatSync } from "node:fs";
 import type { Socket } from "node:net";
 import { processes, syscalls } from "@agentfense/fuse";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { asSandboxError, notRunning, SandboxError } from "../backend/errors.ts";
+import { asIsolationError, IsolationError, notRunning } from "../backend/isolation-error.ts";
 import { Leftovers, MOST_LEFT, tooManyLeft } from "../backend/leftovers.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { Command, type CommandRequest } from "./command.ts";
@@ -58,7 +58,7 @@ export interface KeeperRequest {
   readonly listens: boolean;
   readonly leftoverRoom: DescriptorRoom;
   /** Why it was not made, from what was said meanwhile. */
-  readonly explain: (said: string) => SandboxError;
+  readonly explain: (said: string) => IsolationError;
   /** See CommandPlace. */
   readonly ending: <T>(work: () => Promise<T>) => Promise<T>;
   /** Called when processes of ours come or go in the box, with how many there are besides bwrap and the keeper. */
@@ -97,7 +97,7 @@ export class Keeper {
   #grip = -1;
   #attached: Attachment | undefined;
   #sockets: BoxSockets | undefined;
-  #attachFailure: SandboxError | undefined;
+  #attachFailure: IsolationError | undefined;
   #voice = "";
   readonly #hasSpoken = Promise.withResolvers<void>();
   readonly #isGone = Promise.withResolvers<void>();
@@ -190,7 +190,7 @@ export class Keeper {
     const { fd, said } = this.#isOver ? { fd: -1, said: "gone" } : await askForDescriptor(this.#orders, "t");
     if (fd >= 0 && isTerminalMaster(fd)) return fd;
     if (fd >= 0) syscalls.close(fd);
-    throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox has no terminal left", {
+    throw new IsolationError("RESOURCES_EXHAUSTED", "the sandbox has no terminal left", {
       cause: new Error(said),
     });
   }
@@ -375,7 +375,7 @@ export class Keeper {
     try {
       this.#attached = await this.#request.attach?.(pid, this.sockets);
     } catch (error) {
-      this.#attachFailure = asSandboxError(error, "the box has no network");
+      this.#attachFailure = asIsolationError(error, "the box has no network");
       this.#killBox();
       return;
     }
@@ -426,9 +426,9 @@ export class Keeper {
     this.#work(); // what was never ordered is told
   }
 
-  #failure(): SandboxError {
+  #failure(): IsolationError {
     if (this.#attachFailure !== undefined) return this.#attachFailure;
-    if (this.#isKilled) return new SandboxError("CANCELLED", "the box was ended while it was set up");
+    if (this.#isKilled) return new IsolationError("CANCELLED", "the box was ended while it was set up");
     return this.#request.explain(this.#voice);
   }
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { processes, syscalls } from "@agentfense/fuse";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../log.ts";
 import { DescriptorSet } from "./descriptors.ts";
@@ -75,7 +75,7 @@ export class Launcher {
       sending = sendOrder(this.#orders, "l", fields, descriptors);
     }
     if (sending !== "sent") {
-      throw new SandboxError("RESOURCES_EXHAUSTED", "too many sandboxes are being started at once");
+      throw new IsolationError("RESOURCES_EXHAUSTED", "too many sandboxes are being started at once");
     }
   }
 

@@ -4,8 +4,8 @@ import { readFile } from "node:fs/promises";
 import { processes, syscalls } from "@agentfense/fuse";
 import type { NetworkMode } from "../backend/backend.ts";
 import { egressPolicy, hostAddresses, packetFilter } from "../backend/egress.ts";
-import { SandboxError } from "../backend/errors.ts";
 import { requireProgram } from "../backend/find-program.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { NAME_SERVER } from "../network/names.ts";
 import { Queue } from "../waiting.ts";
@@ -194,9 +194,9 @@ function hasDefaultRoute(pid: number): boolean {
   return readFileSync(`/proc/${pid}/net/route`, "latin1").includes(`\n${DEVICE}\t00000000\t`);
 }
 
-function noNetwork(pasta: Helper, cause: unknown): SandboxError {
+function noNetwork(pasta: Helper, cause: unknown): IsolationError {
   pasta.child.kill("SIGKILL");
-  return new SandboxError("RUNTIME_UNAVAILABLE", "the box could not be given a network", {
+  return new IsolationError("RUNTIME_UNAVAILABLE", "the box could not be given a network", {
     hint: "pasta (package passt) needs /dev/net/tun, readable and writable for all",
     cause: new Error(`${String(cause)} ${pasta.complaints()}`),
   });

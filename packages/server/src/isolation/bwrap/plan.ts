@@ -1,6 +1,6 @@
 import { isAbsolute, normalize } from "node:path";
 import { type BoxSpec, EMAIL, type NetworkMode } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import type { TrustPlan } from "../network/trust.ts";
 import { INSIDE } from "./identity.ts";
 import { BoxDescriptor } from "./keeper.ts";
@@ -142,7 +142,7 @@ export function checkSpec(spec: BoxSpec): void {
   }
   for (const { source, target } of spec.mounts) {
     if (!isPlainPath(source))
-      throw new SandboxError("INVALID_ARGUMENT", `the mount for ${target} has no absolute source`);
+      throw new IsolationError("INVALID_ARGUMENT", `the mount for ${target} has no absolute source`);
     const isOwn = target === "/" || [...NEVER_BELOW, "/usr", "/etc"].some((top) => isAtOrBelow(target, top));
     if (!isPlainPath(target) || isOwn) invalid("mount target", target);
   }
@@ -174,5 +174,5 @@ function isAtOrBelow(path: string, top: string): boolean {
 }
 
 function invalid(what: string, value: string): never {
-  throw new SandboxError("INVALID_ARGUMENT", `this ${what} cannot be used: ${JSON.stringify(value)}`);
+  throw new IsolationError("INVALID_ARGUMENT", `this ${what} cannot be used: ${JSON.stringify(value)}`);
 }

@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { promisify } from "node:util";
-import { SandboxError } from "../backend/errors.ts";
 import { isAccessible, missingProgram, PERL_PACKAGE, requireProgram } from "../backend/find-program.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 const run = promisify(execFile);
 const TRIAL_TIMEOUT_MS = 10_000;
@@ -53,11 +53,11 @@ export async function tryBwrap(programs: HostPrograms, user: { uid: number; gid:
   }
 }
 
-function explain(error: Error & { code?: unknown; stderr?: string }): SandboxError {
+function explain(error: Error & { code?: unknown; stderr?: string }): IsolationError {
   const text = `${error.stderr ?? ""}${error.message}`;
   if (error.code === "ENOENT" || error.code === "EACCES") return missingProgram("bwrap", "bubblewrap", NEED, error);
   const isBlocked = /namespace|uid map|loopback|Operation not permitted|Permission denied|No space left/.test(text);
-  return new SandboxError("RUNTIME_UNAVAILABLE", "bubblewrap cannot make a box on this host", {
+  return new IsolationError("RUNTIME_UNAVAILABLE", "bubblewrap cannot make a box on this host", {
     hint: isBlocked
       ? "allow unprivileged user namespaces: sysctl user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1 " +
         "kernel.apparmor_restrict_unprivileged_userns=0 (those this kernel knows), or an AppArmor profile for bwrap"

@@ -3,8 +3,8 @@ import { constants } from "node:os";
 import { processes, syscalls } from "@agentfense/fuse";
 import type { ListeningPlace } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
-import { cancelled, notRunning, SandboxError } from "../backend/errors.ts";
 import { PERL_PACKAGE, requireProgram } from "../backend/find-program.ts";
+import { cancelled, IsolationError, notRunning } from "../backend/isolation-error.ts";
 import { Queue } from "../waiting.ts";
 import { DescriptorSet, readFrom } from "./descriptors.ts";
 import type { Launcher } from "./launcher.ts";
@@ -60,7 +60,7 @@ export class BoxSockets {
       return await connected(await this.#open("6"), { host: "::1", port }, signal);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      throw new SandboxError("PORT_CLOSED", `nothing listens at port ${port} of the sandbox`, {
+      throw new IsolationError("PORT_CLOSED", `nothing listens at port ${port} of the sandbox`, {
         hint: "start a server there, on localhost or all addresses, or wait for the port",
         cause: error,
       });
@@ -132,7 +132,7 @@ export class BoxSockets {
 }
 
 /** Something in the box has the port, or all addresses of it. */
-class PlaceTaken extends SandboxError {
+class PlaceTaken extends IsolationError {
   constructor({ address, port }: ListeningPlace) {
     super("RESOURCES_EXHAUSTED", `a program in the sandbox has port ${port}, so that ${address} cannot be given it`, {
       hint: "end that program, or let it listen at 127.0.0.1 alone",
@@ -207,7 +207,7 @@ class SocketMaker {
   }
 
   #failed(said: string): never {
-    throw new SandboxError("INTERNAL", "the network of the sandbox could not be entered", {
+    throw new IsolationError("INTERNAL", "the network of the sandbox could not be entered", {
       cause: new Error(`${said.trim()} ${this.#complaint}`),
     });
   }
@@ -252,8 +252,8 @@ async function connected(
   }
 }
 
-function silent(port: number): SandboxError {
-  return new SandboxError("PORT_CLOSED", `what listens at port ${port} of the sandbox does not accept connections`);
+function silent(port: number): IsolationError {
+  return new IsolationError("PORT_CLOSED", `what listens at port ${port} of the sandbox does not accept connections`);
 }
 
 /** EADDRNOTAVAIL: the box has no such version of IP. */

@@ -1,6 +1,6 @@
 import { lstat, readdir, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import { accountFiles, type EtcFiles, readHostEtc } from "./etc.ts";
 
 /** The programs a box shows: the host's own, or those of a root directory. */
@@ -69,7 +69,7 @@ async function list(directory: string): Promise<string[]> {
   try {
     return await readdir(directory);
   } catch (cause) {
-    throw new SandboxError("INVALID_ARGUMENT", "the root directory cannot be read", { cause });
+    throw new IsolationError("INVALID_ARGUMENT", "the root directory cannot be read", { cause });
   }
 }
 

@@ -3,7 +3,7 @@ import { PassThrough, type Readable, Writable } from "node:stream";
 import { ReadStream } from "node:tty";
 import { Errno, processes, syscalls } from "@agentfense/fuse";
 import type { ProcessExit, TerminalProcess, TerminalSize } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import type { Command } from "./command.ts";
 import { exhausted } from "./descriptors.ts";
 
@@ -81,7 +81,7 @@ function endingQuietly(stream: Socket): Readable {
 function setSize(master: number, { columns, rows }: TerminalSize): void {
   const isValid = (count: number): boolean => Number.isInteger(count) && count > 0 && count <= 0xffff;
   if (!isValid(columns) || !isValid(rows)) {
-    throw new SandboxError("INVALID_ARGUMENT", `a terminal cannot have ${columns} columns and ${rows} rows`);
+    throw new IsolationError("INVALID_ARGUMENT", `a terminal cannot have ${columns} columns and ${rows} rows`);
   }
   const code = processes.setTerminalSize(master, columns, rows);
   if (code < 0) throw exhausted("TIOCSWINSZ", code);

@@ -7,7 +7,7 @@ import { namesIn } from "../filesystem/settlement.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { type DeltaDirectory, OPAQUE_MARKER, readDeltaDirectory } from "../filesystem/whiteouts.ts";
 import { copyState } from "../filesystem/xattrs.ts";
-import { isBornLater, isUnchanged, MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
+import { type EntryHandle, isBornLater, isUnchanged, MODE_BITS, readTarget, statOf } from "./comparison.ts";
 import {
   type ApplyReport,
   type Candidate,
@@ -183,7 +183,7 @@ export class Application {
     }
   }
 
-  #remover(candidate: Candidate): (place: Place, names: readonly string[], type: number) => number {
+  #remover(candidate: Candidate): (place: EntryHandle, names: readonly string[], type: number) => number {
     return (place, names, type) => this.#destination.remove?.(place, names, type, candidate) ?? 0;
   }
 

@@ -3,9 +3,9 @@ import { constants, deflateRawSync, deflateSync } from "node:zlib";
 import { syscalls } from "@agentfense/fuse";
 import { openDirectoryAt } from "../filesystem/delta.ts";
 import { closing } from "../filesystem/descriptors.ts";
-import { openRegular, type Place } from "./comparison.ts";
+import { ChangesError } from "./changes-error.ts";
+import { type EntryHandle, openRegular } from "./comparison.ts";
 import { openDeltaFile } from "./destination.ts";
-import { ChangesError } from "./errors.ts";
 import { OpenLayers } from "./places.ts";
 
 // The binary part of a patch, as git writes and reads it (gitformat: "GIT binary patch"):
@@ -95,7 +95,7 @@ export async function deflatePiece(
 
 /** What has to be known of a file before its first piece, and its name as an object of git. */
 export async function measure(
-  place: Place,
+  place: EntryHandle,
   { side, names }: Pick<PatchFile, "side" | "names">,
 ): Promise<{ readonly file: PatchFile; readonly object: string }> {
   const stat = new Stat();
@@ -128,7 +128,7 @@ function hasMoved(): ChangesError {
 }
 
 /** The agent may have made a file of the delta unreadable to a server that is not root; the codebase's are as they are. */
-export function openSide(side: PatchFile["side"], place: Place, stat: syscalls.Stat): number {
+export function openSide(side: PatchFile["side"], place: EntryHandle, stat: syscalls.Stat): number {
   return side === "delta" ? openDeltaFile(place, stat) : openRegular(place, stat);
 }
 

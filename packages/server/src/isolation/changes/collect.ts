@@ -4,7 +4,7 @@ import type { DeltaStamp, SettledEntry } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
 import type { DeltaDirectory } from "../filesystem/whiteouts.ts";
 import { Application, type ApplicationOptions, HOLDS_PROTECTED } from "./application.ts";
-import { MODE_BITS, type Place, readTarget, statOf } from "./comparison.ts";
+import { type EntryHandle, MODE_BITS, readTarget, statOf } from "./comparison.ts";
 import type { Candidate, ChangeReport, Departure, Pair } from "./destination.ts";
 import { CodebaseWriter, type Destination } from "./destination.ts";
 import { typeOf } from "./diff.ts";
@@ -165,7 +165,7 @@ class Collecting implements Destination {
     return this.#directory(candidate, () => this.#codebase?.setMode(candidate, mode));
   }
 
-  remove(place: Place, names: readonly string[], type: number, candidate: Candidate): number {
+  remove(place: EntryHandle, names: readonly string[], type: number, candidate: Candidate): number {
     const path = pathText(names);
     if (!isText(path)) return Errno.EILSEQ;
     const old = statOf(place);

@@ -11,18 +11,18 @@ const BLOCK = 64 * 1024;
 const BLOCKS_IN_A_ROW = 64;
 
 /** An entry by the descriptor of its directory and its name. */
-export interface Place {
+export interface EntryHandle {
   readonly directory: number;
   readonly name: string;
 }
 
-export function statOf(place: Place): syscalls.Stat | undefined {
+export function statOf(place: EntryHandle): syscalls.Stat | undefined {
   const stat = new Stat();
   return place.directory >= 0 && syscalls.statat(place.directory, place.name, stat) === 0 ? stat : undefined;
 }
 
 /** True for an entry that was only copied up: same type, content and mode (a link: same target). Not for directories. */
-export async function isUnchanged(now: Place, old: Place): Promise<boolean> {
+export async function isUnchanged(now: EntryHandle, old: EntryHandle): Promise<boolean> {
   const [a, b] = [statOf(now), statOf(old)];
   if (a === undefined || b === undefined || a.type !== b.type || a.type === FileType.DIRECTORY) return false;
   if (a.type === FileType.SYMLINK) return readTarget(now) === readTarget(old);
@@ -37,14 +37,14 @@ export function isBornLater(a: syscalls.Stat, b: syscalls.Stat): boolean {
 }
 
 /** The target of a symlink as bytes; undefined when it is none. */
-export function readTarget(place: Place): string | undefined {
+export function readTarget(place: EntryHandle): string | undefined {
   const bytes = Buffer.alloc(4096);
   const length = syscalls.readlinkat(place.directory, place.name, bytes);
   return length < 0 ? undefined : bytes.toString("latin1", 0, length);
 }
 
 /** Byte for byte; false when one cannot be read. */
-export async function sameContent(now: Place, old: Place): Promise<boolean> {
+export async function sameContent(now: EntryHandle, old: EntryHandle): Promise<boolean> {
   const [a, b] = [now, old].map((place) => openRegular(place));
   using _open = closing(a, b);
   if (a === undefined || b === undefined || a < 0 || b < 0) return false;
@@ -76,6 +76,6 @@ export async function sha256Of(fd: number, signal?: AbortSignal): Promise<string
 }
 
 /** Opens a regular file for reading; what turns out to be something else by then is refused with ESTALE. */
-export function openRegular(place: Place, stat = new Stat()): number {
+export function openRegular(place: EntryHandle, stat = new Stat()): number {
   return onlyRegular(syscalls.openat(place.directory, place.name, Open.RDONLY | Open.NONBLOCK), Errno.ESTALE, stat);
 }

@@ -9,7 +9,7 @@ import { copyData } from "../filesystem/transfer.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { type DeltaDirectory, whiteoutFor } from "../filesystem/whiteouts.ts";
 import { copyUserXattrs } from "../filesystem/xattrs.ts";
-import { MODE_BITS, openRegular, type Place, readTarget, statOf } from "./comparison.ts";
+import { type EntryHandle, MODE_BITS, openRegular, readTarget, statOf } from "./comparison.ts";
 import type { EntryType } from "./diff.ts";
 import type { Selection } from "./selection.ts";
 import type { ChangeKind } from "./walk.ts";
@@ -31,7 +31,7 @@ export interface Destination {
   finishDirectory?(candidate: Candidate): void;
   setMode?(candidate: Candidate, mode: number): number;
   /** An entry of the codebase, which the candidate deletes or replaces; a directory when nothing is left in it. */
-  remove?(place: Place, names: readonly string[], type: number, candidate: Candidate): number;
+  remove?(place: EntryHandle, names: readonly string[], type: number, candidate: Candidate): number;
   /** These need not be in the delta any longer. */
   settle?(pair: Pair, departures: readonly Departure[]): number;
   /** Not carried out, and why. */
@@ -128,7 +128,7 @@ export class CodebaseWriter implements Destination {
     return -syscalls.chmodat(target.directory, target.name, mode);
   }
 
-  remove({ directory, name }: Place, _names: readonly string[], type: number): number {
+  remove({ directory, name }: EntryHandle, _names: readonly string[], type: number): number {
     return -syscalls.unlinkat(directory, name, type === DIRECTORY ? syscalls.AT_REMOVEDIR : 0);
   }
 
@@ -175,8 +175,8 @@ export interface Candidate {
   readonly names: readonly string[];
   readonly scope: Scope;
   readonly selection: Selection;
-  readonly source: Place;
-  readonly target: Place;
+  readonly source: EntryHandle;
+  readonly target: EntryHandle;
   readonly isDeletion: boolean;
   /** In the delta: the entry, the whiteout, or the mark that deletes everything in its directory. */
   readonly now: syscalls.Stat;
@@ -259,7 +259,7 @@ function removeUnfinished(directory: number): void {
 }
 
 /** Gives what is complete its name. What had it goes; a directory only if it is empty. */
-function putInPlace({ directory, name }: Place, unfinished: string): number {
+function putInPlace({ directory, name }: EntryHandle, unfinished: string): number {
   const [old, now] = [statOf({ directory, name }), statOf({ directory, name: unfinished })];
   const oldIsDirectory = old?.type === FileType.DIRECTORY;
   const replaces = old === undefined || oldIsDirectory === (now?.type === FileType.DIRECTORY);
@@ -273,7 +273,7 @@ function putInPlace({ directory, name }: Place, unfinished: string): number {
 }
 
 /** Opens a file of the delta, and says what it is then. The agent may have made it unreadable to a server that is not root. */
-export function openDeltaFile(source: Place, stat: syscalls.Stat): number {
+export function openDeltaFile(source: EntryHandle, stat: syscalls.Stat): number {
   const fd = openRegular(source, stat);
   const own = statOf(source);
   if (-fd !== Errno.EACCES || own?.type !== FileType.REGULAR) return fd;
@@ -293,7 +293,7 @@ export function hasChanged(fd: number, before: syscalls.Stat): boolean {
 }
 
 // Mode and times are the delta's; setuid, setgid, sticky, owner and all attributes but user.* are not carried over.
-function dress(from: number, to: number, stat: syscalls.Stat, target: Place): number {
+function dress(from: number, to: number, stat: syscalls.Stat, target: EntryHandle): number {
   copyUserXattrs(from, to);
   let code = giveTo(ownerFor(target), to, "");
   if (code === 0) code = syscalls.fchmod(to, stat.mode & MODE_BITS);
@@ -301,7 +301,7 @@ function dress(from: number, to: number, stat: syscalls.Stat, target: Place): nu
 }
 
 /** The owner of the file that stands there now, else that of the directory. Only root can give anything away. */
-function ownerFor(target: Place): Owner | undefined {
+function ownerFor(target: EntryHandle): Owner | undefined {
   if (process.geteuid?.() !== 0) return undefined;
   const old = statOf(target);
   if (old !== undefined && old.type !== FileType.DIRECTORY) return old;

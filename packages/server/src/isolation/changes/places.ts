@@ -2,7 +2,7 @@ import { Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse";
 import { Delta } from "../filesystem/delta.ts";
 import { bytesOf } from "../filesystem/names.ts";
 import { atOnce } from "../filesystem/walks.ts";
-import { ChangesError } from "./errors.ts";
+import { ChangesError } from "./changes-error.ts";
 
 const { Open, Stat } = syscalls;
 

@@ -3,13 +3,13 @@ import { LEVEL, type Scope } from "@agentfense/permission";
 import { closing } from "../filesystem/descriptors.ts";
 import { DirentType, readDirectory } from "../filesystem/directory-reader.ts";
 import { textOf } from "../filesystem/names.ts";
-import type { Place } from "./comparison.ts";
+import type { EntryHandle } from "./comparison.ts";
 import { pathText } from "./walk.ts";
 
 const { Open } = syscalls;
 
 /** Takes an entry away, of a d_type; a directory is empty by then. 0 or an errno. */
-type Remove = (place: Place, names: readonly string[], type: number) => number;
+type Remove = (place: EntryHandle, names: readonly string[], type: number) => number;
 
 /** What removing an entry of the codebase with all below it came to. */
 export interface RemovalResult {
@@ -26,7 +26,7 @@ export interface RemovalResult {
  * nothing is left in it. Device nodes never showed in the sandbox, so it cannot have deleted them.
  */
 export async function removeTree(
-  place: Place,
+  place: EntryHandle,
   type: number,
   scope: Scope,
   names: readonly string[],
@@ -43,7 +43,7 @@ export async function removeTree(
 
 /** Removes what is in a directory, not the directory. */
 export async function emptyTree(
-  place: Place,
+  place: EntryHandle,
   scope: Scope,
   names: readonly string[],
   remove: Remove,
@@ -65,7 +65,7 @@ export async function emptyTree(
 }
 
 /** The d_type of an entry, by asking for it. */
-function typeAt({ directory, name }: Place): number {
+function typeAt({ directory, name }: EntryHandle): number {
   const stat = new syscalls.Stat();
   return syscalls.statat(directory, name, stat) < 0 ? DirentType.UNKNOWN : stat.type >> 12;
 }

@@ -1,5 +1,5 @@
 import { namesOf } from "../filesystem/names.ts";
-import { ChangesError } from "./errors.ts";
+import { ChangesError } from "./changes-error.ts";
 
 /** The names on the way to a path as people write it, `/src/a.ts` or `src/a.ts`, as byte strings. */
 function parsePath(path: string): string[] {

@@ -4,7 +4,7 @@ import type { DeltaStamp } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
 import { copyData } from "../filesystem/transfer.ts";
 import { copyUserXattrs } from "../filesystem/xattrs.ts";
-import { type Place, sha256Of } from "./comparison.ts";
+import { type EntryHandle, sha256Of } from "./comparison.ts";
 import { hasChanged, openDeltaFile } from "./destination.ts";
 import { ContentSettler } from "./durability.ts";
 
@@ -39,7 +39,7 @@ export class StagingArea implements Disposable {
   }
 
   /** The copy, or an errno: EFBIG when there is no room for it, EBUSY when it kept changing. */
-  async copy(source: Place): Promise<StagedFile | number> {
+  async copy(source: EntryHandle): Promise<StagedFile | number> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const copied = await this.#copyOnce(source);
       if (copied !== Errno.ESTALE) return copied;
@@ -56,7 +56,7 @@ export class StagingArea implements Disposable {
     syscalls.close(this.#directory);
   }
 
-  async #copyOnce(source: Place): Promise<StagedFile | number> {
+  async #copyOnce(source: EntryHandle): Promise<StagedFile | number> {
     const before = new Stat();
     const from = openDeltaFile(source, before);
     if (from < 0) return -from;

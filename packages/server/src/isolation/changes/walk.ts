@@ -8,8 +8,8 @@ import { atOnce } from "../filesystem/walks.ts";
 import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/whiteouts.ts";
 import { copyState } from "../filesystem/xattrs.ts";
 import { readAt } from "./binary-patch.ts";
-import { isBornLater, isUnchanged, MODE_BITS, openRegular, type Place, statOf } from "./comparison.ts";
-import { ChangesError } from "./errors.ts";
+import { ChangesError } from "./changes-error.ts";
+import { type EntryHandle, isBornLater, isUnchanged, MODE_BITS, openRegular, statOf } from "./comparison.ts";
 import type { Layers } from "./places.ts";
 import type { Selection } from "./selection.ts";
 
@@ -19,7 +19,7 @@ export type ChangeKind = "added" | "modified" | "deleted";
 
 /** A side of a change: where it is, and what stat says of it. Good until the walk goes on. */
 export interface Side {
-  readonly place: Place;
+  readonly place: EntryHandle;
   readonly stat: syscalls.Stat;
 }
 

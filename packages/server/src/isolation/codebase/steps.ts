@@ -47,16 +47,16 @@ export type Touched = { readonly inTree: readonly string[]; readonly kept: strin
 /** Carries them out, for everybody who looks; whether the disk has it yet is another matter. */
 export async function runSteps(input: StepsInput): Promise<StepsOutcome> {
   const { version, upload, steps, ...place } = input;
-  using hands = new Hands(place, version, upload);
+  using runner = new StepRunner(place, version, upload);
   let done = 0;
   for (const step of steps) {
-    hands.carryOut(step);
+    runner.carryOut(step);
     if (++done % STEPS_A_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   const staging = openPart(place, "staging");
   const code = syscalls.unlinkat(staging, upload, AT_REMOVEDIR);
   syscalls.close(staging);
-  return { hasLeftovers: code < 0, touched: hands.touched };
+  return { hasLeftovers: code < 0, touched: runner.touched };
 }
 
 export interface SettleStepsInput extends CodebasePlace {
@@ -90,7 +90,7 @@ const OPEN_DIRECTORIES = 128;
 /** A link under construction; one that a first attempt left may have another target. */
 const LINK_NAME = "link";
 
-class Hands implements Disposable {
+class StepRunner implements Disposable {
   readonly #place: CodebasePlace;
   readonly #tree: number;
   readonly #staging: number;

@@ -2,16 +2,16 @@ import { join } from "node:path";
 import type { Backend, Box, BoxSpec, CreateOptions, TrustFiles } from "../backend/backend.ts";
 import { pickBoxOwner } from "../backend/box-owner.ts";
 import { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { invalid, SandboxError } from "../backend/errors.ts";
 import { findProgram } from "../backend/find-program.ts";
+import { IsolationError, invalid } from "../backend/isolation-error.ts";
 import { Launcher } from "../bwrap/launcher.ts";
 import type { LogLine } from "../log.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { type TrustPlan, trustFilesWith, trustPlan } from "../network/trust.ts";
 import { DockerBox } from "./box.ts";
 import { removeContainer } from "./container.ts";
+import { type DaemonInfo, DockerDaemon } from "./daemon.ts";
 import { EgressGuard, reasonAgainstSockets } from "./egress.ts";
-import { Engine, type EngineInfo } from "./engine.ts";
 import { findImage, type Image, type ImagePolicy } from "./image.ts";
 import { checkImageName } from "./image-name.ts";
 import { ImageTrusts } from "./image-trust.ts";
@@ -28,16 +28,16 @@ export interface DockerOptions {
   readonly image?: string | undefined;
   /** Default false: images come from the operator, since a name is an address to connect to. */
   readonly allowPull?: boolean | undefined;
-  /** Names a sandbox may ask for; default: any image the engine has. */
+  /** Names a sandbox may ask for; default: any image the daemon has. */
   readonly allowedImages?: readonly string[] | undefined;
   readonly log?: ((line: LogLine) => void) | undefined;
 }
 
-/** Boxes as containers of a Docker engine on this host. */
+/** Boxes as containers of a Docker daemon on this host. */
 export class DockerBackend implements Backend {
   readonly name = "docker";
   readonly degradations: readonly string[];
-  readonly #engine: Engine;
+  readonly #daemon: DockerDaemon;
   readonly #options: DockerOptions;
   readonly #policy: ImagePolicy;
   readonly #imageTrusts: ImageTrusts;
@@ -46,10 +46,10 @@ export class DockerBackend implements Backend {
   readonly #boxes = new Set<DockerBox>();
   readonly #leftoverRoom = new DescriptorRoom(Math.floor(descriptorLimit() / 16));
 
-  private constructor(engine: Engine, info: EngineInfo, perl: string | undefined, options: DockerOptions) {
-    this.#engine = engine;
+  private constructor(daemon: DockerDaemon, info: DaemonInfo, perl: string | undefined, options: DockerOptions) {
+    this.#daemon = daemon;
     this.#options = options;
-    this.#imageTrusts = new ImageTrusts(engine, options.instance);
+    this.#imageTrusts = new ImageTrusts(daemon, options.instance);
     this.#policy = { allowPull: options.allowPull ?? false, allowedImages: options.allowedImages };
     this.#launcher = new Launcher({ perl: perl ?? "perl", log: options.log ?? (() => {}) });
     this.degradations = degradationsOf(info);
@@ -58,14 +58,14 @@ export class DockerBackend implements Backend {
   static async open(options: DockerOptions): Promise<DockerBackend> {
     if (options.image !== undefined) checkImageName(options.image);
     const socketPath = options.socketPath ?? socketFromEnvironment();
-    const { engine, info } = await connect(socketPath);
+    const { daemon, info } = await connect(socketPath);
     const unmapped = info.SecurityOptions?.find((option) => /^name=(rootless|userns)/.test(option));
     if (info.OSType !== "linux" || unmapped !== undefined) {
-      throw new SandboxError("RUNTIME_UNAVAILABLE", "this kind of Docker engine cannot show a guarded workspace", {
+      throw new IsolationError("RUNTIME_UNAVAILABLE", "this kind of Docker engine cannot show a guarded workspace", {
         hint: "use an engine on this Linux host that is neither rootless nor remaps users",
       });
     }
-    return new DockerBackend(engine, info, await findProgram("perl"), options);
+    return new DockerBackend(daemon, info, await findProgram("perl"), options);
   }
 
   async createBox(spec: BoxSpec, options: CreateOptions = {}): Promise<Box> {
@@ -77,11 +77,11 @@ export class DockerBackend implements Backend {
     if (spec.network === "filtered" && noPorts !== undefined) throw noFilteredNetwork(noPorts);
     const egress = spec.network === "private" ? await EgressGuard.open(runtime.program, log) : undefined;
     const { signal, onProgress = () => {} } = options;
-    const image = await findImage(this.#engine, name, this.#policy, { signal, onProgress });
+    const image = await findImage(this.#daemon, name, this.#policy, { signal, onProgress });
     const trust = spec.trust && (await this.#trust(spec.trust, spec, image));
     signal?.throwIfAborted();
     const box: DockerBox = new DockerBox({
-      engine: this.#engine,
+      daemon: this.#daemon,
       instance: this.#options.instance,
       directory: join(this.#options.directory, spec.id),
       spec,
@@ -124,25 +124,25 @@ export class DockerBackend implements Backend {
   }
 
   async #removeContainersOf(instance: string): Promise<void> {
-    const containers = await this.#engine.get<readonly { Id: string }[]>("/containers/json", {
+    const containers = await this.#daemon.get<readonly { Id: string }[]>("/containers/json", {
       query: { all: "true", filters: JSON.stringify({ label: [`${LABEL.instance}=${instance}`] }) },
     });
-    for (const { Id } of containers) await removeContainer(this.#engine, Id);
+    for (const { Id } of containers) await removeContainer(this.#daemon, Id);
   }
 
-  /** The engine would say it too, but only when the container starts. */
+  /** The daemon would say it too, but only when the container starts. */
   async #findRuntime(wanted: string | undefined): Promise<{ readonly name: string; readonly program: string }> {
-    const { Runtimes, DefaultRuntime } = await this.#engine.info();
+    const { Runtimes, DefaultRuntime } = await this.#daemon.info();
     const name = wanted ?? DefaultRuntime;
     if (wanted === undefined || Object.hasOwn(Runtimes, name)) return { name, program: Runtimes[name]?.path ?? name };
-    throw new SandboxError("RUNTIME_UNAVAILABLE", `the engine has no OCI runtime ${JSON.stringify(name)}`, {
+    throw new IsolationError("RUNTIME_UNAVAILABLE", `the engine has no OCI runtime ${JSON.stringify(name)}`, {
       hint: `it has: ${Object.keys(Runtimes).sort().join(", ")}`,
     });
   }
 }
 
-function noFilteredNetwork(reason: string): SandboxError {
-  return new SandboxError("RUNTIME_UNAVAILABLE", `a container cannot have a filtered network: ${reason}`, {
+function noFilteredNetwork(reason: string): IsolationError {
+  return new IsolationError("RUNTIME_UNAVAILABLE", `a container cannot have a filtered network: ${reason}`, {
     hint: "use a server of root with runc, the runtime bwrap, or the network none",
   });
 }
@@ -153,18 +153,18 @@ function socketFromEnvironment(): string {
   const host = process.env.DOCKER_HOST ?? "";
   if (host === "") return DEFAULT_SOCKET;
   if (host.startsWith("unix://")) return host.slice("unix://".length) || DEFAULT_SOCKET;
-  throw new SandboxError("RUNTIME_UNAVAILABLE", "DOCKER_HOST names an engine on another machine", {
+  throw new IsolationError("RUNTIME_UNAVAILABLE", "DOCKER_HOST names an engine on another machine", {
     hint: "workspaces are mounts of this host: use an engine here, with DOCKER_HOST=unix://…",
   });
 }
 
-async function connect(socketPath: string): Promise<{ engine: Engine; info: EngineInfo }> {
+async function connect(socketPath: string): Promise<{ daemon: DockerDaemon; info: DaemonInfo }> {
   try {
-    const engine = await Engine.connect(socketPath);
-    return { engine, info: await engine.info() };
+    const daemon = await DockerDaemon.connect(socketPath);
+    return { daemon, info: await daemon.info() };
   } catch (error) {
     const cause = error instanceof Error ? error.cause : undefined;
-    throw new SandboxError("RUNTIME_UNAVAILABLE", "no Docker engine answers", {
+    throw new IsolationError("RUNTIME_UNAVAILABLE", "no Docker engine answers", {
       hint:
         (cause as NodeJS.ErrnoException | undefined)?.code === "EACCES"
           ? "add the server's user to the group docker"
@@ -174,7 +174,7 @@ async function connect(socketPath: string): Promise<{ engine: Engine; info: Engi
   }
 }
 
-function degradationsOf(info: EngineInfo): string[] {
+function degradationsOf(info: DaemonInfo): string[] {
   return [
     ...(info.MemoryLimit ? [] : ["the Docker engine cannot limit memory on this host"]),
     ...(info.SwapLimit || !info.MemoryLimit

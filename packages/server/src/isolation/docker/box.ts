@@ -16,12 +16,12 @@ import {
   type TerminalProcess,
 } from "../backend/backend.ts";
 import { unusedOwner } from "../backend/box-owner.ts";
-import { notRunning, SandboxError } from "../backend/errors.ts";
+import { IsolationError, notRunning } from "../backend/isolation-error.ts";
 import { PauseSwitch } from "../backend/pause-switch.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { TrustPlan } from "../network/trust.ts";
 import { Container, type ContainerOptions } from "./container.ts";
-import { EngineError } from "./engine.ts";
+import { DaemonError } from "./daemon.ts";
 import type { Image } from "./image.ts";
 import { containerPlan } from "./plan.ts";
 import { ContainerProcess } from "./process.ts";
@@ -91,7 +91,7 @@ export class DockerBox implements Box {
     refuseHostNetwork(this.#options.spec.network);
     const { noPorts } = this.#options;
     if (noPorts !== undefined) {
-      throw new SandboxError("RUNTIME_UNAVAILABLE", `a container's ports cannot be reached: ${noPorts}`, {
+      throw new IsolationError("RUNTIME_UNAVAILABLE", `a container's ports cannot be reached: ${noPorts}`, {
         hint: "use a server of root with runc or crun, or the runtime bwrap, whose ports every server reaches",
       });
     }
@@ -99,7 +99,7 @@ export class DockerBox implements Box {
   }
 
   async shells(): Promise<readonly string[]> {
-    this.#shells ??= await this.#running().warden.shells();
+    this.#shells ??= await this.#running().helper.shells();
     return this.#shells;
   }
 
@@ -146,15 +146,15 @@ export class DockerBox implements Box {
     try {
       const container = await Container.start(options, signal);
       this.#container = container;
-      // The warden must be in the box before any command is.
-      this.#shells = await container.warden.shells();
+      // The helper must be in the box before any command is.
+      this.#shells = await container.helper.shells();
     } catch (error) {
       await this.#remove();
       throw describeStartFailure(error);
     }
     if (this.#shells.length === 0) {
       await this.#remove();
-      throw new SandboxError("PROGRAM_NOT_FOUND", "the image has no shell at /bin/sh");
+      throw new IsolationError("PROGRAM_NOT_FOUND", "the image has no shell at /bin/sh");
     }
   }
 
@@ -190,10 +190,10 @@ export class DockerBox implements Box {
 }
 
 function describeStartFailure(error: unknown): Error {
-  if (error instanceof SandboxError && !(error instanceof EngineError)) return error;
-  const text = error instanceof EngineError ? error.said : "";
+  if (error instanceof IsolationError && !(error instanceof DaemonError)) return error;
+  const text = error instanceof DaemonError ? error.said : "";
   const hint = START_HINTS.find(({ pattern }) => pattern.test(text));
-  return new SandboxError(hint?.code ?? "INTERNAL", hint?.message ?? "the engine could not start the sandbox", {
+  return new IsolationError(hint?.code ?? "INTERNAL", hint?.message ?? "the engine could not start the sandbox", {
     hint: hint?.hint,
     cause: error,
   });

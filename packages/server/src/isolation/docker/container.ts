@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BoxSpec, NetworkAnswer, ResourceUsage } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { notRunning, SandboxError } from "../backend/errors.ts";
+import { IsolationError, notRunning } from "../backend/isolation-error.ts";
 import { MOST_LEFT, readSlowly, tooManyLeft } from "../backend/leftovers.ts";
 import { FREEZING_PATIENCE_MS, tooBusyToFreeze } from "../backend/pause-switch.ts";
 import type { Launcher } from "../bwrap/launcher.ts";
@@ -11,24 +11,32 @@ import { BoxSockets } from "../bwrap/sockets.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import type { LogLine } from "../log.ts";
 import { settledWithin } from "../waiting.ts";
+import { ContainerHelper, type Root } from "./container-helper.ts";
+import {
+  type DockerDaemon,
+  type Exec,
+  type ExecRequest,
+  exitCodeOf,
+  isStatus,
+  startExec,
+  whatFailed,
+} from "./daemon.ts";
 import { type EgressGuard, type NetworkedContainer, openNetwork } from "./egress.ts";
-import { type Engine, type Exec, type ExecRequest, exitCodeOf, isStatus, startExec, whatFailed } from "./engine.ts";
 import { type ContainerPlan, PIDS_PER_COMMAND } from "./plan.ts";
 import { SUBREAPER_PROBE } from "./scripts.ts";
-import { type Root, Warden } from "./warden.ts";
 
 /** What a process in a container needs of it. */
 export interface ProcessHome {
-  readonly engine: Engine;
-  readonly warden: Warden;
+  readonly daemon: DockerDaemon;
+  readonly helper: ContainerHelper;
   startCommand(request: ContainerExec, signal?: AbortSignal): Promise<Exec>;
   /** Takes over what is left of a command that has ended: its root, and the connection that is open as long as that lives. */
-  leave(root: Root, connection: Socket, warden: Warden): void;
+  leave(root: Root, connection: Socket, helper: ContainerHelper): void;
   /** The container runs, also when it is paused, as long as the work takes. */
   readonly awake: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Ends everything in the container at once, for when its warden cannot; nothing, if that is another by now. */
-  restart(warden: Warden): Promise<void>;
-  /** Whether the engine saw the container run out of memory. */
+  /** Ends everything in the container at once, for when its helper cannot; nothing, if that is another by now. */
+  restart(helper: ContainerHelper): Promise<void>;
+  /** Whether the daemon saw the container run out of memory. */
   ranOutOfMemory(): Promise<boolean>;
   log(line: LogLine): void;
 }
@@ -55,7 +63,7 @@ interface ContainerStats {
 
 /** A container that was started, until it is removed. */
 export class Container implements ProcessHome {
-  readonly engine: Engine;
+  readonly daemon: DockerDaemon;
   readonly awake: ContainerOptions["awake"];
   readonly log: ContainerOptions["log"];
   readonly #id: string;
@@ -63,14 +71,14 @@ export class Container implements ProcessHome {
   readonly #options: ContainerOptions;
   #sockets: BoxSockets;
   #answer: NetworkAnswer | undefined;
-  #warden: Warden;
+  #helper: ContainerHelper;
   /** It stopped without our doing. Whoever starts it again does so without the network's policy: it is not ours any more. */
   #lost = false;
   /** Since it was last started. */
   #connections = new Set<Socket>();
   /** Those of commands that have ended, with their roots. */
   readonly #ended = new Map<Socket, Root>();
-  /** Those of them that had left processes behind when the warden last looked. */
+  /** Those of them that had left processes behind when the helper last looked. */
   #left: ReadonlySet<Socket> = new Set();
   #settling: Promise<void> = Promise.resolve();
   #willSettle = false;
@@ -79,24 +87,24 @@ export class Container implements ProcessHome {
   #removing: Promise<void> | undefined;
 
   private constructor(options: ContainerOptions, id: string) {
-    this.engine = options.engine;
+    this.daemon = options.daemon;
     this.awake = options.awake;
     this.log = options.log;
     this.#options = options;
     this.#id = id;
     this.#path = `/containers/${id}`;
     this.#sockets = this.#newSockets();
-    this.#warden = this.#newWarden();
+    this.#helper = this.#newHelper();
   }
 
   /** Creates and starts; leaves nothing when either fails. */
   static async start(options: ContainerOptions, signal?: AbortSignal): Promise<Container> {
-    const { engine, plan } = options;
+    const { daemon, plan } = options;
     const request = { query: { name: plan.name }, body: plan.config, signal };
-    const { Id: id } = await engine.post<{ Id: string }>("/containers/create", request);
+    const { Id: id } = await daemon.post<{ Id: string }>("/containers/create", request);
     const container = new Container(options, id);
     try {
-      await engine.post(`${container.#path}/start`, { signal });
+      await daemon.post(`${container.#path}/start`, { signal });
       void container.#watch();
       await container.#setUpNetwork();
       if (options.unknownRuntime) await container.#examine();
@@ -107,8 +115,8 @@ export class Container implements ProcessHome {
     }
   }
 
-  get warden(): Warden {
-    return this.#warden;
+  get helper(): ContainerHelper {
+    return this.#helper;
   }
 
   /** By the time the command starts, nothing of ours is in its way of commands that have ended and left nothing. */
@@ -119,21 +127,21 @@ export class Container implements ProcessHome {
     return await this.#startExec(request, signal);
   }
 
-  leave(root: Root, connection: Socket, warden: Warden): void {
-    if (warden !== this.#warden) return void connection.destroy();
+  leave(root: Root, connection: Socket, helper: ContainerHelper): void {
+    if (helper !== this.#helper) return void connection.destroy();
     this.#ended.set(connection, root);
     connection.once("close", () => {
       this.#ended.delete(connection);
       if (this.#left.has(connection)) void this.#settle();
     });
     connection.end(); // to background processes that read it, the command's stdin has ended
-    // If the connection were closed, the engine would fetch and drop what they print, as fast as they can.
+    // If the connection were closed, the daemon would fetch and drop what they print, as fast as they can.
     readSlowly(connection, () => this.#ended.size * PAUSE_MS);
     void this.#settle();
   }
 
-  async restart(warden: Warden): Promise<void> {
-    if (warden !== this.#warden) return await this.#restarting;
+  async restart(helper: ContainerHelper): Promise<void> {
+    if (helper !== this.#helper) return await this.#restarting;
     this.#restarting ??= this.#restart().finally(() => {
       this.#restarting = undefined;
     });
@@ -157,7 +165,7 @@ export class Container implements ProcessHome {
   async usage(): Promise<ResourceUsage> {
     if (this.#lost) throw notRunning();
     const query = { stream: "false", "one-shot": "true" };
-    const stats = await this.engine.get<ContainerStats>(`${this.#path}/stats`, { query });
+    const stats = await this.daemon.get<ContainerStats>(`${this.#path}/stats`, { query });
     const memory = stats.memory_stats;
     // The kernel gives file pages back when it needs them: they are not what the box uses.
     const cache = memory?.stats?.inactive_file ?? memory?.stats?.total_inactive_file ?? 0;
@@ -169,7 +177,7 @@ export class Container implements ProcessHome {
     };
   }
 
-  /** The engine gives up soon on a process that is in the kernel. */
+  /** The daemon gives up soon on a process that is in the kernel. */
   async pause(): Promise<void> {
     const deadline = performance.now() + FREEZING_PATIENCE_MS;
     for (let refusal = await this.#turnTo("pause"); refusal !== undefined; refusal = await this.#turnTo("pause")) {
@@ -195,7 +203,7 @@ export class Container implements ProcessHome {
   /** Returns why it could not be done; what is so already is no failure. */
   async #turnTo(state: "pause" | "unpause"): Promise<unknown> {
     try {
-      await this.engine.post(`${this.#path}/${state}`);
+      await this.daemon.post(`${this.#path}/${state}`);
     } catch (error) {
       const isPaused = (await this.#inspect())?.State.Paused;
       if (isPaused !== (state === "pause")) return error;
@@ -204,25 +212,25 @@ export class Container implements ProcessHome {
   }
 
   async #remove(): Promise<void> {
-    this.#warden.close();
+    this.#helper.close();
     this.#sockets.close();
     await this.#answer?.close();
-    await removeContainer(this.engine, this.#id);
+    await removeContainer(this.daemon, this.#id);
   }
 
   async #restart(): Promise<void> {
     if (this.#removing !== undefined) return this.#removing;
     if (!(await this.isRunning())) return;
     this.log({ level: "error", message: "a sandbox could not end a command; its container was restarted" });
-    this.#warden.close();
-    this.#warden = this.#newWarden();
+    this.#helper.close();
+    this.#helper = this.#newHelper();
     this.#sockets.close();
     this.#sockets = this.#newSockets();
     await this.#answer?.close();
     this.#ended.clear();
     this.#connections = new Set();
     try {
-      await this.engine.post(`${this.#path}/restart`, { query: { t: "0" } });
+      await this.daemon.post(`${this.#path}/restart`, { query: { t: "0" } });
       await this.#setUpNetwork();
     } catch (error) {
       this.#lost = true;
@@ -236,9 +244,9 @@ export class Container implements ProcessHome {
   async #startExec(request: ContainerExec, signal?: AbortSignal): Promise<Exec> {
     await this.#restarting?.catch(() => {});
     if (this.#lost) throw notRunning();
-    const warden = this.#warden;
-    const exec = await startExec(this.engine, { container: this.#id, owner: this.#options.owner, ...request }, signal);
-    if (warden !== this.#warden) {
+    const helper = this.#helper;
+    const exec = await startExec(this.daemon, { container: this.#id, owner: this.#options.owner, ...request }, signal);
+    if (helper !== this.#helper) {
       // It may be in the new container before its network is closed; it waits for its first line, and gets none.
       exec.connection.destroy();
       throw notRunning();
@@ -252,7 +260,7 @@ export class Container implements ProcessHome {
     return this.#ended.size >= MOST_LEFT || (this.#left.size > 0 && this.#options.leftoverRoom.isFull);
   }
 
-  /** Has the warden end what is ours of commands that have ended, and have left nothing. */
+  /** Has the helper end what is ours of commands that have ended, and have left nothing. */
   #settle(): Promise<void> {
     if (this.#willSettle) return this.#settling;
     this.#willSettle = true;
@@ -267,7 +275,7 @@ export class Container implements ProcessHome {
     const asked = [...this.#ended];
     const roots = asked.map(([, root]) => root);
     // Of those that nobody can be asked about the worst is assumed.
-    const remaining = asked.length === 0 ? [] : await this.#warden.settle(roots).catch(() => undefined);
+    const remaining = asked.length === 0 ? [] : await this.#helper.settle(roots).catch(() => undefined);
     if (this.#removing !== undefined || this.#lost) return;
     const isLeft = ({ root }: Root) => remaining?.includes(root) ?? true;
     const before = this.#left;
@@ -281,7 +289,7 @@ export class Container implements ProcessHome {
     }
     await this.#allowFor(this.#left.size);
     if (this.#ended.size < MOST_LEFT) return;
-    // What the warden says it has ended the engine has to confirm.
+    // What the helper says it has ended the daemon has to confirm.
     const closing = asked.filter(([connection, root]) => !isLeft(root) && !connection.closed);
     await settledWithin(CLOSING_MS, Promise.all(closing.map(([connection]) => once(connection, "close"))));
   }
@@ -293,7 +301,7 @@ export class Container implements ProcessHome {
     this.#allowedFor = left;
     const body = { PidsLimit: pidsLimit + left * PIDS_PER_COMMAND };
     try {
-      await this.engine.post(`${this.#path}/update`, { body });
+      await this.daemon.post(`${this.#path}/update`, { body });
     } catch (error) {
       this.log({ level: "error", message: `a limit on processes could not be changed: ${whatFailed(error)}` });
     }
@@ -311,7 +319,7 @@ export class Container implements ProcessHome {
 
   async #inspect(): Promise<ContainerState | undefined> {
     try {
-      return await this.engine.get<ContainerState>(`${this.#path}/json`);
+      return await this.daemon.get<ContainerState>(`${this.#path}/json`);
     } catch (error) {
       if (isStatus(error, 404)) return undefined;
       throw error;
@@ -324,19 +332,19 @@ export class Container implements ProcessHome {
     return state;
   }
 
-  /** Not every runtime tells the engine that the processes in a container died with it: then nobody closes their connections. */
+  /** Not every runtime tells the daemon that the processes in a container died with it: then nobody closes their connections. */
   async #watch(): Promise<void> {
-    const [warden, connections] = [this.#warden, this.#connections];
+    const [helper, connections] = [this.#helper, this.#connections];
     try {
-      await this.engine.post(`${this.#path}/wait`);
+      await this.daemon.post(`${this.#path}/wait`);
     } catch {
-      // The container or the engine is gone: as good as an answer.
+      // The container or the daemon is gone: as good as an answer.
     }
     const orphaned = [...connections];
-    // The engine may tell of the end that a restart made when the container has long been started again, with another warden.
-    if (warden === this.#warden) {
+    // The daemon may tell of the end that a restart made when the container has long been started again, with another helper.
+    if (helper === this.#helper) {
       this.#lost = true;
-      this.#warden.close();
+      this.#helper.close();
       this.#sockets.close();
       void this.#answer?.close();
     }
@@ -348,8 +356,8 @@ export class Container implements ProcessHome {
     const exec = await this.#startExec({ commandLine: SUBREAPER_PROBE, env: {}, stdin: false, terminal: false });
     exec.connection.resume();
     await once(exec.connection, "close");
-    if ((await exitCodeOf(this.engine, exec.id)) === 0) return;
-    throw new SandboxError("RUNTIME_UNAVAILABLE", "the OCI runtime cannot keep the processes of a command together", {
+    if ((await exitCodeOf(this.daemon, exec.id)) === 0) return;
+    throw new IsolationError("RUNTIME_UNAVAILABLE", "the OCI runtime cannot keep the processes of a command together", {
       hint: "use a newer version of it, or runc",
     });
   }
@@ -365,8 +373,8 @@ export class Container implements ProcessHome {
     });
   }
 
-  #newWarden(): Warden {
-    return new Warden(async (commandLine): Promise<Socket> => {
+  #newHelper(): ContainerHelper {
+    return new ContainerHelper(async (commandLine): Promise<Socket> => {
       const exec = await this.#startExec({ commandLine, env: {}, stdin: true, terminal: false });
       return exec.connection;
     }, this.awake);
@@ -374,7 +382,7 @@ export class Container implements ProcessHome {
 }
 
 export interface ContainerOptions {
-  readonly engine: Engine;
+  readonly daemon: DockerDaemon;
   readonly owner: Owner;
   readonly plan: ContainerPlan;
   /** Whether the OCI runtime is another than runc, so that it has to show what it can do. */
@@ -389,19 +397,19 @@ export interface ContainerOptions {
   readonly log: (line: LogLine) => void;
 }
 
-/** How long the engine may take to deliver what a container's processes said before they died. */
+/** How long the daemon may take to deliver what a container's processes said before they died. */
 const LAST_WORDS_MS = 500;
-/** How long the engine may take to close the connections of processes that were killed. */
+/** How long the daemon may take to close the connections of processes that were killed. */
 const CLOSING_MS = 2_500;
 const LEFT_AFTER_MS = 1_000;
 /** Between two readings of what background processes of one box print. */
 const PAUSE_MS = 25;
 const REMOVAL_ATTEMPTS = 5;
 
-export async function removeContainer(engine: Engine, id: string): Promise<void> {
+export async function removeContainer(daemon: DockerDaemon, id: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await engine.delete(`/containers/${id}`, { query: { force: "true", v: "true" } });
+      await daemon.delete(`/containers/${id}`, { query: { force: "true", v: "true" } });
       return;
     } catch (error) {
       if (isStatus(error, 404)) return;

@@ -6,8 +6,8 @@ import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import type { IpFamily } from "@agentfense/permission";
 import { egressPolicy, hostAddresses, packetFilter, resolversIn } from "../backend/egress.ts";
-import { SandboxError } from "../backend/errors.ts";
 import { requireProgram } from "../backend/find-program.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import type { LogLine } from "../log.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -27,7 +27,7 @@ export function reasonAgainstSockets(runtimeProgram: string): string | undefined
   return usesKernelNetwork(runtimeProgram) ? undefined : `${basename(runtimeProgram)} has a network stack of its own`;
 }
 
-/** What the engine says of a running container, as far as its network goes. */
+/** What the daemon says of a running container, as far as its network goes. */
 export interface NetworkedContainer {
   readonly Id: string;
   readonly ResolvConfPath?: string;
@@ -76,7 +76,7 @@ export class EgressGuard {
   async confine(container: NetworkedContainer): Promise<void> {
     const attachments = Object.values(container.NetworkSettings.Networks ?? {});
     const surroundings = {
-      // The gateway is the engine's host, which need not have the server's network.
+      // The gateway is the daemon's host, which need not have the server's network.
       hostAddresses: [...hostAddresses(), ...attachments.flatMap(gatewaysOf)],
       networks: attachments.flatMap(networksOf),
       resolvers: await resolversOf(container),
@@ -140,7 +140,7 @@ async function resolversOf({ ResolvConfPath = "" }: NetworkedContainer): Promise
 }
 
 /**
- * The network namespace of a container's process 1, held open. The engine may count processes in another namespace than
+ * The network namespace of a container's process 1, held open. The daemon may count processes in another namespace than
  * we do: then the number is nobody's here, or, worse, somebody else's, whose network is not ours to change.
  */
 export async function openNetwork({ Id, State }: NetworkedContainer): Promise<FileHandle> {
@@ -159,6 +159,9 @@ export async function openNetwork({ Id, State }: NetworkedContainer): Promise<Fi
   }
 }
 
-function refusal(reason: string, hint: string, options: { cause?: unknown } = {}): SandboxError {
-  return new SandboxError("RUNTIME_UNAVAILABLE", `a private network is not possible: ${reason}`, { hint, ...options });
+function refusal(reason: string, hint: string, options: { cause?: unknown } = {}): IsolationError {
+  return new IsolationError("RUNTIME_UNAVAILABLE", `a private network is not possible: ${reason}`, {
+    hint,
+    ...options,
+  });
 }

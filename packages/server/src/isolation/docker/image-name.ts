@@ -1,4 +1,4 @@
-import { invalid } from "../backend/errors.ts";
+import { invalid } from "../backend/isolation-error.ts";
 
 // The grammar of references: [host[:port]/]name[/name…][:tag][@digest], all of it in characters that are harmless in a URL.
 const HOST = String.raw`(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]{1,5})?`;
@@ -8,7 +8,7 @@ const REFERENCE = new RegExp(
 );
 const LONGEST_REFERENCE = 512;
 
-/** The name of an image, or INVALID_ARGUMENT; no engine is asked. */
+/** The name of an image, or INVALID_ARGUMENT; no daemon is asked. */
 export function checkImageName(name: string): string {
   if (name.length <= LONGEST_REFERENCE && REFERENCE.test(name)) return name;
   const hint = "name[:tag], as in debian:bookworm-slim";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { type FileTree, findTrustStores, firstBundle, type TrustStores } from "../network/trust.ts";
 import { removeContainer } from "./container.ts";
-import { type Engine, EngineError } from "./engine.ts";
+import { DaemonError, type DockerDaemon } from "./daemon.ts";
 import type { Image } from "./image.ts";
 import { LABEL } from "./plan.ts";
 
@@ -18,12 +18,12 @@ const MOST_FILE_BYTES = 4 * 1024 * 1024;
 
 /** Looks into each image once: what it is cannot change under its digest. */
 export class ImageTrusts {
-  readonly #engine: Engine;
+  readonly #daemon: DockerDaemon;
   readonly #instance: string;
   readonly #known = new Map<string, Promise<ImageTrust>>();
 
-  constructor(engine: Engine, instance: string) {
-    this.#engine = engine;
+  constructor(daemon: DockerDaemon, instance: string) {
+    this.#daemon = daemon;
     this.#instance = instance;
   }
 
@@ -38,20 +38,20 @@ export class ImageTrusts {
 
   /** In a container that is never started: nothing of the image runs. */
   async #look(image: Image): Promise<ImageTrust> {
-    const { Id: id } = await this.#engine.post<{ Id: string }>("/containers/create", {
+    const { Id: id } = await this.#daemon.post<{ Id: string }>("/containers/create", {
       query: { name: `agentfense-${this.#instance}-look-${randomBytes(4).toString("hex")}` },
       body: {
         ...{ Image: image.id, Labels: { [LABEL.instance]: this.#instance }, Entrypoint: ["/bin/false"], Cmd: [] },
-        // Otherwise the engine would copy what the image has in its volumes.
+        // Otherwise the daemon would copy what the image has in its volumes.
         HostConfig: { NetworkMode: "none", Tmpfs: Object.fromEntries(image.volumes.map((path) => [path, ""])) },
       },
     });
     try {
-      const tree = treeOf(this.#engine, id);
+      const tree = treeOf(this.#daemon, id);
       const stores = await findTrustStores(tree, () => true, namedBy(image.env));
       return { stores, bundle: await firstBundle(tree, stores.bundles) };
     } finally {
-      await removeContainer(this.#engine, id);
+      await removeContainer(this.#daemon, id);
     }
   }
 }
@@ -66,15 +66,15 @@ function namedBy(env: Image["env"]): TrustStores {
   };
 }
 
-/** The files of a container, as the engine tells them. What it cannot tell is not there. */
-function treeOf(engine: Engine, container: string): FileTree {
+/** The files of a container, as the daemon tells them. What it cannot tell is not there. */
+function treeOf(daemon: DockerDaemon, container: string): FileTree {
   const place = `/containers/${container}/archive`;
   const known = new Map<string, ReturnType<FileTree["entry"]>>();
   const ask = async (method: "HEAD" | "GET", path: string): Promise<IncomingMessage | undefined> => {
     try {
-      return await engine.stream(method, place, { query: { path } });
+      return await daemon.stream(method, place, { query: { path } });
     } catch (error) {
-      if (error instanceof EngineError) return undefined;
+      if (error instanceof DaemonError) return undefined;
       throw error;
     }
   };
@@ -99,7 +99,7 @@ function treeOf(engine: Engine, container: string): FileTree {
 /** Of the mode of a file, as Go has it. */
 const GO_MODE = { directory: 2 ** 31, link: 2 ** 27, others: 2 ** 26 + 2 ** 25 + 2 ** 24 + 2 ** 21 + 2 ** 19 } as const;
 
-/** The engine says where a link leads in the end, from the container's root. */
+/** The daemon says where a link leads in the end, from the container's root. */
 function entryOf(told: string): Awaited<ReturnType<FileTree["entry"]>> {
   const { mode, linkTarget } = JSON.parse(Buffer.from(told, "base64").toString()) as {
     readonly mode: number;

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
-import { cancelled, invalid, SandboxError } from "../backend/errors.ts";
-import { type Engine, isStatus } from "./engine.ts";
+import { cancelled, IsolationError, invalid } from "../backend/isolation-error.ts";
+import { type DockerDaemon, isStatus } from "./daemon.ts";
 import { checkImageName } from "./image-name.ts";
 
 /** What we need to know of an image. */
@@ -14,7 +14,7 @@ export interface Image {
 export interface ImagePolicy {
   /** Whether an absent image may be fetched from a registry. */
   readonly allowPull: boolean;
-  /** Names a sandbox may ask for, to the letter; absent: any image the engine has. */
+  /** Names a sandbox may ask for, to the letter; absent: any image the daemon has. */
   readonly allowedImages: readonly string[] | undefined;
 }
 
@@ -24,28 +24,37 @@ interface Progress {
 }
 
 /** The image behind a name, pulled if it is absent and that is allowed. */
-export async function findImage(engine: Engine, name: string, policy: ImagePolicy, progress: Progress): Promise<Image> {
+export async function findImage(
+  daemon: DockerDaemon,
+  name: string,
+  policy: ImagePolicy,
+  progress: Progress,
+): Promise<Image> {
   checkImageName(name);
   if (policy.allowedImages !== undefined && !policy.allowedImages.includes(name)) {
     const allowed = policy.allowedImages.join(", ") || "none";
     throw invalid(`the image ${name} is not allowed here`, `allowed are: ${allowed}`);
   }
-  const present = await inspectImage(engine, name, progress.signal);
+  const present = await inspectImage(daemon, name, progress.signal);
   if (present !== undefined) return present;
   if (!policy.allowPull) {
-    throw new SandboxError("IMAGE_NOT_FOUND", `the engine has no image ${name}, and pulling is not allowed here`, {
+    throw new IsolationError("IMAGE_NOT_FOUND", `the engine has no image ${name}, and pulling is not allowed here`, {
       hint: `docker pull ${name}`,
     });
   }
-  await pullImage(engine, name, progress);
-  const pulled = await inspectImage(engine, name, progress.signal);
+  await pullImage(daemon, name, progress);
+  const pulled = await inspectImage(daemon, name, progress.signal);
   if (pulled === undefined) throw notPulled(name, new Error("the engine still does not have it"));
   return pulled;
 }
 
-async function inspectImage(engine: Engine, name: string, signal: AbortSignal | undefined): Promise<Image | undefined> {
+async function inspectImage(
+  daemon: DockerDaemon,
+  name: string,
+  signal: AbortSignal | undefined,
+): Promise<Image | undefined> {
   try {
-    const { Id, Config } = await engine.get<{
+    const { Id, Config } = await daemon.get<{
       Id: string;
       Config: { Volumes?: Record<string, unknown> | null; Env?: readonly string[] | null } | null;
     }>(`/images/${encodeURIComponent(name)}/json`, { signal });
@@ -60,12 +69,12 @@ async function inspectImage(engine: Engine, name: string, signal: AbortSignal | 
   }
 }
 
-async function pullImage(engine: Engine, name: string, progress: Progress): Promise<void> {
+async function pullImage(daemon: DockerDaemon, name: string, progress: Progress): Promise<void> {
   progress.onProgress(`pulling ${name}`);
-  // Without a tag the engine would fetch every tag there is.
+  // Without a tag the daemon would fetch every tag there is.
   const query = /[:@][^/]*$/.test(name) ? { fromImage: name } : { fromImage: name, tag: "latest" };
   try {
-    const answer = await engine.stream("POST", "/images/create", { query, signal: progress.signal });
+    const answer = await daemon.stream("POST", "/images/create", { query, signal: progress.signal });
     let last = "";
     for await (const line of createInterface({ input: answer })) {
       const { status, id, error } = JSON.parse(line) as Readonly<Record<string, string | undefined>>;
@@ -80,8 +89,8 @@ async function pullImage(engine: Engine, name: string, progress: Progress): Prom
   }
 }
 
-function notPulled(name: string, cause: unknown): SandboxError {
-  return new SandboxError("IMAGE_NOT_FOUND", `the image ${name} could not be pulled`, {
+function notPulled(name: string, cause: unknown): IsolationError {
+  return new IsolationError("IMAGE_NOT_FOUND", `the image ${name} could not be pulled`, {
     hint: `docker pull ${name}`,
     cause,
   });

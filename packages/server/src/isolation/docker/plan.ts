@@ -11,14 +11,14 @@ const RUN_BYTES = 16 * 1024 * 1024;
 const OPEN_FILES = 16_384;
 /** docker-init and the script. */
 export const PIDS_PER_COMMAND = 2;
-/** Ours in every box: process 1, what keeps it alive, the warden, and what one command needs. */
+/** Ours in every box: process 1, what keeps it alive, the helper, and what one command needs. */
 const OWN_PIDS = 3 + PIDS_PER_COMMAND;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** What every box gets; what the image and the caller say comes over it. */
 const ENVIRONMENT = { HOME, USER: "agent", LOGNAME: "agent", EMAIL, LANG: "C.UTF-8", TERM: "xterm-256color" };
 
-// `private` is the engine's own bridge: a network behind address translation, with the engine's name servers. What of it a
+// `private` is the daemon's own bridge: a network behind address translation, with the daemon's name servers. What of it a
 // box may reach is decided when the container has started (see egress.ts). In a `filtered` one the server answers, names too.
 const NETWORKS = {
   none: "none",
@@ -27,7 +27,7 @@ const NETWORKS = {
   host: "host",
 } satisfies Record<NetworkMode, string>;
 
-/** What the engine hides by itself, in old versions and new ones, and what it leaves readable for no good reason. */
+/** What the daemon hides by itself, in old versions and new ones, and what it leaves readable for no good reason. */
 const MASKED_PATHS = [
   "/proc/acpi",
   "/proc/asound",
@@ -55,7 +55,7 @@ const READ_ONLY_PATHS = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/pr
 
 export interface ContainerPlan {
   readonly name: string;
-  /** The body of the engine's "create a container". */
+  /** The body of the daemon's "create a container". */
   readonly config: object;
   /** Of all processes, with ours. */
   readonly pidsLimit: number | undefined;
@@ -152,7 +152,7 @@ function limits(spec: BoxSpec): object {
     ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
     ...(cpuQuota === undefined ? {} : { CpuQuota: cpuQuota, CpuPeriod: CPU_PERIOD_MICROS }),
     ...(cpuShares === undefined ? {} : { CpuShares: cpuShares }),
-    // When the host runs out of memory the boxes go first. It is their lower bound as well where the engine has CAP_SYS_RESOURCE.
+    // When the host runs out of memory the boxes go first. It is their lower bound as well where the daemon has CAP_SYS_RESOURCE.
     OomScoreAdj: 500,
     Ulimits: [
       { Name: "core", Soft: 0, Hard: 0 },

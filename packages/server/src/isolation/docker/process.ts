@@ -1,9 +1,10 @@
 import { type Readable, Writable } from "node:stream";
 import type { BoxProcess, ChannelState, ProcessExit } from "../backend/backend.ts";
-import { cancelled, SandboxError } from "../backend/errors.ts";
+import { cancelled, IsolationError } from "../backend/isolation-error.ts";
 import { settledWithin } from "../waiting.ts";
 import type { ProcessHome } from "./container.ts";
-import { describeExecFailure, type Exec, exitCodeOf, whatFailed } from "./engine.ts";
+import type { ContainerHelper, Root } from "./container-helper.ts";
+import { describeExecFailure, type Exec, exitCodeOf, whatFailed } from "./daemon.ts";
 import { commandLine } from "./scripts.ts";
 import {
   Demultiplexer,
@@ -15,13 +16,12 @@ import {
   type Piece,
   type Secrets,
 } from "./streams.ts";
-import type { Root, Warden } from "./warden.ts";
 
 /** What the shell would say of a command that was killed; ours for one whose end nobody saw. */
 const KILLED = 137;
 /** How long a script may take to say that its command has ended, once everything below it was killed. */
 const FAREWELL_MS = 300;
-/** How long the engine may take to tell that a process was killed: two seconds where others hold the streams, and some. */
+/** How long the daemon may take to tell that a process was killed: two seconds where others hold the streams, and some. */
 const RELEASE_MS = 4_000;
 /** More in one stream than in the other can only be forged. */
 const MOST_STATUSES = 1000;
@@ -29,7 +29,7 @@ const MOST_STATUSES = 1000;
 const START_MS = 5_000;
 /** So much output does not overtake the frame which says that the command has started. */
 const MOST_EARLY_BYTES = 32 * 1024 ** 2;
-/** What an engine says instead of starting a process is no longer. */
+/** What a daemon says instead of starting a process is no longer. */
 const LONGEST_COMPLAINT = 4096;
 
 export interface ProcessCommand {
@@ -77,14 +77,14 @@ export class ContainerProcess implements BoxProcess {
   readonly #statuses: Record<OutputName, string[]> = { stdout: [], stderr: [] };
   readonly #options: ProcessOptions;
   readonly #started = Promise.withResolvers<Tree>();
-  /** What overtook the frame which says that the command has started, or what the engine said instead. */
+  /** What overtook the frame which says that the command has started, or what the daemon said instead. */
   readonly #early: { readonly name: OutputName; readonly piece: Piece }[] = [];
   #earlyBytes = 0;
   #isHopeless = false;
   /** The terminal that it waits for. */
   #prepareTerminal: ProcessOptions["prepareTerminal"];
   /** That of the container in which it was started. */
-  readonly #warden: Warden;
+  readonly #helper: ContainerHelper;
   #tree: Tree | undefined;
   #over = false;
   #killing: Promise<void> | undefined;
@@ -96,7 +96,7 @@ export class ContainerProcess implements BoxProcess {
   ) {
     const { mark, seal } = secrets;
     this.#home = home;
-    this.#warden = home.warden;
+    this.#helper = home.helper;
     this.#prepareTerminal = options.prepareTerminal;
     this.#exec = exec;
     this.#options = options;
@@ -145,7 +145,7 @@ export class ContainerProcess implements BoxProcess {
   }
 
   async signal(signalNumber: number): Promise<void> {
-    if (!this.#over) await this.#warden.signalTree(signalNumber, (await this.#started.promise).root);
+    if (!this.#over) await this.#helper.signalTree(signalNumber, (await this.#started.promise).root);
   }
 
   kill(): void {
@@ -163,25 +163,25 @@ export class ContainerProcess implements BoxProcess {
   /** See ShellProcess. */
   async channels(shell: number): Promise<ChannelState> {
     if (this.#over) return { strangers: 0, bytesRead: undefined, bytesUnread: 0 };
-    return await this.#warden.channels(shell, (await this.#started.promise).root);
+    return await this.#helper.channels(shell, (await this.#started.promise).root);
   }
 
   /**
-   * Kills whatever the command started; the script then reports its end. Only if something survives, or a second warden does
+   * Kills whatever the command started; the script then reports its end. Only if something survives, or a second helper does
    * not answer either, the whole container is restarted: every process in it dies, also those that earlier commands left in
    * the background, and /tmp is empty, but the box lives on.
    */
   async #kill(): Promise<void> {
     const { root } = await this.#started.promise;
     await this.#home.awake(async () => {
-      const left = await this.#warden.clear(root).catch(() => undefined);
-      if (left !== 0) await this.#home.restart(this.#warden);
+      const left = await this.#helper.clear(root).catch(() => undefined);
+      if (left !== 0) await this.#home.restart(this.#helper);
       // Nothing writes any more, so what is left to fetch is bounded; and the end comes behind it.
       this.outputs.drain();
       if (await settledWithin(FAREWELL_MS, this.exit)) return;
-      await this.#warden.release(root).catch(() => {});
-      // A warden that was tampered with says what the command wants; the engine cannot be.
-      if (!(await settledWithin(RELEASE_MS, this.exit))) await this.#home.restart(this.#warden);
+      await this.#helper.release(root).catch(() => {});
+      // A helper that was tampered with says what the command wants; the daemon cannot be.
+      if (!(await settledWithin(RELEASE_MS, this.exit))) await this.#home.restart(this.#helper);
     });
   }
 
@@ -213,7 +213,7 @@ export class ContainerProcess implements BoxProcess {
     if (this.#isHopeless) return;
     this.#isHopeless = true;
     this.#early.length = 0;
-    this.#home.restart(this.#warden).catch((error: unknown) => this.#logFailure(error));
+    this.#home.restart(this.#helper).catch((error: unknown) => this.#logFailure(error));
   }
 
   #receive(name: OutputName, bytes: Buffer): void {
@@ -288,7 +288,7 @@ export class ContainerProcess implements BoxProcess {
   #ended(tree: Tree, exitCode: number, oomKills: number): void {
     this.#exec.connection.removeAllListeners("data");
     this.#finish({ exitCode: isExitCode(exitCode) ? exitCode : KILLED, outOfMemory: oomKills > tree.oomKills });
-    this.#home.leave(tree.root, this.#exec.connection, this.#warden);
+    this.#home.leave(tree.root, this.#exec.connection, this.#helper);
   }
 
   /** The connection closed before the script said that the command has ended: somebody killed it, or the box. */
@@ -307,25 +307,25 @@ export class ContainerProcess implements BoxProcess {
       if (rest.length > 0) this.outputs.push(this[name], rest);
     }
     try {
-      const exitCode = (await exitCodeOf(this.#home.engine, this.#exec.id)) ?? KILLED;
+      const exitCode = (await exitCodeOf(this.#home.daemon, this.#exec.id)) ?? KILLED;
       this.#finish({ exitCode, outOfMemory: await this.#clearUp(this.#tree) });
     } catch (error) {
-      this.#fail(new SandboxError("INTERNAL", "the engine went away under a command", { cause: error }));
+      this.#fail(new IsolationError("INTERNAL", "the engine went away under a command", { cause: error }));
     }
   }
 
   /** Ends what the command left behind, which cannot be told from what earlier commands lost in the same way. */
   async #clearUp({ oomKills }: Tree): Promise<boolean> {
-    const left = await this.#warden.killOrphans().catch(() => undefined);
-    if (left !== 0) await this.#home.restart(this.#warden);
-    return await this.#warden.oomKills().then(
+    const left = await this.#helper.killOrphans().catch(() => undefined);
+    if (left !== 0) await this.#home.restart(this.#helper);
+    return await this.#helper.oomKills().then(
       (now) => now > oomKills,
       () => this.#home.ranOutOfMemory(),
     );
   }
 
   #endShell(): void {
-    this.#shell.reject(new SandboxError("INTERNAL", "the shell ended before it began"));
+    this.#shell.reject(new IsolationError("INTERNAL", "the shell ended before it began"));
     if (this.status !== undefined) this.outputs.end(this.status);
   }
 
@@ -338,7 +338,7 @@ export class ContainerProcess implements BoxProcess {
     this.#exited.resolve(exit);
   }
 
-  #fail(error: SandboxError): void {
+  #fail(error: IsolationError): void {
     this.#over = true;
     this.#endShell();
     this.stdout.destroy(error);
@@ -367,10 +367,10 @@ function inputOf(exec: Exec): Writable {
 }
 
 /** The error behind a frame that says why nothing was started; undefined for any other frame. */
-function startFailure(verb: string | undefined): SandboxError | undefined {
+function startFailure(verb: string | undefined): IsolationError | undefined {
   if (verb === "workdir") {
-    return new SandboxError("WORKDIR_UNUSABLE", "the working directory does not exist in the sandbox, or is none");
+    return new IsolationError("WORKDIR_UNUSABLE", "the working directory does not exist in the sandbox, or is none");
   }
-  if (verb === "program") return new SandboxError("PROGRAM_NOT_FOUND", "the program does not exist in the sandbox");
+  if (verb === "program") return new IsolationError("PROGRAM_NOT_FOUND", "the program does not exist in the sandbox");
   return undefined;
 }

@@ -15,7 +15,7 @@
 //   ended SEAL CODE OOMS                   both streams: the command has ended; what it left in the background may live
 //
 // A frame is behind everything that was written to the stream before it, which makes it the end of the command's output without
-// any help from the engine. After `ended` the script sleeps until the server has it killed. That is when nothing else lives
+// any help from the daemon. After `ended` the script sleeps until the server has it killed. That is when nothing else lives
 // below its docker-init any more: until then the two hold the streams of the background processes open and keep them together.
 //
 // Mark and seal are the first line of the script's stdin, and stay in variables of the script that nothing it starts
@@ -113,7 +113,7 @@ trap '' TTOU
 ${ending(9)}`;
 
 /**
- * The box's warden: a shell that lives as long as the container and does what only somebody inside can, since the engine
+ * The box's helper: a shell that lives as long as the container and does what only somebody inside can, since the daemon
  * has no way to signal what it started. It was there before any command, so it needs no new process when the box has none
  * left. Reads `ID VERB ARGUMENT…`, answers `ID ANSWER`:
  *
@@ -130,7 +130,7 @@ ${ending(9)}`;
  *                                   may be about to close such a descriptor: THREAD,START,STATE,TICKS …
  *   ooms
  */
-export const WARDEN_SCRIPT = `${OOMS}
+export const HELPER_SCRIPT = `${OOMS}
 exec 2>/dev/null
 trap '' INT TERM HUP QUIT PIPE USR1 USR2
 # census: $pairs becomes " pid:parent …" of all processes.
@@ -209,7 +209,7 @@ look() {
   set -- $s
   state=\${1:-X} flags=\${7:-4} ticks=$((\${12:-0} + \${13:-0})) start=\${20:-0}
 }
-# is_root PID: only what the engine started has its parent outside.
+# is_root PID: only what the daemon started has its parent outside.
 is_root() {
   field "/proc/$1/status" PPid
   [ "$field" = 0 ]
@@ -302,7 +302,7 @@ while read -r id verb a b c; do
 done
 `;
 
-/** Where the engine puts its init into every container that asks for one. */
+/** Where the daemon puts its init into every container that asks for one. */
 const INIT = "/sbin/docker-init";
 
 /** Arguments are seen by whoever lists processes inside: no comments, no indentation. */

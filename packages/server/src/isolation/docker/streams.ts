@@ -8,7 +8,7 @@ const HEADER_BYTES = 8;
 const STDERR = 2;
 
 /**
- * Takes apart what the engine sends for a process without a terminal: frames of one byte stream number (1 stdout,
+ * Takes apart what the daemon sends for a process without a terminal: frames of one byte stream number (1 stdout,
  * 2 stderr), three of padding, four of length (big-endian), and the bytes. They are passed on as they come, so that the
  * length of a frame never decides how much memory it takes.
  */

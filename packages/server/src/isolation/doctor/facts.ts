@@ -7,7 +7,7 @@ import { json } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { findProgram, isAccessible } from "../backend/find-program.ts";
-import { openLimitHost } from "../limits/open.ts";
+import { openLimitHost } from "../limits/open-limit-host.ts";
 
 /** What the doctor looks at, as values: read by the functions of this folder, judged by those of `judgement/`. */
 export interface HostFacts {

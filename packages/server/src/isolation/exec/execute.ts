@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Box, BoxCommand, BoxProcess, ProcessExit } from "../backend/backend.ts";
-import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { IsolationError, throwIfCancelled } from "../backend/isolation-error.ts";
 import { type ExecEvent, type ExecOutcome, type ExecRequest, type ExecResult, outcomeOf } from "./api.ts";
 import { collect, endOf } from "./output.ts";
 
@@ -27,7 +27,7 @@ export async function startInTime<T>(start: (signal: AbortSignal) => Promise<T>,
     return await start(either);
   } catch (error) {
     if (!patience.signal.aborted || signal?.aborted) throw error;
-    throw new SandboxError("RESOURCES_EXHAUSTED", "the sandbox could not start another command", {
+    throw new IsolationError("RESOURCES_EXHAUSTED", "the sandbox could not start another command", {
       hint: "the sandbox's other commands may use all the processes it may have",
       cause: error,
     });

@@ -1,4 +1,4 @@
-import { invalid } from "../backend/errors.ts";
+import { invalid } from "../backend/isolation-error.ts";
 import type { ExecRequest } from "./api.ts";
 
 // What a caller may ask for, checked by shape before anything happens. All of it acts inside the box only; what must not

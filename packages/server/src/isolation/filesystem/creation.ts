@@ -3,7 +3,7 @@ import { LEVEL } from "@agentfense/permission";
 import { type Context, noteAccess, overQuota, refuse, requireLevel } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
-import type { EntryChanges, Place } from "./entry-changes.ts";
+import type { EntryChanges, EntryTarget } from "./entry-changes.ts";
 import { DELTA, type Node } from "./node.ts";
 import { isReserved } from "./whiteouts.ts";
 
@@ -127,7 +127,7 @@ export class Creation {
   }
 
   /** Checks that a new entry may be made here and gets the directory in the delta ready for it. */
-  #place(parent: Node, name: string, operation: string, caller: Caller): Place | number {
+  #place(parent: Node, name: string, operation: string, caller: Caller): EntryTarget | number {
     const { tree, writing } = this.#context;
     if (parent.removed || !tree.shows(parent)) return -Errno.ENOENT;
     const scope = tree.childScope(parent, name);
@@ -149,18 +149,18 @@ export class Creation {
     return { writing, parent, name, directory, coversLower: tree.lowerHolds(parent, name) };
   }
 
-  #undoPlace(place: Place, code: number): number {
+  #undoPlace(place: EntryTarget, code: number): number {
     place.writing.quota?.takeFiles(-1);
     return code;
   }
 
-  #made(code: number, place: Place, caller: Caller): number {
+  #made(code: number, place: EntryTarget, caller: Caller): number {
     if (code === 0) this.#giveTo(caller, place.directory, place.name);
     return code;
   }
 
   // Complete, and shut against the codebase's directory of that name, before anybody can see it.
-  #mkdirOpaque(place: Place, mode: number, caller: Caller): number {
+  #mkdirOpaque(place: EntryTarget, mode: number, caller: Caller): number {
     const { delta } = place.writing;
     const temporary = delta.temporaryName();
     const code = syscalls.mkdirat(delta.work, temporary, 0o700);
@@ -173,7 +173,7 @@ export class Creation {
     return marked < 0 ? marked : delta.installDirectory(temporary, place.directory, place.name, mode & ALLOWED_MODE);
   }
 
-  #finish(place: Place, code: number): Node | number {
+  #finish(place: EntryTarget, code: number): Node | number {
     if (code < 0) return this.#undoPlace(place, code);
     const { tree } = this.#context;
     const found = syscalls.statat(place.directory, place.name, tree.stat);
@@ -181,7 +181,7 @@ export class Creation {
   }
 
   // The tree's `stat` describes the new entry.
-  #appeared(place: Place): Node {
+  #appeared(place: EntryTarget): Node {
     const { tree } = this.#context;
     this.#entries.lift(place);
     tree.foundLayers = [DELTA];
@@ -198,7 +198,7 @@ export class Creation {
     syscalls.fchownat(directory, name, caller.uid, caller.gid);
   }
 
-  #linkTo(node: Node, place: Place): number {
+  #linkTo(node: Node, place: EntryTarget): number {
     if (node.parent === undefined) {
       const held = node.fd >= 0 ? node.fd : node.orphan;
       return held < 0 ? -Errno.ESTALE : syscalls.linkDescriptor(held, place.directory, place.name);

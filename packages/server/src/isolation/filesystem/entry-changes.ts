@@ -11,7 +11,7 @@ import { KEPT_PREFIX } from "./whiteouts.ts";
 const { AT_REMOVEDIR, Open } = syscalls;
 
 /** Where something is made: the directory in the delta, and whether a name of the codebase is covered by it. */
-export interface Place {
+export interface EntryTarget {
   readonly writing: Writing;
   readonly parent: Node;
   readonly name: string;
@@ -220,7 +220,7 @@ export class EntryChanges {
     return -(code < 0 ? code : syscalls.utimensat(fd, "", atime, atimeNs, mtime, mtimeNs));
   }
 
-  lift(place: Place): void {
+  lift(place: EntryTarget): void {
     if (!place.coversLower) return;
     place.writing.delta.liftWhiteout(place.directory, place.name);
     place.parent.whiteouts?.delete(place.name);

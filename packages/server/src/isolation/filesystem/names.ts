@@ -1,6 +1,6 @@
 import { namesIn, nameText } from "@agentfense/permission";
 
-// Names inside the engine are byte strings, one character per byte, because Linux names are bytes. The rules speak of text.
+// Names inside a mount thread are byte strings, one character per byte, because Linux names are bytes. The rules speak of text.
 
 const ASCII = /^[\x00-\x7f]*$/;
 

@@ -32,7 +32,7 @@ export class Node {
   layers: readonly number[];
   /** Lookups the kernel holds. */
   lookups = 0;
-  /** Uses within the engine, for the time of a walk below it. */
+  /** Uses within the mount thread, for the time of a walk below it. */
   pins = 0;
   /** As of the last stat; the kernel asks anew when it matters. */
   mode = 0;

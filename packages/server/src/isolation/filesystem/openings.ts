@@ -12,7 +12,7 @@ const TOTAL = 0;
 const USED = 1;
 
 /**
- * The descriptors that all workspaces of a server may hold together, in memory that its engine threads share. What a single
+ * The descriptors that all workspaces of a server may hold together, in memory that its mount threads share. What a single
  * one may have shrinks with what is left, so that the next one always finds some.
  */
 export class DescriptorBudget {

@@ -26,11 +26,11 @@ export interface StaleReport {
 export type Cause = "replaced" | "settled";
 
 /**
- * Brings what engine and kernel remember up to date with the layers, path by path: somebody else has changed the codebase,
+ * Brings what the mount thread and the kernel remember up to date with the layers, path by path: somebody else has changed the codebase,
  * or the delta. Only nodes on the paths are looked at, and what is below a directory that is gone or another one. What the
  * rules hide is not touched, so that nothing shows that it changed.
  *
- * The engine's own knowledge is right when path() returns. Attributes and listings of the kernel are dropped by finish(), from
+ * The mount thread's own knowledge is right when path() returns. Attributes and listings of the kernel are dropped by finish(), from
  * the serving thread; names are reported, for that can block.
  */
 export class Refresh {

@@ -3,7 +3,7 @@ import { LEVEL, type Scope } from "@agentfense/permission";
 import { type Context, noteAccess, refuse } from "./context.ts";
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
-import { Content, type EntryChanges, type Place } from "./entry-changes.ts";
+import { Content, type EntryChanges, type EntryTarget } from "./entry-changes.ts";
 import type { Move } from "./moves.ts";
 import { exceedsBounds, type PathExtent } from "./names.ts";
 import { DELTA, type Node } from "./node.ts";
@@ -12,7 +12,7 @@ import { isReserved } from "./whiteouts.ts";
 const { Rename } = syscalls;
 
 /** A name that something leaves, or comes to. */
-type Side = Omit<Place, "coversLower">;
+type Side = Omit<EntryTarget, "coversLower">;
 
 /** Renaming entries. Results are errnos. */
 export class Renaming {

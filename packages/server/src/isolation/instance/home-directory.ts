@@ -3,7 +3,7 @@ import { lstat, mkdir, realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { syscalls } from "@agentfense/fuse";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 /**
  * A directory of this user's that a sandbox is to have as its home, made if absent: its real path. Refused is one that others
@@ -39,7 +39,7 @@ export function lockHome(path: string): Disposable {
     return lockPlace(path, "directory", "the home");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== undefined) throw error; // it could not even be opened
-    throw new SandboxError("HOME_IN_USE", `another sandbox runs with the home ${path}`, {
+    throw new IsolationError("HOME_IN_USE", `another sandbox runs with the home ${path}`, {
       hint: "wait until it is stopped, or use another home",
       cause: error,
     });
@@ -51,8 +51,8 @@ export function isWithin(path: string, place: string): boolean {
   return path === place || path.startsWith(place === "/" ? place : `${place}/`);
 }
 
-function unusable(given: string, reason: string): SandboxError {
-  return new SandboxError("INVALID_ARGUMENT", `${given} cannot be a home: ${reason}`);
+function unusable(given: string, reason: string): IsolationError {
+  return new IsolationError("INVALID_ARGUMENT", `${given} cannot be a home: ${reason}`);
 }
 
 /**

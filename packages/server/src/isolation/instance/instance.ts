@@ -17,7 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { syscalls } from "@agentfense/fuse";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 // A running server (or one call of the command line) is an instance, with a directory of its own:
 //
@@ -141,7 +141,7 @@ export async function openStateDirectory(given?: string): Promise<string> {
     return (await temporaryStates(tmpdir()))[0] ?? mkdtemp(join(tmpdir(), temporaryPrefix()));
   await mkdir(directory, { recursive: true, mode: 0o711 });
   if (await isOurs(directory)) return directory;
-  throw new SandboxError("RUNTIME_UNAVAILABLE", "the state directory is not a directory of this user alone", {
+  throw new IsolationError("RUNTIME_UNAVAILABLE", "the state directory is not a directory of this user alone", {
     hint: "choose another one, or make it owned by this user and writable by nobody else",
   });
 }

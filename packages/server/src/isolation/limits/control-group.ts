@@ -1,19 +1,19 @@
 import { mkdir } from "node:fs/promises";
 import type { ResourceLimits, ResourceUsage } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import { errorCode, keyedNumber, readControlIfPresent, writeControl, writeControlNow } from "./files.ts";
-import { freezerOf, killMembers, type Place, removePlaces } from "./kill.ts";
+import { freezerOf, type GroupDirectory, killMembers, removeDirectories } from "./kill.ts";
 import type { LimitGroup } from "./limits.ts";
 import { type Reading, type Readings, readings, type Setting, settings, type Version } from "./settings.ts";
 
 /** Makes the directories of one group and sets its limits; when anything of it fails nothing is left. */
 export async function makeControlGroup(
-  places: readonly Place[],
+  places: readonly GroupDirectory[],
   limits: ResourceLimits,
   rlimits: LimitGroup["rlimits"],
   onRemoved: () => void,
 ): Promise<ControlGroup> {
-  const made: Place[] = [];
+  const made: GroupDirectory[] = [];
   const making = places.map(async (place) => {
     await mkdir(place.directory);
     made.push(place);
@@ -21,7 +21,7 @@ export async function makeControlGroup(
   });
   const failed = (await Promise.allSettled(making)).find((one) => one.status === "rejected");
   if (failed !== undefined) {
-    await removePlaces(places.filter((place) => made.includes(place)));
+    await removeDirectories(places.filter((place) => made.includes(place)));
     throw explain(failed.reason);
   }
   return new ControlGroup(places, limits.pids, rlimits, onRemoved);
@@ -41,7 +41,7 @@ export class ControlGroup implements LimitGroup {
   readonly entrances: readonly string[];
   readonly rlimits: LimitGroup["rlimits"];
   readonly freezer: LimitGroup["freezer"];
-  readonly #places: readonly Place[];
+  readonly #places: readonly GroupDirectory[];
   readonly #sources: { readonly [Name in keyof Readings]: Reading };
   readonly #onRemoved: () => void;
   readonly #pids: { readonly file: string; readonly limit: number } | undefined;
@@ -50,7 +50,7 @@ export class ControlGroup implements LimitGroup {
   #removal: Promise<void> | undefined;
 
   constructor(
-    places: readonly Place[],
+    places: readonly GroupDirectory[],
     pids: number | undefined,
     rlimits: LimitGroup["rlimits"],
     onRemoved: () => void,
@@ -101,7 +101,7 @@ export class ControlGroup implements LimitGroup {
   async #removeOnce(): Promise<void> {
     try {
       await this.oomKills();
-      await removePlaces(this.#places);
+      await removeDirectories(this.#places);
       this.#onRemoved();
     } catch (error) {
       this.#removal = undefined; // the next call tries again
@@ -111,7 +111,7 @@ export class ControlGroup implements LimitGroup {
 }
 
 /** For each number the first place that has it, with the whole path. */
-function sources(places: readonly Place[]): { readonly [Name in keyof Readings]: Reading } {
+function sources(places: readonly GroupDirectory[]): { readonly [Name in keyof Readings]: Reading } {
   const found: Record<string, Reading> = {};
   for (const { version, controllers, directory } of places) {
     for (const [name, reading] of Object.entries(readings(version, controllers)) as [string, Reading][]) {
@@ -139,20 +139,20 @@ async function apply(directory: string, setting: Setting): Promise<void> {
   }
 }
 
-function explain(error: unknown): SandboxError {
+function explain(error: unknown): IsolationError {
   switch (errorCode(error)) {
     case "EEXIST":
-      return new SandboxError("INTERNAL", "a control group of this sandbox exists already", { cause: error });
+      return new IsolationError("INTERNAL", "a control group of this sandbox exists already", { cause: error });
     case "ENOSPC":
     case "ENOMEM":
     case "EAGAIN":
     case "EMFILE":
     case "ENFILE":
-      return new SandboxError("RESOURCES_EXHAUSTED", "the host has no room for another control group", {
+      return new IsolationError("RESOURCES_EXHAUSTED", "the host has no room for another control group", {
         hint: "destroy sandboxes that are not needed, or raise cgroup.max.descendants",
         cause: error,
       });
     default:
-      return new SandboxError("INTERNAL", "the control group of the sandbox could not be made", { cause: error });
+      return new IsolationError("INTERNAL", "the control group of the sandbox could not be made", { cause: error });
   }
 }

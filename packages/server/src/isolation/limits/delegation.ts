@@ -61,16 +61,16 @@ function wayDown(top: string, bottom: string): string[] {
 }
 
 /** Whose processes may be in a group that we rearrange: `self` is this process and what it started, `kin` its callers too. */
-export type Household = "self" | "kin";
+export type GroupRelation = "self" | "kin";
 
-/** Moves the household out of a group into a leaf below it. False, and nothing is moved, when strangers live there too. */
-export async function moveIntoLeaf(directory: string, household: Household): Promise<boolean> {
+/** Moves these processes out of a group into a leaf below it. False, and nothing is moved, when strangers live there too. */
+export async function moveIntoLeaf(directory: string, relation: GroupRelation): Promise<boolean> {
   const leaf = `${directory}/${OWN_LEAF}`;
   // Who forks while we move leaves a child behind; a few rounds find them all.
   for (let round = 0; round < 20; round++) {
     const inhabitants = await members(directory);
     if (inhabitants.length === 0) return true;
-    const belongs = await Promise.all(inhabitants.map((pid) => isOfHousehold(pid, household)));
+    const belongs = await Promise.all(inhabitants.map((pid) => isRelated(pid, relation)));
     if (belongs.includes(false)) return false;
     await mkdir(leaf).catch(unless("EEXIST"));
     for (const pid of inhabitants) await writeControl(`${leaf}/cgroup.procs`, `${pid}`).catch(unless("ESRCH"));
@@ -78,9 +78,9 @@ export async function moveIntoLeaf(directory: string, household: Household): Pro
   return false;
 }
 
-async function isOfHousehold(pid: number, household: Household): Promise<boolean> {
+async function isRelated(pid: number, relation: GroupRelation): Promise<boolean> {
   if ((await ancestry(pid)).includes(process.pid)) return true;
-  if (household === "kin" && (await ancestry(process.pid)).includes(pid)) return true;
+  if (relation === "kin" && (await ancestry(process.pid)).includes(pid)) return true;
   return !(await isAccessible(`/proc/${pid}`)); // who is gone by now is no stranger
 }
 

@@ -1,14 +1,14 @@
 import { rmdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { processes, syscalls } from "@agentfense/fuse";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import { FREEZING_PATIENCE_MS, tooBusyToFreeze } from "../backend/pause-switch.ts";
 import { errorCode, isGone, isShortage, keyedNumber, readControlIfPresent, words, writeControl } from "./files.ts";
 import type { LimitGroup } from "./limits.ts";
 import type { Controller, Version } from "./settings.ts";
 
 /** One directory of a group: a group is one directory in each hierarchy it takes controllers from. */
-export interface Place {
+export interface GroupDirectory {
   readonly version: Version;
   readonly directory: string;
   readonly controllers: readonly Controller[];
@@ -22,7 +22,7 @@ const SIGKILL = 9;
  * Kills until nobody is left in any of the directories. The first place must be the one that can stop everybody at once (v2,
  * else freezer): processes enter it first, so whoever is in a later one is in it too, and a fork cannot get away.
  */
-export async function killMembers(places: readonly Place[]): Promise<void> {
+export async function killMembers(places: readonly GroupDirectory[]): Promise<void> {
   for await (const round of rounds(PATIENCE_MS)) {
     try {
       const inhabited = await firstInhabited(places);
@@ -34,14 +34,14 @@ export async function killMembers(places: readonly Place[]): Promise<void> {
       if (round === "last" || !isShortage(error)) throw error;
     }
   }
-  throw new SandboxError("INTERNAL", "processes of a sandbox survived SIGKILL", {
+  throw new IsolationError("INTERNAL", "processes of a sandbox survived SIGKILL", {
     hint: "they hang in the kernel, as a rule in a file system that does not answer",
     cause: new Error(`still inhabited: ${places.map(({ directory }) => directory).join(", ")}`),
   });
 }
 
 /** Kills who is in the directories and removes them; what is gone already is fine. */
-export async function removePlaces(places: readonly Place[]): Promise<void> {
+export async function removeDirectories(places: readonly GroupDirectory[]): Promise<void> {
   await killMembers(places);
   // The place that kills goes last: until then a late comer can be caught in it.
   for (const { directory } of places.toReversed()) {
@@ -76,18 +76,18 @@ async function* rounds(patienceMs: number): AsyncGenerator<"next" | "last"> {
   yield "last";
 }
 
-async function firstInhabited(places: readonly Place[]): Promise<Place | undefined> {
+async function firstInhabited(places: readonly GroupDirectory[]): Promise<GroupDirectory | undefined> {
   for (const place of places) if (await isInhabited(place)) return place;
   return undefined;
 }
 
-async function isInhabited({ version, directory }: Place): Promise<boolean> {
+async function isInhabited({ version, directory }: GroupDirectory): Promise<boolean> {
   if (version === 1) return ((await readControlIfPresent(`${directory}/cgroup.procs`)) ?? "") !== "";
   const events = await readControlIfPresent(`${directory}/cgroup.events`);
   return events !== undefined && keyedNumber(events, "populated") === 1;
 }
 
-async function strike(place: Place): Promise<void> {
+async function strike(place: GroupDirectory): Promise<void> {
   try {
     if (place.version === 2) await strikeUnified(place.directory);
     else if (place.controllers.includes("freezer")) await strikeFrozen(place.directory, 1);
@@ -131,7 +131,7 @@ const FREEZERS: Record<Version, FreezerFiles> = {
 };
 
 /** Absent of a place that cannot stop everybody at once. */
-export function freezerOf({ directory, version, controllers }: Place): LimitGroup["freezer"] {
+export function freezerOf({ directory, version, controllers }: GroupDirectory): LimitGroup["freezer"] {
   if (version === 1 && !controllers.includes("freezer")) return undefined;
   const { file, freeze, thaw, isFrozen } = FREEZERS[version];
   return {

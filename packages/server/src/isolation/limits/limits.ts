@@ -1,5 +1,5 @@
 import type { ResourceLimits, ResourceUsage } from "../backend/backend.ts";
-import { invalid } from "../backend/errors.ts";
+import { invalid } from "../backend/isolation-error.ts";
 import type { Freezer } from "../backend/pause-switch.ts";
 
 /** How this host enforces limits on bwrap boxes. */

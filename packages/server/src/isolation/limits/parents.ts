@@ -1,14 +1,22 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { invalid } from "../backend/errors.ts";
-import { canEnter, delegatedGroup, isDelegated, lendControllers, moveIntoLeaf, moveToUserScope } from "./delegation.ts";
+import { invalid } from "../backend/isolation-error.ts";
+import {
+  canEnter,
+  delegatedGroup,
+  type GroupRelation,
+  isDelegated,
+  lendControllers,
+  moveIntoLeaf,
+  moveToUserScope,
+} from "./delegation.ts";
 import { errorCode, isGone, readControl, readControlIfPresent, words, writeControl } from "./files.ts";
 import { type Hierarchy, isWithin } from "./hierarchies.ts";
-import { type Place, removeDirectory, removePlaces } from "./kill.ts";
+import { type GroupDirectory, removeDirectories, removeDirectory } from "./kill.ts";
 import { type Controller, LIMITING } from "./settings.ts";
 
 /** The directory of one hierarchy that holds all groups of this server. */
-export interface Parent extends Place {
+export interface Parent extends GroupDirectory {
   /** The topmost directory that had to be made: the parent itself, or one above it when the given group did not exist. */
   readonly madeFrom: string | undefined;
 }
@@ -119,13 +127,13 @@ async function unifiedGroup(hierarchy: Hierarchy, options: ParentOptions): Promi
  * A v2 group other than the root of all cannot have members and lend controllers at once. Moves the members away unless
  * everything is lent already; false when strangers live there.
  */
-async function makeRoom(group: string, household: "self" | "kin"): Promise<boolean> {
+async function makeRoom(group: string, relation: GroupRelation): Promise<boolean> {
   const type = await readControlIfPresent(`${group}/cgroup.type`);
   if (type === undefined) return true; // the root, or a group that does not exist yet
   const lent = words(await readControl(`${group}/cgroup.subtree_control`));
   const available = words(await readControl(`${group}/cgroup.controllers`));
   const missing = LIMITING.filter((controller) => available.includes(controller) && !lent.includes(controller));
-  return missing.length === 0 || (await moveIntoLeaf(group, household));
+  return missing.length === 0 || (await moveIntoLeaf(group, relation));
 }
 
 async function offersAll(group: string): Promise<boolean> {
@@ -161,7 +169,7 @@ export async function removeInstances(hierarchies: readonly Hierarchy[], instanc
   for (const hierarchy of byPower(hierarchies)) {
     for (const directory of await directoriesNamed(names, hierarchy.mountPoint)) {
       for (const place of await treeBottomUp(directory, hierarchy)) {
-        await removePlaces([place]).catch((error: unknown) => failures.push(error));
+        await removeDirectories([place]).catch((error: unknown) => failures.push(error));
       }
     }
   }
@@ -184,8 +192,8 @@ async function directoriesNamed(names: ReadonlySet<string>, directory: string): 
   return found;
 }
 
-async function treeBottomUp(directory: string, hierarchy: Hierarchy): Promise<Place[]> {
-  const below: Place[] = [];
+async function treeBottomUp(directory: string, hierarchy: Hierarchy): Promise<GroupDirectory[]> {
+  const below: GroupDirectory[] = [];
   for (const name of await subdirectories(directory)) {
     below.push(...(await treeBottomUp(`${directory}/${name}`, hierarchy)));
   }

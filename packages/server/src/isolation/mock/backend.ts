@@ -12,7 +12,7 @@ import type {
   TerminalCommand,
   TerminalProcess,
 } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import { type MockAnswer, MockProcess, MockShell } from "./process.ts";
 
 export interface MockOptions {
@@ -113,7 +113,7 @@ export class MockBox implements Box {
 
   async connect(): Promise<never> {
     this.#requireStarted();
-    throw new SandboxError("RUNTIME_UNAVAILABLE", "the mock runs nothing that could listen at a port");
+    throw new IsolationError("RUNTIME_UNAVAILABLE", "the mock runs nothing that could listen at a port");
   }
 
   async shells(): Promise<readonly string[]> {
@@ -166,6 +166,6 @@ export class MockBox implements Box {
   }
 
   #requireStarted(): void {
-    if (!this.#started) throw new SandboxError("SANDBOX_NOT_RUNNING", "the box is not started");
+    if (!this.#started) throw new IsolationError("SANDBOX_NOT_RUNNING", "the box is not started");
   }
 }

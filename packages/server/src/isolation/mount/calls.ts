@@ -27,7 +27,7 @@ interface Reply {
 }
 
 /** What the host asks about one mounted workspace: one thing after the other, and each in turns with the kernel's requests. */
-export class EngineCalls {
+export class MountCalls {
   readonly #background: (job: BackgroundJob) => void;
   readonly #queue: { readonly walk: Answering<unknown>; readonly reply: Reply }[] = [];
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 export interface DescriptorPlan {
   /** Open files and orphans of all workspaces together. */
   readonly openings: number;
-  /** Directories that each engine keeps open. */
+  /** Directories that each mount thread keeps open. */
   readonly directories: number;
 }
 
@@ -15,10 +15,10 @@ const MOST_DIRECTORIES = 2048;
  * One half is for what the sandboxes have open, a quarter for directories on the way there. The last quarter is never theirs:
  * connections, commands, and the end of a command need it.
  */
-export function planDescriptors(limit: number, engines: number): DescriptorPlan {
+export function planDescriptors(limit: number, threads: number): DescriptorPlan {
   return {
     openings: Math.floor(limit / 2),
-    directories: Math.min(MOST_DIRECTORIES, Math.floor(limit / 4 / engines)),
+    directories: Math.min(MOST_DIRECTORIES, Math.floor(limit / 4 / threads)),
   };
 }
 

@@ -12,9 +12,9 @@ import {
   unmountNow,
 } from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
+import { ChangesError, type ChangesErrorCode } from "../changes/changes-error.ts";
 import type { DiscardReport } from "../changes/discard.ts";
-import { ChangesError, type ChangesErrorCode } from "../changes/errors.ts";
 import { readFuseDevice } from "../doctor/facts.ts";
 import { judgeFuseDevice } from "../doctor/judgement.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
@@ -27,13 +27,13 @@ import type { LogLine } from "../log.ts";
 import { settledWithin } from "../waiting.ts";
 import type { CallInput, CallName, CallResult } from "./calls.ts";
 import { descriptorLimit, planDescriptors } from "./descriptor-plan.ts";
-import { type EnginePlace, EnginePool } from "./engine-pool.ts";
-import { EngineThread } from "./engine-thread.ts";
-import { EngineCounters, type EngineCounts, type FromEngine } from "./messages.ts";
+import { type FromMountThread, MountCounters, type MountCounts } from "./messages.ts";
 import { MOUNT_NAME, mountPointPath, raiseReadahead } from "./mount-table.ts";
+import { MountThread } from "./mount-thread.ts";
+import { type MountThreadPlace, MountThreadPool } from "./mount-thread-pool.ts";
 
 /** Refusals and losses, for the audit log. */
-export type WorkspaceEvent = FileSystemEvent | { readonly kind: "engine_lost"; readonly reason: string };
+export type WorkspaceEvent = FileSystemEvent | { readonly kind: "mount_lost"; readonly reason: string };
 
 /** One workspace. */
 export interface TreeSpec {
@@ -80,7 +80,7 @@ export function treePath(mountPoint: string, tree: number): string {
 
 export interface MountHostOptions {
   /** The most threads that serve mounts; default, and at most: one per CPU. */
-  readonly engines?: number | undefined;
+  readonly threads?: number | undefined;
   readonly log?: (line: LogLine) => void;
   /** Default true: the process lives until the host is closed. Otherwise it may end, which takes the mounts away. */
   readonly holdsProcess?: boolean | undefined;
@@ -91,11 +91,11 @@ const READY_TIMEOUT_MS = 10_000;
 const LINGER_MS = 1_000;
 
 /**
- * Owns the engine threads and the mounts they serve. When an engine dies, its mounts are detached and reported; those of
- * other engines go on.
+ * Owns the mount threads and the mounts they serve. When a mount thread dies, its mounts are detached and reported; those of
+ * other mount threads go on.
  */
 export class MountHost implements AsyncDisposable {
-  readonly #pool: EnginePool;
+  readonly #pool: MountThreadPool;
   readonly #mounts = new Map<number, ServedMount>();
   readonly #log: (line: LogLine) => void;
   readonly #holdsProcess: boolean;
@@ -105,9 +105,9 @@ export class MountHost implements AsyncDisposable {
   #nextMount = 1;
   #closing = false;
 
-  private constructor({ engines, log, holdsProcess }: MountHostOptions) {
-    const limit = Math.max(1, Math.min(engines ?? Number.POSITIVE_INFINITY, availableParallelism()));
-    this.#pool = new EnginePool(limit, () => this.#startEngine());
+  private constructor({ threads, log, holdsProcess }: MountHostOptions) {
+    const limit = Math.max(1, Math.min(threads ?? Number.POSITIVE_INFINITY, availableParallelism()));
+    this.#pool = new MountThreadPool(limit, () => this.#startThread());
     const plan = planDescriptors(descriptorLimit(), limit);
     this.#log = log ?? (() => {});
     this.#holdsProcess = holdsProcess ?? true;
@@ -120,7 +120,7 @@ export class MountHost implements AsyncDisposable {
   // sleep in the kernel.
   readonly #onExit = (): void => {
     for (const mount of this.#mounts.values()) mount.abandon();
-    for (const engine of this.#pool.engines) engine.abandon();
+    for (const thread of this.#pool.threads) thread.abandon();
   };
 
   static async start(options: MountHostOptions = {}): Promise<MountHost> {
@@ -157,7 +157,7 @@ export class MountHost implements AsyncDisposable {
     }
   }
 
-  async #place(spec: JoinedSpec, joined: boolean, place: EnginePlace): Promise<ServedMount> {
+  async #place(spec: JoinedSpec, joined: boolean, place: MountThreadPlace): Promise<ServedMount> {
     const [mountPoint] = await Promise.all([
       mountPointPath(spec.mountPoint),
       ...spec.trees.flatMap(({ delta }) => (delta === undefined ? [] : mkdir(delta, { recursive: true, mode: 0o700 }))),
@@ -167,15 +167,15 @@ export class MountHost implements AsyncDisposable {
     const onGone = (): void => {
       if (this.#mounts.delete(id)) place.leave();
     };
-    const { engine } = place;
-    const mount = new ServedMount({ id, engine, mountPoint, spec, joined, log: this.#log, onGone });
+    const { thread } = place;
+    const mount = new ServedMount({ id, thread, mountPoint, spec, joined, log: this.#log, onGone });
     this.#mounts.set(id, mount);
     return mount;
   }
 
-  /** Of all engines, those that died included. */
-  counts(): EngineCounts {
-    return EngineCounters.sum(this.#pool.engines.map((engine) => engine.counters));
+  /** Of all mount threads, those that died included. */
+  counts(): MountCounts {
+    return MountCounters.sum(this.#pool.threads.map((thread) => thread.counters));
   }
 
   async close(): Promise<void> {
@@ -191,32 +191,32 @@ export class MountHost implements AsyncDisposable {
     await this.close();
   }
 
-  async #startEngine(): Promise<EngineThread> {
-    const engine = await EngineThread.start({
+  async #startThread(): Promise<MountThread> {
+    const thread = await MountThread.start({
       onMessage: (message) => this.#dispatch(message),
-      onLost: (reason) => this.#engineLost(engine, reason),
+      onLost: (reason) => this.#threadLost(thread, reason),
       holdsProcess: this.#holdsProcess,
       shared: { budget: this.#budget.buffer, openDirectories: this.#openDirectories, awake: this.#awake },
     });
-    return engine;
+    return thread;
   }
 
-  #dispatch(message: FromEngine): void {
+  #dispatch(message: FromMountThread): void {
     if (message.kind === "log" && message.mount === undefined) this.#log({ level: "error", message: message.message });
     else if ("mount" in message && message.mount !== undefined) this.#mounts.get(message.mount)?.receive(message);
   }
 
-  #engineLost(engine: EngineThread, reason: string): void {
-    this.#log({ level: "error", message: `an engine thread died: ${reason}` });
+  #threadLost(thread: MountThread, reason: string): void {
+    this.#log({ level: "error", message: `a mount thread died: ${reason}` });
     for (const mount of this.#mounts.values()) {
-      if (mount.engine === engine) void mount.lost(reason);
+      if (mount.thread === thread) void mount.lost(reason);
     }
   }
 }
 
 interface ServedMountOptions {
   readonly id: number;
-  readonly engine: EngineThread;
+  readonly thread: MountThread;
   readonly mountPoint: string;
   readonly spec: JoinedSpec;
   readonly joined: boolean;
@@ -227,7 +227,7 @@ interface ServedMountOptions {
 /** One connection to the kernel. */
 class ServedMount {
   readonly mountPoint: string;
-  readonly engine: EngineThread;
+  readonly thread: MountThread;
   readonly trees: readonly WorkspaceMount[];
   readonly privileged = process.geteuid?.() === 0;
   /** Resolves when the kernel has been greeted. Until then whoever looks into the mount waits. */
@@ -235,7 +235,7 @@ class ServedMount {
   /** By tree, as the kernel granted it. */
   passthrough: readonly boolean[] = [];
   readonly #options: ServedMountOptions;
-  readonly #steps = new Map<string, PromiseWithResolvers<FromEngine>>();
+  readonly #steps = new Map<string, PromiseWithResolvers<FromMountThread>>();
   #fd = -1;
   #deltaLocks: readonly number[] = [];
   #closed = false;
@@ -244,7 +244,7 @@ class ServedMount {
 
   constructor(options: ServedMountOptions) {
     this.mountPoint = options.mountPoint;
-    this.engine = options.engine;
+    this.thread = options.thread;
     this.#options = options;
     this.trees = options.spec.trees.map((_, tree) => new WorkspaceMount(this, tree, options.joined));
   }
@@ -263,7 +263,7 @@ class ServedMount {
 
   async #serve(fd: number): Promise<void> {
     const ready = this.#expect("ready");
-    this.engine.send({ kind: "serve", mount: this.#options.id, fd });
+    this.thread.send({ kind: "serve", mount: this.#options.id, fd });
     if (!(await settledWithin(READY_TIMEOUT_MS, ready))) throw new Error("the kernel did not greet the mount");
     const greeting = await ready;
     if (greeting.kind === "ready") this.passthrough = greeting.passthrough;
@@ -274,7 +274,7 @@ class ServedMount {
     const { trees, quota, owner, passthrough = true, xattrs = true } = this.#options.spec;
     const { privileged } = this;
     const prepared = this.#expect("prepared");
-    this.engine.send({
+    this.thread.send({
       kind: "prepare",
       mount: this.#options.id,
       spec: {
@@ -307,15 +307,15 @@ class ServedMount {
     }
   }
 
-  /** Has the engine do something with a tree, and the kernel forget what is no longer true then. */
+  /** Has the mount thread do something with a tree, and the kernel forget what is no longer true then. */
   async call<Name extends CallName>(tree: number, name: Name, input: CallInput<Name>): Promise<CallResult<Name>> {
     if (this.#closed) throw new Error("the workspace is not mounted");
     this.#calls += 1;
     const call = this.#calls;
     const answered = this.#expect(`call ${call}`);
-    this.engine.send({ kind: "call", mount: this.#options.id, tree, call, name, input });
+    this.thread.send({ kind: "call", mount: this.#options.id, tree, call, name, input });
     const message = await answered;
-    if (message.kind !== "answer") throw new Error(`an engine answered a call with ${message.kind}`);
+    if (message.kind !== "answer") throw new Error(`a mount thread answered a call with ${message.kind}`);
     await this.#invalidate(message.stale);
     return message.result as CallResult<Name>;
   }
@@ -325,7 +325,7 @@ class ServedMount {
     return this.#unmounting;
   }
 
-  receive(message: FromEngine): void {
+  receive(message: FromMountThread): void {
     switch (message.kind) {
       case "prepared":
       case "ready":
@@ -354,9 +354,9 @@ class ServedMount {
     }
   }
 
-  /** The engine is gone: fail what waits for it, abort the connection, take the mount away. */
+  /** The mount thread is gone: fail what waits for it, abort the connection, take the mount away. */
   async lost(reason: string): Promise<void> {
-    for (const step of this.#steps.values()) step.reject(new Error(`the engine thread died: ${reason}`));
+    for (const step of this.#steps.values()) step.reject(new Error(`the mount thread died: ${reason}`));
     this.#steps.clear();
     this.#forgetDescriptor();
     for (const lock of this.#deltaLocks) syscalls.close(lock);
@@ -382,7 +382,7 @@ class ServedMount {
 
   #gone(reason: string): void {
     this.#options.onGone();
-    this.#options.spec.trees[0]?.onEvent?.({ kind: "engine_lost", reason });
+    this.#options.spec.trees[0]?.onEvent?.({ kind: "mount_lost", reason });
   }
 
   async #unmount(): Promise<void> {
@@ -396,12 +396,12 @@ class ServedMount {
 
   // The connection ends by itself once nothing uses the detached mount; what still does is cut off.
   async #drain(): Promise<void> {
-    if (this.#closed || !this.engine.alive) return;
+    if (this.#closed || !this.thread.alive) return;
     const closed = this.#expect("closed");
     const served = this.#fd >= 0;
     const ended = served && (await settledWithin(LINGER_MS, closed));
     if (!ended) {
-      this.engine.send({ kind: "drop", mount: this.#options.id });
+      this.thread.send({ kind: "drop", mount: this.#options.id });
       await settledWithin(LINGER_MS, closed);
     }
     this.#forgetDescriptor();
@@ -426,14 +426,14 @@ class ServedMount {
     for (const inode of stale.inodes) await notifier.send(invalidateInodeMessage(inode, 0, 0));
   }
 
-  #expect(step: string): Promise<FromEngine> {
-    const deferred = Promise.withResolvers<FromEngine>();
+  #expect(step: string): Promise<FromMountThread> {
+    const deferred = Promise.withResolvers<FromMountThread>();
     deferred.promise.catch(() => {}); // awaited by some callers only
     this.#steps.set(step, deferred);
     return deferred.promise;
   }
 
-  #settle(step: string, message: FromEngine): void {
+  #settle(step: string, message: FromMountThread): void {
     this.#steps.get(step)?.resolve(message);
     this.#steps.delete(step);
   }
@@ -506,7 +506,7 @@ export class WorkspaceMount implements AsyncDisposable {
 /**
  * The rules let everything be written but single files, so that mode bits alone decide and the kernel may check them: without
  * that nobody is asked when a FIFO is opened. It then also answers access(2), which knows no rules: of such a file it tells root
- * that writing is allowed, and the engine refuses to open it.
+ * that writing is allowed, and the mount thread refuses to open it.
  */
 function leavesAllToModes(rules: readonly Rule[]): boolean {
   const coversAll = rules.some(({ pattern, permission }) => permission === "write" && EVERYTHING.includes(pattern));
@@ -522,8 +522,8 @@ function errorOf({ error, code }: { readonly error: Error; readonly code?: strin
 }
 
 /** Why a workspace cannot be mounted on this host, in the doctor's words where it has some. */
-async function explainMountFailure(cause: unknown): Promise<SandboxError> {
+async function explainMountFailure(cause: unknown): Promise<IsolationError> {
   const { verdict, summary, fix } = judgeFuseDevice({ fuseDevice: await readFuseDevice() });
   const message = `the workspace cannot be mounted (${cause instanceof Error ? cause.message : cause})`;
-  return new SandboxError("RUNTIME_UNAVAILABLE", verdict === "ok" ? message : summary, { hint: fix, cause });
+  return new IsolationError("RUNTIME_UNAVAILABLE", verdict === "ok" ? message : summary, { hint: fix, cause });
 }

@@ -7,22 +7,22 @@ import type { QuotaLimits } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { CallAnswer, CallName } from "./calls.ts";
 
-// What the host thread and an engine thread say to each other. Descriptors are numbers: both are one process.
+// What the host thread and a mount thread say to each other. Descriptors are numbers: both are one process.
 
-/** What an engine thread is born with. */
-export interface EngineData {
+/** What a mount thread is born with. */
+export interface MountThreadData {
   readonly port: MessagePort;
-  /** Of its EngineCounters. */
+  /** Of its MountCounters. */
   readonly counters: SharedArrayBuffer;
   /** Of the server's DescriptorBudget. */
   readonly budget: SharedArrayBuffer;
-  /** Where all engine threads count how many of them are awake. */
+  /** Where all mount threads count how many of them are awake. */
   readonly awake: SharedArrayBuffer;
-  /** Descriptors that this engine may keep for directories. */
+  /** Descriptors that this mount thread may keep for directories. */
   readonly openDirectories: number;
 }
 
-export interface EngineTreeSpec {
+export interface MountTreeSpec {
   readonly lowers: readonly string[];
   readonly delta: string | undefined;
   readonly rules: readonly Rule[];
@@ -30,8 +30,8 @@ export interface EngineTreeSpec {
   readonly recordsAccess: boolean;
 }
 
-export interface EngineMountSpec {
-  readonly trees: readonly EngineTreeSpec[];
+export interface MountSpec {
+  readonly trees: readonly MountTreeSpec[];
   /** Whether the trees are directories of the mount; otherwise the only one is the mount. */
   readonly joined: boolean;
   /** Of all trees together. */
@@ -48,9 +48,9 @@ interface OfTree {
   readonly tree: number;
 }
 
-export type ToEngine =
+export type ToMountThread =
   /** Open the layers and compile the rules; nothing is mounted yet. */
-  | { readonly kind: "prepare"; readonly mount: number; readonly spec: EngineMountSpec }
+  | { readonly kind: "prepare"; readonly mount: number; readonly spec: MountSpec }
   /** Serve what was prepared on this /dev/fuse descriptor. */
   | { readonly kind: "serve"; readonly mount: number; readonly fd: number }
   /** Answered by `answer` or `refusal` with the same number. */
@@ -59,9 +59,9 @@ export type ToEngine =
   | { readonly kind: "drop"; readonly mount: number }
   | { readonly kind: "stop" };
 
-export type FromEngine =
+export type FromMountThread =
   | { readonly kind: "started"; readonly doorbell: number }
-  /** `locks` are the descriptors that lock the deltas; the host closes them should the engine die. */
+  /** `locks` are the descriptors that lock the deltas; the host closes them should the mount thread die. */
   | { readonly kind: "prepared"; readonly mount: number; readonly locks: readonly number[] }
   | { readonly kind: "failed"; readonly mount: number; readonly error: Error }
   /** With what the kernel granted each tree. */
@@ -79,8 +79,8 @@ export type FromEngine =
   | ({ readonly kind: "event"; readonly event: FileSystemEvent } & OfTree)
   | { readonly kind: "log"; readonly mount: number | undefined; readonly message: string };
 
-/** What an engine has done since it started. */
-export interface EngineCounts {
+/** What a mount thread has done since it started. */
+export interface MountCounts {
   /** By the kernel's name of the operation; those that never came are absent. */
   readonly fuseOperations: Readonly<Record<string, number>>;
   /** Refusals by rule, those included that no event tells of because there were too many. */
@@ -94,10 +94,10 @@ const LONGEST_TURN = OPCODE_LIMIT + 1;
 const LENGTH = OPCODE_LIMIT + 2;
 
 /**
- * Counters in memory that the engine thread writes and the host reads: counting costs an addition, reading costs the engine
+ * Counters in memory that the mount thread writes and the host reads: counting costs an addition, reading costs the mount thread
  * nothing. One number per opcode, then the denials and the longest turn.
  */
-export class EngineCounters {
+export class MountCounters {
   readonly buffer: SharedArrayBuffer;
   readonly requests: Float64Array;
   readonly #all: Float64Array;
@@ -116,7 +116,7 @@ export class EngineCounters {
     if (entries > this.#all[LONGEST_TURN]!) this.#all[LONGEST_TURN] = entries;
   }
 
-  static sum(counters: Iterable<EngineCounters>): EngineCounts {
+  static sum(counters: Iterable<MountCounters>): MountCounts {
     const fuseOperations: Record<string, number> = {};
     let denials = 0;
     let longestTurn = 0;

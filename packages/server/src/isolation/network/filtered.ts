@@ -1,5 +1,5 @@
 import type { Listen, NetworkAnswer, SocketOwner } from "../backend/backend.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 import { Queue } from "../waiting.ts";
 import type { Gate, GateEvent, GateListeners, NetworkGates, Opening, PortListeners, TestInternet } from "./gate.ts";
 import { closerOf } from "./handed-over.ts";
@@ -74,9 +74,13 @@ export class FilteredNetwork {
     const { opening } = this.#options;
     const unopened = openedNames(policy.rules).find((name) => !opening?.names.includes(name));
     if (unopened !== undefined) {
-      throw new SandboxError("INVALID_ARGUMENT", `connections to ${unopened} cannot be opened while the sandbox runs`, {
-        hint: "stop it and start it with methods and paths for this host, or list the host without them",
-      });
+      throw new IsolationError(
+        "INVALID_ARGUMENT",
+        `connections to ${unopened} cannot be opened while the sandbox runs`,
+        {
+          hint: "stop it and start it with methods and paths for this host, or list the host without them",
+        },
+      );
     }
     await this.#turns.run(async () => {
       const changed: OpenGate[] = [];

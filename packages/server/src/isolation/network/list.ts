@@ -1,4 +1,4 @@
-import { invalid, SandboxError } from "../backend/errors.ts";
+import { IsolationError, invalid } from "../backend/isolation-error.ts";
 import { NetworkPolicy, type NetworkRule, parseNetworkRule } from "./policy.ts";
 import { NETWORK_PRESETS } from "./presets.ts";
 
@@ -39,7 +39,7 @@ function parsed(rule: unknown, index: number): NetworkRule {
   try {
     return parseNetworkRule(rule);
   } catch (error) {
-    if (!(error instanceof SandboxError)) throw error;
+    if (!(error instanceof IsolationError)) throw error;
     throw invalid(`host ${index + 1} of the network's list: ${error.message}`, error.hint);
   }
 }

@@ -1,5 +1,5 @@
 import { domainToASCII } from "node:url";
-import { invalid } from "../backend/errors.ts";
+import { invalid } from "../backend/isolation-error.ts";
 import { isPublicRange, isRangeWithin, parseRange } from "./ranges.ts";
 
 /**

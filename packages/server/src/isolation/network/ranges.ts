@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { type IpFamily, NOT_PUBLIC_RANGES } from "@agentfense/permission";
-import { invalid } from "../backend/errors.ts";
+import { invalid } from "../backend/isolation-error.ts";
 
 /** What people have their own hosts in, and may list. All else that is not public is nobody's to list. */
 const PRIVATE: Readonly<Record<IpFamily, readonly string[]>> = {

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { invalid } from "../backend/errors.ts";
+import { invalid } from "../backend/isolation-error.ts";
 import {
   covers,
   isConditional,

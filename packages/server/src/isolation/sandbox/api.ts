@@ -8,7 +8,7 @@ import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
 import type { NetworkRule } from "../network/policy.ts";
 import type { SecretWithValue } from "../network/secrets.ts";
-import type { Session, SessionRequest } from "../session/api.ts";
+import type { BoxSession, SessionRequest } from "../session/api.ts";
 import type { MountedFiles } from "../view/files.ts";
 import type { Processes } from "./processes.ts";
 
@@ -90,7 +90,7 @@ export interface ConnectionEvent {
  * calls a sandbox, which stops and starts, are kept by whoever makes it. Every method that waits takes a signal; a command
  * whose signal aborts is killed with everything it started.
  */
-export interface Sandbox extends AsyncDisposable {
+export interface BoxedWorkspace extends AsyncDisposable {
   readonly id: string;
   readonly runtime: BackendName;
   readonly isPaused: boolean;
@@ -99,7 +99,7 @@ export interface Sandbox extends AsyncDisposable {
   exec(request: ExecRequest, options?: Cancellable): Promise<ExecResult>;
   /** Ends with one `exit` event. Leaving the loop early kills the command. */
   execStream(request: ExecRequest, options?: Cancellable): AsyncIterable<ExecEvent>;
-  session(request?: SessionRequest, options?: Cancellable): Promise<Session>;
+  session(request?: SessionRequest, options?: Cancellable): Promise<BoxSession>;
   terminal(request: TerminalRequest, options?: Cancellable): Promise<Terminal>;
   /** To a port on the loopback device of the sandbox. PORT_CLOSED when nothing accepts there; it is cut when the sandbox ends. */
   connect(port: number, options?: Cancellable): Promise<Socket>;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 /** Of one sandbox at a time: as many as a browser with a few pages, or a busy test run, needs. */
 const MOST_OF_A_SANDBOX = 256;
@@ -43,6 +43,6 @@ export class Connections {
   }
 }
 
-function tooMany(message: string): SandboxError {
-  return new SandboxError("RESOURCES_EXHAUSTED", message, { hint: "close some of them" });
+function tooMany(message: string): IsolationError {
+  return new IsolationError("RESOURCES_EXHAUSTED", message, { hint: "close some of them" });
 }

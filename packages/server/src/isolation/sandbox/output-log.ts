@@ -1,4 +1,4 @@
-import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { IsolationError, throwIfCancelled } from "../backend/isolation-error.ts";
 import { Bell } from "../waiting.ts";
 import type { AttachOptions } from "./api.ts";
 
@@ -290,8 +290,8 @@ function costOf(bytes: Buffer): number {
   return bytes.length + BLOCK_COST;
 }
 
-function tooSlow(patienceMs: number): SandboxError {
-  return new SandboxError("READER_TOO_SLOW", `nothing was read for ${patienceMs / 1000} s while the process waited`, {
+function tooSlow(patienceMs: number): IsolationError {
+  return new IsolationError("READER_TOO_SLOW", `nothing was read for ${patienceMs / 1000} s while the process waited`, {
     hint: "attach again: the process goes on, and its last output is kept",
   });
 }

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { Box, BoxCommand, BoxProcess, ProcessExit, TerminalProcess, TerminalSize } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
-import { cancelled, SandboxError } from "../backend/errors.ts";
+import { cancelled, IsolationError } from "../backend/isolation-error.ts";
 import { type Cancellable, type ExecOutcome, outcomeOf } from "../exec/api.ts";
 import { startInTime } from "../exec/execute.ts";
 import { effectiveTimeout } from "../exec/request.ts";
@@ -111,13 +111,13 @@ export class Processes {
     if (typeof which === "number") {
       const process = this.#living.get(which) ?? this.#ended.get(which);
       if (process !== undefined) return process;
-      throw new SandboxError("PROCESS_NOT_FOUND", `there is no process ${which}, or its end was forgotten`);
+      throw new IsolationError("PROCESS_NOT_FOUND", `there is no process ${which}, or its end was forgotten`);
     }
     const tagged = [this.#living, this.#ended].map((processes) =>
       [...processes.values()].findLast(({ tag }) => tag === which),
     );
     const process = tagged[0] ?? tagged[1];
-    if (process === undefined) throw new SandboxError("PROCESS_NOT_FOUND", `no process has the tag ${which}`);
+    if (process === undefined) throw new IsolationError("PROCESS_NOT_FOUND", `no process has the tag ${which}`);
     return process;
   }
 
@@ -187,7 +187,7 @@ class ListedProcess implements SandboxProcess {
     if (this.outcome !== undefined) throw unsuitable(`process ${this.number} has ended`);
   }
 
-  private notOurs(what: string): SandboxError {
+  private notOurs(what: string): IsolationError {
     return unsuitable(`process ${this.number} is a ${this.kind}: whoever opened it has ${what}`);
   }
 }
@@ -240,7 +240,7 @@ class SpawnedProcess extends ListedProcess {
   override async write(data: Uint8Array, { signal }: Cancellable = {}): Promise<void> {
     const input = this.#openInput();
     if (this.#unreadInput > 0 && this.#unreadInput + data.length > MOST_INPUT_BYTES) {
-      throw new SandboxError("RESOURCES_EXHAUSTED", `process ${this.number} has not read its earlier input`);
+      throw new IsolationError("RESOURCES_EXHAUSTED", `process ${this.number} has not read its earlier input`);
     }
     this.#unreadInput += data.length;
     const left = Promise.withResolvers<never>();
@@ -335,12 +335,12 @@ function outcomeOfOther(end: unknown): ExecOutcome {
   return outcomeOf({ exitCode, outOfMemory });
 }
 
-function unsuitable(message: string, cause?: unknown): SandboxError {
-  return new SandboxError("PROCESS_UNSUITABLE", message, { cause });
+function unsuitable(message: string, cause?: unknown): IsolationError {
+  return new IsolationError("PROCESS_UNSUITABLE", message, { cause });
 }
 
-function tooMany(): SandboxError {
-  return new SandboxError("RESOURCES_EXHAUSTED", "the sandbox has as many processes as it may hold open", {
+function tooMany(): IsolationError {
+  return new IsolationError("RESOURCES_EXHAUSTED", "the sandbox has as many processes as it may hold open", {
     hint: "end some of those that were started, or raise the server's limit on open files",
   });
 }

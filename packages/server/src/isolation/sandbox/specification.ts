@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { compileRules } from "@agentfense/permission";
 import { type BoxSpec, HOME } from "../backend/backend.ts";
-import { invalid } from "../backend/errors.ts";
+import { invalid } from "../backend/isolation-error.ts";
 import { checkEnvironment, checkHostname } from "../exec/request.ts";
 import { homeIn } from "../filesystem/delta.ts";
 import { validateLimits } from "../limits/limits.ts";

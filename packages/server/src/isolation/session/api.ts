@@ -10,7 +10,7 @@ export interface SessionRequest {
 }
 
 /** A shell that stays: cwd, variables, functions and background jobs live from command to command. */
-export interface Session extends AsyncDisposable {
+export interface BoxSession extends AsyncDisposable {
   readonly id: string;
   readonly shell: string;
   /** Undefined while the shell lives. */

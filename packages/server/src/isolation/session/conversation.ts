@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { ShellProcess } from "../backend/backend.ts";
-import { cancelled, SandboxError } from "../backend/errors.ts";
+import { cancelled, IsolationError } from "../backend/isolation-error.ts";
 import { OutputBuffer } from "../exec/output.ts";
 import {
   ANSWER_WORD,
@@ -167,14 +167,14 @@ export async function awaitReady(
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const abandon = () => reject(cancelled(signal?.reason));
   const timer = setTimeout(
-    () => reject(new SandboxError("INTERNAL", `the shell was not ready after ${READY_TIMEOUT_MS} ms`)),
+    () => reject(new IsolationError("INTERNAL", `the shell was not ready after ${READY_TIMEOUT_MS} ms`)),
     READY_TIMEOUT_MS,
   );
   conversation.start(shell).then(resolve, reject);
   process.exit.then(({ exitCode }) => {
     const said = complaint.take().data.toString().trim();
     const why = said === "" ? "" : `: ${said}`;
-    reject(new SandboxError("INTERNAL", `the shell ended with exit code ${exitCode} before it was ready${why}`));
+    reject(new IsolationError("INTERNAL", `the shell ended with exit code ${exitCode} before it was ready${why}`));
   }, reject);
   if (signal?.aborted) abandon();
   signal?.addEventListener("abort", abandon);

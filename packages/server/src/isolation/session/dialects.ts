@@ -1,4 +1,4 @@
-import { invalid, SandboxError } from "../backend/errors.ts";
+import { IsolationError, invalid } from "../backend/isolation-error.ts";
 
 const QUOTE = 0x27;
 const ESCAPED_QUOTE = Buffer.from("'\\''");
@@ -232,7 +232,7 @@ export function findShell(asked: string | undefined, available: readonly string[
   const name = asked === undefined ? undefined : shellName(asked);
   const path = name === undefined ? available[0] : pick(name, asked!, available);
   if (path === undefined) {
-    throw new SandboxError("PROGRAM_NOT_FOUND", `the sandbox has no ${name ?? "shell"}`, {
+    throw new IsolationError("PROGRAM_NOT_FOUND", `the sandbox has no ${name ?? "shell"}`, {
       hint: available.length > 0 ? `it has ${available.join(", ")}` : "use an image or a root directory with a shell",
     });
   }

@@ -1,11 +1,11 @@
 import { constants } from "node:os";
 import type { Box, ChannelState, InterruptSignal, ProcessExit, ShellProcess } from "../backend/backend.ts";
-import { cancelled, invalid, SandboxError } from "../backend/errors.ts";
+import { cancelled, IsolationError, invalid } from "../backend/isolation-error.ts";
 import { type Cancellable, type ExecEvent, type ExecOutcome, type LimitEvent, outcomeOf } from "../exec/api.ts";
 import { OutputBuffer } from "../exec/output.ts";
 import { effectiveTimeout, type TimeLimits } from "../exec/request.ts";
 import { settledWithin } from "../waiting.ts";
-import type { Session, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./api.ts";
+import type { BoxSession, SessionEnd, SessionExecRequest, SessionExecResult, SessionRequest } from "./api.ts";
 import { type Answer, awaitReady, Conversation, drain, drainRemains } from "./conversation.ts";
 import { findShell } from "./dialects.ts";
 import { interrupt, untilInterrupted } from "./interruption.ts";
@@ -56,7 +56,7 @@ const REMIND_MS = 100;
  * that, in about 3 s, it is killed, and the session with it. Output of background jobs between two commands is kept for the
  * next one, 256 KiB of each stream; beyond that it is dropped and the next command says `truncated`.
  */
-export class ShellSession implements Session {
+export class ShellSession implements BoxSession {
   readonly id: string;
   readonly shell: string;
   readonly #options: SessionOptions;
@@ -238,7 +238,7 @@ export class ShellSession implements Session {
     return state;
   }
 
-  #hijacked(): SandboxError {
+  #hijacked(): IsolationError {
     this.#finish({ reason: "hijacked" });
     this.#parts.process.kill();
     return this.#closedError();
@@ -302,7 +302,7 @@ export class ShellSession implements Session {
     this.#ended.resolve(end);
   }
 
-  #closedError(): SandboxError {
+  #closedError(): IsolationError {
     const reasons: Record<SessionEnd["reason"], string> = {
       closed: "the session was closed",
       exited: `the shell ended with exit code ${this.#closed?.exitCode}`,
@@ -311,7 +311,7 @@ export class ShellSession implements Session {
       idle: `nothing was asked of the session for ${this.#options.request.idleTimeoutMs} ms`,
       stopped: "the sandbox was stopped",
     };
-    return new SandboxError("SESSION_CLOSED", reasons[this.#closed?.reason ?? "closed"], {
+    return new IsolationError("SESSION_CLOSED", reasons[this.#closed?.reason ?? "closed"], {
       hint: "open a new session",
     });
   }
@@ -332,8 +332,8 @@ export class ShellSession implements Session {
   }
 }
 
-function brokenUnder(cause: unknown): SandboxError {
-  return new SandboxError("INTERNAL", "the sandbox broke under the session", { cause });
+function brokenUnder(cause: unknown): IsolationError {
+  return new IsolationError("INTERNAL", "the sandbox broke under the session", { cause });
 }
 
 function exitCodeOf(signal: InterruptSignal): number {

@@ -1,4 +1,4 @@
-import { cancelled, type SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { cancelled, type IsolationError, throwIfCancelled } from "../backend/isolation-error.ts";
 
 interface Waiting {
   readonly admit: () => void;
@@ -9,7 +9,7 @@ interface Waiting {
 export class Turns {
   readonly #waiting = new Set<Waiting>();
   #taken = false;
-  #closed: (() => SandboxError) | undefined;
+  #closed: (() => IsolationError) | undefined;
 
   get idle(): boolean {
     return !this.#taken;
@@ -25,7 +25,7 @@ export class Turns {
   }
 
   /** Who waits, or comes later, gets the error. */
-  close(reason: () => SandboxError): void {
+  close(reason: () => IsolationError): void {
     this.#closed = reason;
     for (const { refuse } of this.#waiting) refuse(reason());
     this.#waiting.clear();

@@ -1,5 +1,5 @@
 import type { Rule } from "@agentfense/permission";
-import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { IsolationError, throwIfCancelled } from "../backend/isolation-error.ts";
 import type { Cancellable } from "../exec/api.ts";
 import type { ViewChange, ViewStat } from "./api.ts";
 import type { KernelWatch } from "./kernel-watch.ts";
@@ -23,9 +23,9 @@ export interface MountedFilesOptions {
 }
 
 /**
- * The files of a mounted workspace, through the mount: the engine decides, as it does for processes inside. Paths are relative to
+ * The files of a mounted workspace, through the mount: the mount thread decides, as it does for processes inside. Paths are relative to
  * it, with or without a leading slash or `/workspace`. Symbolic links are followed as inside, and never out of the workspace. A
- * refusal is a SandboxError FILE_FAILED whose `errno` is what a process inside gets. All need a running sandbox.
+ * refusal is an IsolationError FILE_FAILED whose `errno` is what a process inside gets. All need a running sandbox.
  */
 export class MountedFiles {
   readonly #options: MountedFilesOptions;
@@ -59,7 +59,7 @@ export class MountedFiles {
   ): Promise<ViewStat> {
     const { signal, mode, append = false } = options;
     if (mode !== undefined && !(Number.isInteger(mode) && mode >= 0 && mode <= 0o777)) {
-      throw new SandboxError("INVALID_ARGUMENT", "a mode is a number from 0 to 0777");
+      throw new IsolationError("INVALID_ARGUMENT", "a mode is a number from 0 to 0777");
     }
     throwIfCancelled(signal);
     const fd = await this.#ask<number>("openToWrite", path, { append, mode });
@@ -86,8 +86,8 @@ export class MountedFiles {
     try {
       return await this.#ask("list", path, { recursive: options.recursive ?? false });
     } catch (error) {
-      if (!(error instanceof SandboxError) || error.errno !== "E2BIG") throw error;
-      throw new SandboxError("RESOURCES_EXHAUSTED", "there are too many entries to list at once", {
+      if (!(error instanceof IsolationError) || error.errno !== "E2BIG") throw error;
+      throw new IsolationError("RESOURCES_EXHAUSTED", "there are too many entries to list at once", {
         hint: "list a directory further down, or without recursion",
       });
     }

@@ -1,5 +1,5 @@
 import { syscalls } from "@agentfense/fuse";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 const { Inotify } = syscalls;
 
@@ -89,7 +89,7 @@ export class KernelWatch implements Disposable {
     if (this.#descriptor < 0) {
       const descriptor = syscalls.inotifyInit();
       if (descriptor < 0) {
-        throw new SandboxError("RESOURCES_EXHAUSTED", "the host has no more watches", {
+        throw new IsolationError("RESOURCES_EXHAUSTED", "the host has no more watches", {
           hint: "raise fs.inotify.max_user_instances on the server",
         });
       }

@@ -5,8 +5,8 @@ import { answer } from "../threads/answer.ts";
 import { OPERATIONS } from "./operations.ts";
 import { Progress, type ViewRequest } from "./thread.ts";
 
-// The thread through which the API looks into mounts. It waits in the kernel for engines to answer, so it is neither the
-// API's nor an engine's, and it may get stuck: its owner then starts another.
+// The thread through which the API looks into mounts. It waits in the kernel for mount threads to answer, so it is neither the
+// API's nor a mount thread's, and it may get stuck: its owner then starts another.
 
 const progress = workerData.progress as Int32Array;
 

@@ -1,5 +1,5 @@
 import { namesIn } from "@agentfense/permission";
-import { SandboxError } from "../backend/errors.ts";
+import { IsolationError } from "../backend/isolation-error.ts";
 
 /** As the kernel counts, with the terminating NUL. */
 const PATH_MAX = 4096;
@@ -46,7 +46,7 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
 };
 
 /** The path as the caller gave it. */
-export function fileFailed(path: string, errno: string): SandboxError {
+export function fileFailed(path: string, errno: string): IsolationError {
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
-  return new SandboxError("FILE_FAILED", `${JSON.stringify(shown)}: ${EXPLANATIONS[errno] ?? errno}`, { errno });
+  return new IsolationError("FILE_FAILED", `${JSON.stringify(shown)}: ${EXPLANATIONS[errno] ?? errno}`, { errno });
 }

@@ -1,6 +1,6 @@
 import { syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule } from "@agentfense/permission";
-import { SandboxError, throwIfCancelled } from "../backend/errors.ts";
+import { IsolationError, throwIfCancelled } from "../backend/isolation-error.ts";
 import type { Cancellable } from "../exec/api.ts";
 import { utf8Of } from "../filesystem/names.ts";
 import { Bell, Queue } from "../waiting.ts";
@@ -17,7 +17,7 @@ const CAME = Inotify.CREATE | Inotify.MOVED_TO;
 const WENT = Inotify.DELETE | Inotify.MOVED_FROM;
 
 const MOST_WATCHES = 64;
-/** Of all watches of a sandbox: each keeps an inode in the kernel's memory and a node in the engine's. */
+/** Of all watches of a sandbox: each keeps an inode in the kernel's memory and a node in the mount thread's. */
 const MOST_DIRECTORIES = 10_000;
 /** More than these, and it is less work to look at the whole tree. */
 const MOST_STALE = 256;
@@ -299,8 +299,8 @@ function namesOf(path: string): string[] {
   return path === "" ? [] : path.split("/");
 }
 
-function tooMuch(message: string): SandboxError {
-  return new SandboxError("RESOURCES_EXHAUSTED", message, {
+function tooMuch(message: string): IsolationError {
+  return new IsolationError("RESOURCES_EXHAUSTED", message, {
     hint: "watch a directory further down, or without recursion",
   });
 }

@@ -2,7 +2,7 @@ import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type { EventLevel, EventRecord } from "../store/store.ts";
 
-/** What happened, as its witness tells it. Absent ids do not apply. */
+/** What happened, as those tell it who made it happen. Absent ids do not apply. */
 export interface AuditEntry {
   readonly type: string;
   /** Default info. */

@@ -1,5 +1,5 @@
 import { OpenContent } from "../../isolation/codebase/reading.ts";
-import { invalid, type RuntimeError } from "../errors.ts";
+import { invalid, type RuntimeError } from "../runtime-error.ts";
 import type { EntryRecord } from "../store/store.ts";
 import type { BatchPiece, ManifestEntry } from "./api.ts";
 import { shown } from "./paths.ts";

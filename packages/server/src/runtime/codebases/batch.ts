@@ -1,4 +1,4 @@
-import { invalid, RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { BatchPiece, FileEntry, ManifestEntry } from "./api.ts";
 import { emptyContent, isEmptyContent, type Staging, type Wanted } from "./content.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, shown } from "./paths.ts";

@@ -1,5 +1,5 @@
 import type { Caller } from "../caller.ts";
-import { invalid, RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { CodebaseRecord, EntryRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
 import { feeding } from "../waiting.ts";
 import type { Codebases } from "./api.ts";
@@ -8,7 +8,7 @@ import { mismatch, receiveBatch } from "./batch.ts";
 import { stepsFor, stepsForMove } from "./carrying-out.ts";
 import type { Turn } from "./changer.ts";
 import { Staging, stageContent, type Wanted } from "./content.ts";
-import { codebaseNotFound, type Parts, toRuntimeError, visibleCodebase, witness } from "./parts.ts";
+import { codebaseNotFound, type Parts, recordEvent, toRuntimeError, visibleCodebase } from "./parts.ts";
 import { checkHash, checkMode, checkPath, checkSize, checkTarget, fileNotFound, shown } from "./paths.ts";
 import { loadSurroundings, planChanges, planMove } from "./planning.ts";
 import { requireVersion } from "./snapshots.ts";
@@ -81,9 +81,9 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
     }
   }
 
-  function witnessUpload(caller: Caller, record: CodebaseRecord, made: VersionRecord, bytes: number): void {
+  function recordUpload(caller: Caller, record: CodebaseRecord, made: VersionRecord, bytes: number): void {
     const data = { version: made.version, files: made.filesChanged, bytes };
-    witness(parts, "files_uploaded", caller, record, data);
+    recordEvent(parts, "files_uploaded", caller, record, data);
   }
 
   const batch: Codebases["batch"] = async (caller, id, pieces, options = {}) => {
@@ -103,7 +103,7 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
       message,
       signal: options.signal,
     });
-    if (made !== undefined) witnessUpload(caller, record, made, bytesReceived);
+    if (made !== undefined) recordUpload(caller, record, made, bytesReceived);
     return { version, filesChanged: made?.filesChanged ?? 0, bytesReceived };
   };
 
@@ -139,7 +139,7 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
       };
       const request = { origin: "upload", wanted: [wanted], staging, signal: options.signal } as const;
       const { version, made } = await change(id, request, refuseDirectory);
-      if (made !== undefined) witnessUpload(caller, record, made, received.size);
+      if (made !== undefined) recordUpload(caller, record, made, received.size);
       return { ...received, version };
     },
 
@@ -150,7 +150,7 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
       await using staging = new Staging(disk, id);
       const request = { origin: "upload", wanted: [wanted], staging } as const;
       const { version, made } = await change(id, request, refuseDirectory);
-      if (made !== undefined) witnessUpload(caller, record, made, 0);
+      if (made !== undefined) recordUpload(caller, record, made, 0);
       return { version };
     },
 
@@ -172,7 +172,7 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
       };
       const { version, made } = await change(id, { origin: "delete", wanted: [wanted], staging }, check);
       const filesChanged = made?.filesChanged ?? 0;
-      witness(parts, "file_deleted", caller, record, { path: checked, version, files: filesChanged });
+      recordEvent(parts, "file_deleted", caller, record, { path: checked, version, files: filesChanged });
       return { version, filesChanged, bytesReceived: 0 };
     },
 
@@ -186,7 +186,7 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
         return await turn.commit(staging, carried, { origin: "rename", message: "", sandboxId: "" });
       });
       const { version, filesChanged } = made;
-      witness(parts, "file_renamed", caller, record, { from: source, to: target, version, files: filesChanged });
+      recordEvent(parts, "file_renamed", caller, record, { from: source, to: target, version, files: filesChanged });
       return { version, filesChanged, bytesReceived: 0 };
     },
 
@@ -213,7 +213,7 @@ export function changingCalls(parts: Parts): Pick<Codebases, Methods> {
       const outcome = await change(id, { origin: "rollback", wanted: load, staging, message });
       if (outcome.made === undefined) return (await store.version(id, outcome.version)) ?? current;
       const data = { to_version: version, version: outcome.version, files: outcome.made.filesChanged };
-      witness(parts, "version_rolled_back", caller, record, data);
+      recordEvent(parts, "version_rolled_back", caller, record, data);
       return outcome.made;
     },
   };

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { ContentSource } from "../../isolation/codebase/copying.ts";
 import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { ContentSender } from "../../isolation/jobs/sending.ts";
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { CodebaseMetadata, EntryRecord } from "../store/store.ts";
 import type { FileEntry, ManifestEntry } from "./api.ts";
 import { shown } from "./paths.ts";

@@ -1,5 +1,5 @@
 import type { PinnedEntry } from "../../isolation/codebase/copying.ts";
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import { KeyedTurns } from "../waiting.ts";
 import type { CodebaseLayers, StagedEntry } from "./api.ts";
 import { stepsFor } from "./carrying-out.ts";

@@ -2,8 +2,8 @@ import type { CodebaseDisk } from "../../isolation/jobs/codebase-disk.ts";
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { AuditEntry, AuditLog } from "../audit/api.ts";
 import { type Caller, maySee } from "../caller.ts";
-import { fromMachine, RuntimeError } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { fromMachine, RuntimeError } from "../runtime-error.ts";
 import type { CodebaseMetadata, CodebaseRecord, Retention } from "../store/store.ts";
 import type { Changer } from "./changer.ts";
 import type { Heads } from "./heads.ts";
@@ -32,7 +32,7 @@ export async function visibleCodebase({ store }: Parts, caller: Caller, id: stri
 }
 
 /** An entry of the audit log about a codebase. */
-export function witness(
+export function recordEvent(
   parts: Pick<Parts, "record">,
   type: string,
   caller: Caller,

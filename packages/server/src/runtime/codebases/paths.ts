@@ -1,4 +1,4 @@
-import { invalid, RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 
 /** What the kernel takes in one piece. */
 const LONGEST_PATH = 4095;

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { invalid, RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { CodebaseMetadata, EntryRecord } from "../store/store.ts";
 import type { PathChange, Wanted } from "./content.ts";
 import { ancestorsOf, checkPath, comparePaths, fileNotFound, shown } from "./paths.ts";

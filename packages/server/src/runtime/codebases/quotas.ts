@@ -1,4 +1,4 @@
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { Growth } from "../store/growth.ts";
 import type { CodebaseMetadata } from "../store/store.ts";
 import { KeyedTurns } from "../waiting.ts";

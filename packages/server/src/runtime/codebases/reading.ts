@@ -1,7 +1,7 @@
 import { isSensitive } from "@agentfense/permission";
 import { OpenContent } from "../../isolation/codebase/reading.ts";
-import { RuntimeError } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { EntryRecord } from "../store/store.ts";
 import type { Codebases } from "./api.ts";
 import { packArchive } from "./archive.ts";

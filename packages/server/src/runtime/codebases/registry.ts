@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { Caller } from "../caller.ts";
-import { invalid } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
+import { invalid } from "../runtime-error.ts";
 import type { CodebaseRecord } from "../store/store.ts";
 import type { Codebases } from "./api.ts";
-import { codebaseNotFound, type Parts, toRuntimeError, visibleCodebase, witness } from "./parts.ts";
+import { codebaseNotFound, type Parts, recordEvent, toRuntimeError, visibleCodebase } from "./parts.ts";
 import { checkLabel } from "./paths.ts";
 
 /** The codebases as such: made, found, removed. */
@@ -25,7 +25,7 @@ export function registryCalls(parts: Parts): Pick<Codebases, "create" | "get" | 
           throw toRuntimeError(error);
         }
       });
-      witness(parts, "codebase_created", caller, record, { name });
+      recordEvent(parts, "codebase_created", caller, record, { name });
       return record;
     },
 
@@ -55,7 +55,7 @@ export function registryCalls(parts: Parts): Pick<Codebases, "create" | "get" | 
           log({ level: "error", message, codebaseId: id, error });
         });
       });
-      witness(parts, "codebase_deleted", caller, record, { name: record.name, version: record.version });
+      recordEvent(parts, "codebase_deleted", caller, record, { name: record.name, version: record.version });
     },
   };
 }

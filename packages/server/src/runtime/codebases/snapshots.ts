@@ -1,4 +1,4 @@
-import { invalid, RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { CodebaseMetadata, CodebaseRecord, EntryQuery, EntryRecord, VersionChangeRecord } from "../store/store.ts";
 import type { Head } from "./heads.ts";
 import { codebaseNotFound, type Parts } from "./parts.ts";

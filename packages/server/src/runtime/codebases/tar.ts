@@ -1,4 +1,4 @@
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 
 // The tar format: ustar with the extended headers of POSIX, and when reading also those of GNU.
 

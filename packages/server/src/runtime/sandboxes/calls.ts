@@ -1,16 +1,16 @@
 import type { Rule } from "@agentfense/permission";
 import { withSecretHosts } from "../../isolation/network/secrets.ts";
-import { invalid, RuntimeError } from "../errors.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { KeyedTurns } from "../waiting.ts";
 import type { Sandboxes } from "./api.ts";
 import { checkExpiry, newSandbox } from "./creation.ts";
-import { translating } from "./errors.ts";
 import { storedNetworkRules } from "./network.ts";
 import type { Parts } from "./parts.ts";
+import { translating } from "./refusals.ts";
+import { RegisteredSandbox } from "./registered-sandbox.ts";
 import { storedRules, workspacePath } from "./request.ts";
-import { Resident } from "./resident.ts";
 
 type Calls = Pick<
   Sandboxes,
@@ -23,7 +23,7 @@ const MOST_NAMED = 10;
 
 /** The calls about sandboxes as a whole. `onExpiry`: one may be the next to expire. */
 export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
-  const { store, codebases, registry, lifecycle, pausing, homes, secrets, witness, clock } = parts;
+  const { store, codebases, registry, lifecycle, pausing, homes, secrets, auditTrail, clock } = parts;
   /** Who makes a sandbox and who deletes its codebase take turns. */
   const codebaseTurns = new KeyedTurns();
   const onCodebase = async <T>(codebaseId: string, work: () => Promise<T>): Promise<T> => {
@@ -49,9 +49,9 @@ export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
         if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
         const { maxPerOwner } = defaults;
         if (!(await store.insertSandbox(record, maxPerOwner))) throw tooManySandboxes(maxPerOwner);
-        const resident = new Resident(record, store);
-        registry.add(resident);
-        witness.tell("sandbox_created", resident, caller, { data: creationData(record) });
+        const registered = new RegisteredSandbox(record, store);
+        registry.add(registered);
+        auditTrail.tell("sandbox_created", registered, caller, { data: creationData(record) });
         parts.onExpiry();
         return record;
       }),
@@ -96,54 +96,56 @@ export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
         const staying = users.filter(({ departure }) => departure === undefined);
         if (staying.length > 0 && !options.force) throw inUse(staying);
         await Promise.all(
-          users.map((resident) => resident.departure ?? translating(lifecycle.destroy(caller, resident))),
+          users.map((registered) => registered.departure ?? translating(lifecycle.destroy(caller, registered))),
         );
         await codebases.delete(caller, codebaseId);
       }),
 
     async updatePermissions(caller, id, request) {
       const rules = storedRules(request);
-      const resident = registry.find(caller, id);
-      return await resident.turns.run(async () => {
-        resident.requirePresent();
+      const registered = registry.find(caller, id);
+      return await registered.turns.run(async () => {
+        registered.requirePresent();
         // In force first: a crash in between leaves the stored rules, which were in force before.
-        await translating(resident.running?.sandbox.updateRules(rules) ?? Promise.resolve());
-        await resident.update({ rules });
-        witness.tell("permissions_updated", resident, caller, { data: { permissions: rules } });
-        return resident.record;
+        await translating(registered.running?.sandbox.updateRules(rules) ?? Promise.resolve());
+        await registered.update({ rules });
+        auditTrail.tell("permissions_updated", registered, caller, { data: { permissions: rules } });
+        return registered.record;
       });
     },
 
     async updateNetwork(caller, id, list) {
       const networkRules = storedNetworkRules(list, parts.defaults.networkAllow);
-      const resident = registry.find(caller, id);
-      return await resident.turns.run(async () => {
-        resident.requirePresent();
-        const { network } = resident.record;
+      const registered = registry.find(caller, id);
+      return await registered.turns.run(async () => {
+        registered.requirePresent();
+        const { network } = registered.record;
         if (network !== "filtered") throw invalid(`the network ${network} has no list of hosts; filtered has`);
-        const { running } = resident;
+        const { running } = registered;
         if (running !== undefined) {
           await translating(running.sandbox.updateNetwork(withSecretHosts(networkRules, running.secrets)));
         }
-        await resident.update({ networkRules });
-        witness.tell("network_updated", resident, caller, { data: { network_rules: networkRules } });
-        return resident.record;
+        await registered.update({ networkRules });
+        auditTrail.tell("network_updated", registered, caller, { data: { network_rules: networkRules } });
+        return registered.record;
       });
     },
 
     async updateExpiry(caller, id, { expiresInMs, extendOnly }) {
-      const resident = registry.find(caller, id);
+      const registered = registry.find(caller, id);
       if (expiresInMs === undefined) throw invalid("expires_in is required");
       const inMs = checkExpiry(expiresInMs, parts.defaults);
-      return await resident.turns.run(async () => {
-        resident.requirePresent();
+      return await registered.turns.run(async () => {
+        registered.requirePresent();
         const expiresAtMs = clock() + inMs;
-        const before = resident.record.expiresAtMs ?? Number.POSITIVE_INFINITY;
-        if (extendOnly && before >= expiresAtMs) return resident.record;
-        await resident.update({ expiresAtMs });
-        witness.tell("expiry_updated", resident, caller, { data: { expires_at: new Date(expiresAtMs).toISOString() } });
+        const before = registered.record.expiresAtMs ?? Number.POSITIVE_INFINITY;
+        if (extendOnly && before >= expiresAtMs) return registered.record;
+        await registered.update({ expiresAtMs });
+        auditTrail.tell("expiry_updated", registered, caller, {
+          data: { expires_at: new Date(expiresAtMs).toISOString() },
+        });
         parts.onExpiry();
-        return resident.record;
+        return registered.record;
       });
     },
 
@@ -172,7 +174,7 @@ function tooManySandboxes(limit: number): RuntimeError {
   });
 }
 
-function inUse(users: readonly Resident[]): RuntimeError {
+function inUse(users: readonly RegisteredSandbox[]): RuntimeError {
   const ids = users.slice(0, MOST_NAMED).map(({ id }) => id);
   const more = users.length > ids.length ? ` and ${users.length - ids.length} more` : "";
   return new RuntimeError("CODEBASE_IN_USE", `the codebase is in use by ${ids.join(", ")}${more}`, {

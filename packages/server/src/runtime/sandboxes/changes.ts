@@ -1,13 +1,13 @@
 import { LEVEL } from "@agentfense/permission";
 import { isWithin } from "../../isolation/instance/home-directory.ts";
-import { invalid, RuntimeError } from "../errors.ts";
 import { decodePageToken, pageOf } from "../page.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { ApplyOutcome, SandboxChange, Sandboxes } from "./api.ts";
 import type { DeltaPlace } from "./delta-work.ts";
-import { translating } from "./errors.ts";
 import type { Parts } from "./parts.ts";
+import { translating } from "./refusals.ts";
+import type { RegisteredSandbox } from "./registered-sandbox.ts";
 import { workspacePaths } from "./request.ts";
-import type { Resident } from "./resident.ts";
 import { refuseSync, type Written } from "./sync.ts";
 
 /** A page size of 0 asks for all there is; an agent can make more than one answer should hold. */
@@ -15,34 +15,35 @@ const ALL = 100_000;
 
 /** What sandboxes changed and have not synced: shown, applied, thrown away. In any state of the sandbox. */
 export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | "apply" | "discard"> {
-  const { registry, codebases, deltas, sync, witness, deltaOf } = parts;
+  const { registry, codebases, deltas, sync, auditTrail, deltaOf } = parts;
 
   /** The codebase's directory for as long as it is looked at, also when the sandbox stops meanwhile. */
-  const layerOf = ({ record }: Resident) => translating(codebases.open(record.codebaseId, record.codebaseVersion));
+  const layerOf = ({ record }: RegisteredSandbox) =>
+    translating(codebases.open(record.codebaseId, record.codebaseVersion));
 
   /** Where nothing was ever changed there is nothing to open, and no named path is right. */
   async function inPlace<T>(
-    resident: Resident,
+    registered: RegisteredSandbox,
     paths: readonly string[] | undefined,
     work: (place: DeltaPlace) => Promise<T>,
     nothing: T,
   ): Promise<T> {
-    resident.requirePresent();
-    const delta = deltaOf(resident);
+    registered.requirePresent();
+    const delta = deltaOf(registered);
     if (await deltas.isEmpty(delta)) {
       requireNone(paths);
       return nothing;
     }
-    const layer = await layerOf(resident);
+    const layer = await layerOf(registered);
     try {
-      return await translating(work(placeOf(resident, delta, layer.directory, paths)));
+      return await translating(work(placeOf(registered, delta, layer.directory, paths)));
     } finally {
       await layer.release();
     }
   }
 
   /** Gives the paths whose changes are still there. */
-  async function discardAt({ running }: Resident, { delta, paths }: DeltaPlace): Promise<readonly string[]> {
+  async function discardAt({ running }: RegisteredSandbox, { delta, paths }: DeltaPlace): Promise<readonly string[]> {
     if (running === undefined) return await deltas.discard(delta, paths);
     const { failed } = await running.sandbox.discard(paths);
     return failed.map(({ path }) => path);
@@ -50,11 +51,11 @@ export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | 
 
   return {
     async changes(caller, id, { fold = false, pageSize, pageToken }) {
-      const resident = registry.find(caller, id);
+      const registered = registry.find(caller, id);
       if (pageSize < 0) throw invalid("page_size is not negative");
       const after = decodePageToken(pageToken, ["string"])?.[0];
       const list = (place: DeltaPlace) => (fold ? deltas.listFolded(place) : deltas.list(place));
-      const all = (await inPlace<readonly SandboxChange[]>(resident, undefined, list, [])).map((change) => {
+      const all = (await inPlace<readonly SandboxChange[]>(registered, undefined, list, [])).map((change) => {
         return { change, key: fold ? foldedKey(change) : change.path };
       });
       const rest = (after === undefined ? all : all.filter(({ key }) => key > after)).sort((a, b) =>
@@ -65,63 +66,68 @@ export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | 
     },
 
     async *diff(caller, id, { paths, patch, signal }) {
-      const resident = registry.find(caller, id);
+      const registered = registry.find(caller, id);
       const selected = workspacePaths(paths);
-      const delta = deltaOf(resident);
+      const delta = deltaOf(registered);
       if (await deltas.isEmpty(delta)) return requireNone(selected);
-      const layer = await layerOf(resident);
+      const layer = await layerOf(registered);
       try {
-        yield* deltas.diff({ ...placeOf(resident, delta, layer.directory, selected), patch }, signal);
+        yield* deltas.diff({ ...placeOf(registered, delta, layer.directory, selected), patch }, signal);
       } finally {
         await layer.release();
       }
     },
 
     async apply(caller, id, { paths, dryRun, holdExecutables = false, signal }) {
-      const resident = registry.find(caller, id);
+      const registered = registry.find(caller, id);
       const selected = workspacePaths(paths);
-      refuseSync(resident);
+      refuseSync(registered);
       const written = (place: DeltaPlace) =>
-        dryRun ? sync.rehearse(resident, place, signal) : sync.apply(resident, caller, place, signal);
-      return await resident.turns.run(() =>
+        dryRun ? sync.rehearse(registered, place, signal) : sync.apply(registered, caller, place, signal);
+      return await registered.turns.run(() =>
         inPlace(
-          resident,
+          registered,
           selected,
-          async (place) => answerOf(resident, await written({ ...place, holdsSensitive: holdExecutables })),
+          async (place) => answerOf(registered, await written({ ...place, holdsSensitive: holdExecutables })),
           { version: 0, outcomes: [] },
         ),
       );
     },
 
     async discard(caller, id, paths) {
-      const resident = registry.find(caller, id);
+      const registered = registry.find(caller, id);
       const selected = workspacePaths(paths);
       const discard = async (place: DeltaPlace): Promise<readonly SandboxChange[]> => {
         const changes = await deltas.list(place);
-        const failed = await discardAt(resident, place);
+        const failed = await discardAt(registered, place);
         const isLeft = (path: string): boolean => failed.some((kept) => isWithin(path, kept));
         const isSelected = (path: string): boolean => selected?.some((each) => isWithin(path, each)) ?? true;
         const discarded = changes.filter(({ path }) => !isLeft(path));
-        resident.caughtUp((path) => isSelected(path) && !isLeft(path));
-        witness.tell("changes_discarded", resident, caller, {
+        registered.caughtUp((path) => isSelected(path) && !isLeft(path));
+        auditTrail.tell("changes_discarded", registered, caller, {
           data: { changes: discarded.length, kept: changes.length - discarded.length },
         });
         return discarded;
       };
-      return await resident.turns.run(() =>
-        inPlace(resident, selected, (place) => resident.syncs.run(() => discard(place)), []),
+      return await registered.turns.run(() =>
+        inPlace(registered, selected, (place) => registered.syncs.run(() => discard(place)), []),
       );
     },
   };
 }
 
-function placeOf({ record }: Resident, delta: string, lower: string, paths: readonly string[] | undefined): DeltaPlace {
+function placeOf(
+  { record }: RegisteredSandbox,
+  delta: string,
+  lower: string,
+  paths: readonly string[] | undefined,
+): DeltaPlace {
   return { delta, lower, rules: record.rules, ...(paths === undefined ? {} : { paths }) };
 }
 
 /** As in the list of changes: what the sandbox may not read now is left out, whatever became of it. */
 function answerOf(
-  { policy }: Resident,
+  { policy }: RegisteredSandbox,
   { version, collection, conflicts }: Written,
 ): { readonly version: number; readonly outcomes: readonly ApplyOutcome[] } {
   const conflicting = new Set(conflicts.map(({ path }) => `/${path}`));

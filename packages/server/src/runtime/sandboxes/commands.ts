@@ -1,20 +1,20 @@
 import type { ExecEvent, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { Caller } from "../caller.ts";
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { ExecEnd, ExecPart, Sandboxes } from "./api.ts";
-import { toRuntimeError, translating } from "./errors.ts";
+import { clippedCommand } from "./audit-trail.ts";
 import type { ExecOutcomeName } from "./options.ts";
 import type { Parts } from "./parts.ts";
+import { toRuntimeError, translating } from "./refusals.ts";
+import type { RegisteredSandbox } from "./registered-sandbox.ts";
 import { checkWish, timeoutOf } from "./request.ts";
-import type { Resident } from "./resident.ts";
 import type { SyncReport } from "./sync.ts";
-import { clippedCommand } from "./witness.ts";
 
-type CommandParts = Pick<Parts, "sync" | "witness" | "observe" | "clock">;
+type CommandParts = Pick<Parts, "sync" | "auditTrail" | "observe" | "clock">;
 
 /** A command that runs, and who asked for it. */
 export interface Commission {
-  readonly resident: Resident;
+  readonly registered: RegisteredSandbox;
   readonly caller: Caller;
   readonly command: string | readonly string[];
   readonly sessionId?: string;
@@ -73,31 +73,31 @@ export class Commands {
   }
 
   async #ended(commission: Commission, outcome: ExecOutcome): Promise<SyncReport> {
-    const { resident, caller } = commission;
+    const { registered, caller } = commission;
     this.#parts.observe?.exec?.(outcome.durationMs, outcome.timedOut ? "timed_out" : "exited");
     this.#tell(commission, {
       exit_code: outcome.exitCode,
       duration_ms: Math.round(outcome.durationMs),
       timed_out: outcome.timedOut,
     });
-    return await this.#parts.sync.afterCommand(resident, caller);
+    return await this.#parts.sync.afterCommand(registered, caller);
   }
 
   /** It may have written before it failed. */
   async #failed(commission: Commission, beganAtMs: number, cause: unknown): Promise<RuntimeError> {
-    const { resident, caller } = commission;
+    const { registered, caller } = commission;
     const error = toRuntimeError(cause);
     const durationMs = Math.max(0, this.#parts.clock() - beganAtMs);
     const outcome: ExecOutcomeName = error.code === "CANCELLED" ? "cancelled" : "failed";
     this.#parts.observe?.exec?.(durationMs, outcome);
     this.#tell(commission, { exit_code: -1, duration_ms: durationMs, timed_out: false, error: error.code });
-    await this.#parts.sync.afterCommand(resident, caller);
+    await this.#parts.sync.afterCommand(registered, caller);
     return error;
   }
 
   #tell(commission: Commission, told: Readonly<Record<string, unknown>>): void {
-    const { resident, caller, command, sessionId, terminal, process } = commission;
-    this.#parts.witness.tell("command_executed", resident, caller, {
+    const { registered, caller, command, sessionId, terminal, process } = commission;
+    this.#parts.auditTrail.tell("command_executed", registered, caller, {
       sessionId,
       data: { command: clippedCommand(command), ...told, terminal, process },
     });
@@ -110,33 +110,33 @@ type Calls = "exec" | "execStream" | "openTerminal";
 export function commandCalls({ registry, pausing, commands }: Parts): Pick<Sandboxes, Calls> {
   return {
     async exec(caller, id, call) {
-      const resident = await registry.findReturned(caller, id);
+      const registered = await registry.findReturned(caller, id);
       const request = checked(call);
       return await registry.ending(async () => {
-        using entered = await pausing.enter(caller, resident, { command: true });
+        using entered = await pausing.enter(caller, registered, { command: true });
         const running = entered.sandbox.exec(request, call);
-        return await commands.supervise({ resident, caller, command: call.command }, running);
+        return await commands.supervise({ registered, caller, command: call.command }, running);
       });
     },
 
     async *execStream(caller, id, call) {
-      const resident = await registry.findReturned(caller, id);
+      const registered = await registry.findReturned(caller, id);
       const request = checked(call);
-      using entered = await pausing.enter(caller, resident, { command: true });
+      using entered = await pausing.enter(caller, registered, { command: true });
       const events = entered.sandbox.execStream(request, call);
-      yield* commands.superviseStream({ resident, caller, command: call.command }, events, () => false);
+      yield* commands.superviseStream({ registered, caller, command: call.command }, events, () => false);
     },
 
     async openTerminal(caller, id, request) {
-      const resident = await registry.findReturned(caller, id);
+      const registered = await registry.findReturned(caller, id);
       const { argv, env, workdir, size } = request;
       checkWish({ ...request, command: argv.length > 0 ? argv : undefined });
       using stack = new DisposableStack();
-      const { sandbox } = stack.use(await pausing.enter(caller, resident, { command: true }));
+      const { sandbox } = stack.use(await pausing.enter(caller, registered, { command: true }));
       const terminal = await translating(
         sandbox.terminal({ ...(argv.length === 0 ? {} : { argv: foundOnPath(argv) }), env, workdir, size }, request),
       );
-      const exit = commands.supervise({ resident, caller, command: argv, terminal: true }, terminal.exit);
+      const exit = commands.supervise({ registered, caller, command: argv, terminal: true }, terminal.exit);
       const entered = stack.move();
       const leave = (): void => entered.dispose();
       exit.then(leave, leave); // awaited by whoever cares

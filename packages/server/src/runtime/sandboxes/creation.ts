@@ -3,8 +3,8 @@ import { validateLimits } from "../../isolation/limits/limits.ts";
 import { type SecretWithValue, withSecretHosts } from "../../isolation/network/secrets.ts";
 import type { SandboxLimits } from "../../isolation/sandbox/api.ts";
 import { checkSecrets, isWorkspaceHome } from "../../isolation/sandbox/specification.ts";
-import { invalid, RuntimeError } from "../errors.ts";
 import { newSandboxId } from "../ids.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type {
   CodebaseRecord,
   NetworkName,
@@ -14,9 +14,9 @@ import type {
   SyncMode,
 } from "../store/store.ts";
 import type { CreateSandboxRequest } from "./api.ts";
-import { toRuntimeError } from "./errors.ts";
 import { requireWithin, storedNetworkRules } from "./network.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
+import { toRuntimeError } from "./refusals.ts";
 import { checkLabels, checkWish, storedRules } from "./request.ts";
 
 export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fallbackRuntime" | "allowedBy"> {

@@ -9,10 +9,10 @@ import { removeTree } from "../../isolation/filesystem/remove-tree.ts";
 import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { StagedEntry } from "../codebases/api.ts";
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { FileDiff, SandboxChange } from "./api.ts";
-import { translating } from "./errors.ts";
 import { EmptyDeltas } from "./parts.ts";
+import { translating } from "./refusals.ts";
 
 /** A delta, and the codebase it changes. */
 export interface DeltaPlace {

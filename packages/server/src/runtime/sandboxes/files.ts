@@ -1,13 +1,13 @@
 import { levelName } from "@agentfense/permission";
 import type { ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
-import { invalid } from "../errors.ts";
+import { invalid } from "../runtime-error.ts";
 import type { Sandboxes, ViewEntry } from "./api.ts";
-import { translating } from "./errors.ts";
+import { inside } from "./audit-trail.ts";
 import type { Parts } from "./parts.ts";
+import { translating } from "./refusals.ts";
+import type { RegisteredSandbox, Running } from "./registered-sandbox.ts";
 import { viewPath, workspacePath } from "./request.ts";
-import type { Resident, Running } from "./resident.ts";
-import { inside } from "./witness.ts";
 
 type Calls = Pick<
   Sandboxes,
@@ -15,39 +15,43 @@ type Calls = Pick<
 >;
 
 /** Files as a process inside sees them. What is written here is synced as what a command writes. */
-export function fileCalls({ registry, sync, witness }: Parts): Calls {
+export function fileCalls({ registry, sync, auditTrail }: Parts): Calls {
   /** The files of a sandbox that runs. What is asked of it is checked before that. */
   async function view<Asked>(
     caller: Caller,
     id: string,
     check: () => Asked,
-  ): Promise<{ readonly resident: Resident; readonly files: Running["sandbox"]["files"]; readonly asked: Asked }> {
-    const resident = await registry.findReturned(caller, id);
+  ): Promise<{
+    readonly registered: RegisteredSandbox;
+    readonly files: Running["sandbox"]["files"];
+    readonly asked: Asked;
+  }> {
+    const registered = await registry.findReturned(caller, id);
     const asked = check();
-    const { sandbox, lookAgain } = resident.requireRunning();
+    const { sandbox, lookAgain } = registered.requireRunning();
     if (lookAgain !== undefined) await lookAgain();
-    return { resident, files: sandbox.files, asked };
+    return { registered, files: sandbox.files, asked };
   }
 
   /** What failed in the middle may have written before. */
-  async function synced<T>(caller: Caller, resident: Resident, work: Promise<T>): Promise<T> {
+  async function synced<T>(caller: Caller, registered: RegisteredSandbox, work: Promise<T>): Promise<T> {
     try {
       return await translating(work);
     } finally {
-      await sync.afterCommand(resident, caller);
+      await sync.afterCommand(registered, caller);
     }
   }
 
   async function changed(
     caller: Caller,
-    resident: Resident,
+    registered: RegisteredSandbox,
     type: string,
     data: Readonly<Record<string, string>>,
     work: Promise<ViewStat>,
   ): Promise<ViewEntry> {
-    const stat = await synced(caller, resident, work);
-    witness.tell(type, resident, caller, { data: { ...data, size: stat.size } });
-    return entryOf(resident, stat);
+    const stat = await synced(caller, registered, work);
+    auditTrail.tell(type, registered, caller, { data: { ...data, size: stat.size } });
+    return entryOf(registered, stat);
   }
 
   return {
@@ -57,46 +61,46 @@ export function fileCalls({ registry, sync, witness }: Parts): Calls {
     },
 
     async writeFile(caller, id, path, content, { mode, append, signal }) {
-      const { resident, files, asked } = await view(caller, id, () => {
+      const { registered, files, asked } = await view(caller, id, () => {
         const at = entryPath(path);
         if (Number.isInteger(mode) && mode >= 0 && mode <= 0o777) return at;
         throw invalid("mode is a number of permission bits, at most 0777");
       });
       // Without a mode a file that is there keeps its own. A failure in the middle leaves what was written so far, as it would inside.
       const written = files.write(viewPath(asked), content, { ...(mode === 0 ? {} : { mode }), append, signal });
-      return await changed(caller, resident, "file_written", { path: inside(asked) }, written);
+      return await changed(caller, registered, "file_written", { path: inside(asked) }, written);
     },
 
     async listDirectory(caller, id, path, options) {
-      const { resident, files, asked } = await view(caller, id, () => directoryPath(path));
+      const { registered, files, asked } = await view(caller, id, () => directoryPath(path));
       const stats = await translating(files.list(viewPath(asked), options));
-      return stats.map((stat) => entryOf(resident, stat));
+      return stats.map((stat) => entryOf(registered, stat));
     },
 
     async stat(caller, id, path) {
-      const { resident, files, asked } = await view(caller, id, () => workspacePath(path));
-      return entryOf(resident, await translating(files.stat(viewPath(asked))));
+      const { registered, files, asked } = await view(caller, id, () => workspacePath(path));
+      return entryOf(registered, await translating(files.stat(viewPath(asked))));
     },
 
     async makeDirectory(caller, id, path, options) {
-      const { resident, files, asked } = await view(caller, id, () => entryPath(path));
+      const { registered, files, asked } = await view(caller, id, () => entryPath(path));
       const made = files.makeDirectory(viewPath(asked), options);
-      return await changed(caller, resident, "directory_created", { path: inside(asked) }, made);
+      return await changed(caller, registered, "directory_created", { path: inside(asked) }, made);
     },
 
     async remove(caller, id, path, options) {
-      const { resident, files, asked } = await view(caller, id, () => entryPath(path));
-      await synced(caller, resident, files.remove(viewPath(asked), options));
-      witness.tell("file_removed", resident, caller, { data: { path: inside(asked) } });
+      const { registered, files, asked } = await view(caller, id, () => entryPath(path));
+      await synced(caller, registered, files.remove(viewPath(asked), options));
+      auditTrail.tell("file_removed", registered, caller, { data: { path: inside(asked) } });
     },
 
     async move(caller, id, from, to) {
-      const { resident, files, asked } = await view(caller, id, () => {
+      const { registered, files, asked } = await view(caller, id, () => {
         return { source: entryPath(from, "from_path"), target: entryPath(to, "to_path") };
       });
       const moved = files.move(viewPath(asked.source), viewPath(asked.target));
       const data = { path: inside(asked.source), to_path: inside(asked.target) };
-      return await changed(caller, resident, "file_moved", data, moved);
+      return await changed(caller, registered, "file_moved", data, moved);
     },
 
     async watch(caller, id, path, options) {
@@ -118,8 +122,8 @@ function directoryPath(path: string): string {
   return path === "" ? "/" : workspacePath(path);
 }
 
-function entryOf(resident: Resident, stat: ViewStat): ViewEntry {
-  const level = levelName(resident.policy.decide(stat.path).level);
+function entryOf(registered: RegisteredSandbox, stat: ViewStat): ViewEntry {
+  const level = levelName(registered.policy.decide(stat.path).level);
   // What is seen without a level of its own is a directory on the way to something visible.
   return { ...stat, permission: level === "none" ? "view" : level };
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { homeDirectory, lockHome } from "../../isolation/instance/home-directory.ts";
 import { Queue } from "../../isolation/waiting.ts";
 import type { Caller } from "../caller.ts";
-import { invalid, RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import { namesIn } from "../store/claim.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import type { HomeRecord } from "./api.ts";

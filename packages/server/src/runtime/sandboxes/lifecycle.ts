@@ -1,14 +1,14 @@
 import { type SecretRule, type SecretWithValue, withSecretHosts } from "../../isolation/network/secrets.ts";
 import type { SandboxEvent, SandboxSpec } from "../../isolation/sandbox/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { limitsOf } from "./creation.ts";
-import { shuttingDown, toRuntimeError } from "./errors.ts";
 import type { TakenHome } from "./homes.ts";
 import { requireWithin } from "./network.ts";
 import type { Parts } from "./parts.ts";
-import type { Resident, Running } from "./resident.ts";
+import { shuttingDown, toRuntimeError } from "./refusals.ts";
+import type { RegisteredSandbox, Running } from "./registered-sandbox.ts";
 import { isHeld, isLiving } from "./state.ts";
 
 /** What is got for a sandbox before it is mounted. */
@@ -28,115 +28,117 @@ export class Lifecycle {
     this.#parts = parts;
   }
 
-  start(caller: Caller, resident: Resident, signal: AbortSignal | undefined): Promise<SandboxRecord> {
-    return resident.turns.run(async () => {
-      this.#requireOpen(resident);
-      await resident.step("start", {
-        work: () => this.#launch(resident, caller, signal),
-        undo: () => this.#halt(resident, "stopped"),
+  start(caller: Caller, registered: RegisteredSandbox, signal: AbortSignal | undefined): Promise<SandboxRecord> {
+    return registered.turns.run(async () => {
+      this.#requireOpen(registered);
+      await registered.step("start", {
+        work: () => this.#launch(registered, caller, signal),
+        undo: () => this.#halt(registered, "stopped"),
         changes: () => ({ startedAtMs: this.#parts.clock() }),
       });
-      this.#parts.pausing.rest(resident);
-      this.#parts.witness.tell("sandbox_started", resident, caller, { data: { runtime: resident.record.runtime } });
-      return resident.record;
+      this.#parts.pausing.rest(registered);
+      this.#parts.auditTrail.tell("sandbox_started", registered, caller, {
+        data: { runtime: registered.record.runtime },
+      });
+      return registered.record;
     });
   }
 
-  stop(caller: Caller, resident: Resident): Promise<SandboxRecord> {
-    return resident.turns.run(async () => {
-      this.#requireOpen(resident);
-      await resident.step("stop", {
-        work: () => this.#halt(resident, "stopped"),
+  stop(caller: Caller, registered: RegisteredSandbox): Promise<SandboxRecord> {
+    return registered.turns.run(async () => {
+      this.#requireOpen(registered);
+      await registered.step("stop", {
+        work: () => this.#halt(registered, "stopped"),
         changes: () => ({ stoppedAtMs: this.#parts.clock() }),
       });
-      this.#parts.witness.tell("sandbox_stopped", resident, caller);
-      return resident.record;
+      this.#parts.auditTrail.tell("sandbox_stopped", registered, caller);
+      return registered.record;
     });
   }
 
   /** From any state. Whoever comes second finds no sandbox. */
-  destroy(caller: Caller, resident: Resident, cause: "destroyed" | "expired" = "destroyed"): Promise<void> {
-    return resident.depart(() => {
-      resident.starting?.abort();
-      return resident.turns.run(async () => {
-        const { store, deltas, witness, log, registry } = this.#parts;
-        await this.#halt(resident, "stopped", { sync: false });
-        await resident.syncs.settled();
+  destroy(caller: Caller, registered: RegisteredSandbox, cause: "destroyed" | "expired" = "destroyed"): Promise<void> {
+    return registered.depart(() => {
+      registered.starting?.abort();
+      return registered.turns.run(async () => {
+        const { store, deltas, auditTrail, log, registry } = this.#parts;
+        await this.#halt(registered, "stopped", { sync: false });
+        await registered.syncs.settled();
         // The record goes first: a delta without a record is removed when the server starts again.
-        await store.deleteSandbox(resident.id);
-        registry.remove(resident);
-        if (cause === "expired") witness.tell("sandbox_expired", resident, caller);
-        witness.tell("sandbox_destroyed", resident, caller);
-        await deltas.remove(this.#parts.deltaOf(resident)).catch((error: unknown) => {
-          log({ level: "error", message: "a delta could not be removed", sandboxId: resident.id, error });
+        await store.deleteSandbox(registered.id);
+        registry.remove(registered);
+        if (cause === "expired") auditTrail.tell("sandbox_expired", registered, caller);
+        auditTrail.tell("sandbox_destroyed", registered, caller);
+        await deltas.remove(this.#parts.deltaOf(registered)).catch((error: unknown) => {
+          log({ level: "error", message: "a delta could not be removed", sandboxId: registered.id, error });
         });
       });
     });
   }
 
   /** After a restart of the server: a sandbox that ran runs again, one that was paused is so again, or says why not. */
-  bringBack(resident: Resident): Promise<void> {
-    return resident.turns.run(async () => {
-      if (this.#closing || resident.departure !== undefined || !isLiving(resident.state)) return;
+  bringBack(registered: RegisteredSandbox): Promise<void> {
+    return registered.turns.run(async () => {
+      if (this.#closing || registered.departure !== undefined || !isLiving(registered.state)) return;
       try {
-        await this.#launch(resident, SERVER, undefined);
+        await this.#launch(registered, SERVER, undefined);
       } catch (error) {
         // Its failure is in its record and in the audit log, unless it did not even come to a start.
-        const isUntold = !this.#closing && resident.departure === undefined && isLiving(resident.state);
-        if (isUntold) await this.#leave(resident, error);
+        const isUntold = !this.#closing && registered.departure === undefined && isLiving(registered.state);
+        if (isUntold) await this.#leave(registered, error);
         return;
       }
-      this.#parts.witness.tell("sandbox_started", resident, SERVER, { data: { restarted: true } });
-      this.#parts.pausing.rest(resident);
+      this.#parts.auditTrail.tell("sandbox_started", registered, SERVER, { data: { restarted: true } });
+      this.#parts.pausing.rest(registered);
     });
   }
 
   /** Ends everything that runs and leaves the records: what runs now will run again. */
-  async close(residents: Iterable<Resident>): Promise<void> {
+  async close(allRegistered: Iterable<RegisteredSandbox>): Promise<void> {
     this.#closing = true;
     await Promise.all(
-      [...residents].map((resident) => {
-        resident.starting?.abort();
-        return resident.turns.run(() => this.#halt(resident, "server_restarted"));
+      [...allRegistered].map((registered) => {
+        registered.starting?.abort();
+        return registered.turns.run(() => this.#halt(registered, "server_restarted"));
       }),
     );
   }
 
-  async #launch(resident: Resident, caller: Caller, signal: AbortSignal | undefined): Promise<void> {
+  async #launch(registered: RegisteredSandbox, caller: Caller, signal: AbortSignal | undefined): Promise<void> {
     const { observe, clock } = this.#parts;
     // A secret that is not there, or a home that another sandbox has, is no failure of this one: it can start later.
-    const secrets = await this.#parts.secrets.open(resident.record);
-    const home = await this.#parts.homes.take(resident.record);
+    const secrets = await this.#parts.secrets.open(registered.record);
+    const home = await this.#parts.homes.take(registered.record);
     const abandoned = new AbortController();
-    resident.starting = abandoned;
+    registered.starting = abandoned;
     const beganAtMs = clock();
     const tellStart = (ok: boolean): void => observe?.start?.(clock() - beganAtMs, ok);
     try {
       const signals = [abandoned.signal, ...(signal === undefined ? [] : [signal])];
-      resident.running = await this.#mount(resident, { home, secrets }, AbortSignal.any(signals));
-      resident.asked();
+      registered.running = await this.#mount(registered, { home, secrets }, AbortSignal.any(signals));
+      registered.asked();
       tellStart(true);
     } catch (error) {
-      resident.requirePresent();
+      registered.requirePresent();
       if (this.#closing) throw shuttingDown();
       const failure = toRuntimeError(error);
       if (signal?.aborted) throw failure;
       tellStart(false);
-      await this.#fail(resident, caller, failure.message, error);
+      await this.#fail(registered, caller, failure.message, error);
       throw new RuntimeError(failure.code, `failed to start sandbox: ${failure.message}`, {
         cause: error,
-        details: { sandbox_id: resident.id, status: "ERROR" },
+        details: { sandbox_id: registered.id, status: "ERROR" },
         hint: failure.hint,
       });
     } finally {
-      resident.starting = undefined;
-      resident.missed = undefined;
+      registered.starting = undefined;
+      registered.missed = undefined;
     }
   }
 
-  async #mount(resident: Resident, { home, secrets }: Belongings, signal: AbortSignal): Promise<Running> {
+  async #mount(registered: RegisteredSandbox, { home, secrets }: Belongings, signal: AbortSignal): Promise<Running> {
     const { codebases, isolation } = this.#parts;
-    const { record } = resident;
+    const { record } = registered;
     const networkRules = withSecretHosts(record.networkRules, secrets);
     requireWithin(networkRules, this.#parts.defaults.networkAllow); // the operator's list may have changed
     await using undo = new AsyncDisposableStack();
@@ -144,10 +146,10 @@ export class Lifecycle {
     const layer = await codebases.open(record.codebaseId, record.codebaseVersion);
     undo.defer(() => layer.release());
     const missed = new Set<string>();
-    resident.missed = missed;
+    registered.missed = missed;
     const toolchains = record.runtime === "bwrap" ? await this.#parts.toolchains?.(layer.directory) : undefined;
     const { ociRuntime } = this.#parts;
-    const workspace = { lowers: [layer.directory], delta: this.#parts.deltaOf(resident), rules: record.rules };
+    const workspace = { lowers: [layer.directory], delta: this.#parts.deltaOf(registered), rules: record.rules };
     const spec: SandboxSpec = {
       id: record.id,
       runtime: record.runtime,
@@ -160,12 +162,12 @@ export class Lifecycle {
       ...(record.workspaceHome === "" ? {} : { workspaceHome: record.workspaceHome }),
       ...(record.image === "" ? {} : { image: record.image }),
       ...(record.runtime === "docker" && ociRuntime !== undefined ? { ociRuntime } : {}),
-      onEvent: (event) => this.#onEvent(resident, event),
-      nextProcessNumber: () => ++resident.lastProcessNumber,
+      onEvent: (event) => this.#onEvent(registered, event),
+      nextProcessNumber: () => ++registered.lastProcessNumber,
     };
     const sandbox = undo.use(await isolation.create(spec, { signal }));
     await sandbox.start({ signal });
-    if (isHeld(resident.state)) await sandbox.pause();
+    if (isHeld(registered.state)) await sandbox.pause();
     if (missed.size > 0) await sandbox.codebaseChanged([...missed]);
     undo.move();
     const isDirect = codebases.direct(record.codebaseId) !== undefined;
@@ -184,66 +186,66 @@ export class Lifecycle {
 
   /** Ends what runs, all of it, whatever fails on the way; then writes what is left to the codebase. */
   async #halt(
-    resident: Resident,
+    registered: RegisteredSandbox,
     sessionReason: string,
     options: { readonly sync: boolean } = { sync: true },
   ): Promise<void> {
-    const { running } = resident;
+    const { running } = registered;
     if (running === undefined) return;
-    resident.running = { ...running, isEnding: true };
-    clearTimeout(resident.idleTimer);
-    resident.idleTimer = undefined;
+    registered.running = { ...running, isEnding: true };
+    clearTimeout(registered.idleTimer);
+    registered.idleTimer = undefined;
     const attempt = async (what: string, work: () => Promise<unknown>): Promise<void> => {
       await work().catch((error: unknown) =>
-        this.#parts.log({ level: "error", message: `${what} failed`, sandboxId: resident.id, error }),
+        this.#parts.log({ level: "error", message: `${what} failed`, sandboxId: registered.id, error }),
       );
     };
-    const sessionsEnded = this.#parts.sessions.announceEnd(resident, sessionReason);
+    const sessionsEnded = this.#parts.sessions.announceEnd(registered, sessionReason);
     await attempt("taking the box down", () => running.sandbox.destroy());
     await attempt("closing sessions", sessionsEnded);
     // Now nothing writes any more, and nothing is open: background processes have had their say.
-    if (options.sync) await attempt("the last sync", () => this.#parts.sync.afterCommand(resident, SERVER));
-    await resident.syncs.settled();
-    resident.running = undefined;
+    if (options.sync) await attempt("the last sync", () => this.#parts.sync.afterCommand(registered, SERVER));
+    await registered.syncs.settled();
+    registered.running = undefined;
     await attempt("letting go of the codebase", () => running.release());
   }
 
-  #onEvent(resident: Resident, event: SandboxEvent): void {
-    this.#parts.witness.tellEvent(resident, event);
-    if (event.kind !== "engine_lost") return;
-    const failing = resident.turns.run(async () => {
-      if (resident.running === undefined || this.#closing || resident.departure !== undefined) return;
-      await this.#fail(resident, SERVER, "its file system failed", new Error(event.reason));
+  #onEvent(registered: RegisteredSandbox, event: SandboxEvent): void {
+    this.#parts.auditTrail.tellEvent(registered, event);
+    if (event.kind !== "mount_lost") return;
+    const failing = registered.turns.run(async () => {
+      if (registered.running === undefined || this.#closing || registered.departure !== undefined) return;
+      await this.#fail(registered, SERVER, "its file system failed", new Error(event.reason));
     });
     failing.catch((error: unknown) => {
-      this.#parts.log({ level: "error", message: "a failure could not be noted", sandboxId: resident.id, error });
+      this.#parts.log({ level: "error", message: "a failure could not be noted", sandboxId: registered.id, error });
     });
   }
 
   /** It ran when the last server ended, and cannot run now. */
-  async #leave(resident: Resident, error: unknown): Promise<void> {
+  async #leave(registered: RegisteredSandbox, error: unknown): Promise<void> {
     const { code, message: reason } = toRuntimeError(error);
     if (code !== "SECRET_NOT_FOUND" && code !== "SEALING_KEY_MISSING") {
-      return await this.#fail(resident, SERVER, reason, error);
+      return await this.#fail(registered, SERVER, reason, error);
     }
-    const { witness, clock } = this.#parts;
-    await resident.step("stop", { changes: () => ({ stoppedAtMs: clock() }), reason });
-    witness.tell("sandbox_stopped", resident, SERVER, { level: "warn", data: { reason } });
+    const { auditTrail, clock } = this.#parts;
+    await registered.step("stop", { changes: () => ({ stoppedAtMs: clock() }), reason });
+    auditTrail.tell("sandbox_stopped", registered, SERVER, { level: "warn", data: { reason } });
   }
 
-  async #fail(resident: Resident, caller: Caller, reason: string, error: unknown): Promise<void> {
-    const { witness, log, clock } = this.#parts;
-    log({ level: "error", message: "a sandbox failed", sandboxId: resident.id, error });
-    await resident.step("fail", {
-      work: () => this.#halt(resident, "killed"),
+  async #fail(registered: RegisteredSandbox, caller: Caller, reason: string, error: unknown): Promise<void> {
+    const { auditTrail, log, clock } = this.#parts;
+    log({ level: "error", message: "a sandbox failed", sandboxId: registered.id, error });
+    await registered.step("fail", {
+      work: () => this.#halt(registered, "killed"),
       changes: () => ({ stoppedAtMs: clock() }),
       reason,
     });
-    witness.tell("sandbox_failed", resident, caller, { level: "error", data: { reason } });
+    auditTrail.tell("sandbox_failed", registered, caller, { level: "error", data: { reason } });
   }
 
-  #requireOpen(resident: Resident): void {
+  #requireOpen(registered: RegisteredSandbox): void {
     if (this.#closing) throw shuttingDown();
-    resident.requirePresent();
+    registered.requirePresent();
   }
 }

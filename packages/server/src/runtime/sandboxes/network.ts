@@ -1,7 +1,7 @@
 import { type NetworkList, networkRules, ruleText } from "../../isolation/network/list.ts";
 import { NetworkPolicy, type NetworkRule, parseNetworkRule, reachesPrivate } from "../../isolation/network/policy.ts";
-import { RuntimeError } from "../errors.ts";
-import { toRuntimeError } from "./errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
+import { toRuntimeError } from "./refusals.ts";
 
 /** Whether it is one as people write it. */
 export function isNetworkRule(text: unknown): text is string {

@@ -10,19 +10,19 @@ const LONGEST_WAIT_MS = 5_000;
 /** Tells the sandboxes of a codebase what changed in it. Resolves when none of them shows what was. */
 export async function spreadNews({ registry, log }: Parts, change: CodebaseChange): Promise<void> {
   const paths = change.paths.map((path) => `/${path}`);
-  const told = registry.of(change.codebaseId).map(async (resident) => {
-    if (resident.record.codebaseVersion !== 0) return;
-    for (const path of paths) resident.missed?.add(path);
+  const told = registry.of(change.codebaseId).map(async (registered) => {
+    if (registered.record.codebaseVersion !== 0) return;
+    for (const path of paths) registered.missed?.add(path);
     try {
-      const { sandbox } = resident.running ?? {};
+      const { sandbox } = registered.running ?? {};
       const shadowed = (await sandbox?.codebaseChanged(paths)) ?? [];
       // What it changed itself went through its mount, and was told there.
-      if (change.sandboxId === resident.id) return;
-      resident.overtaken(shadowed, change.createdAtMs);
+      if (change.sandboxId === registered.id) return;
+      registered.overtaken(shadowed, change.createdAtMs);
       const own = new Set(shadowed);
       sandbox?.files.changedOutside(paths.filter((path) => !own.has(path)));
     } catch (error) {
-      log({ level: "warn", message: "a sandbox could not be told of a change", sandboxId: resident.id, error });
+      log({ level: "warn", message: "a sandbox could not be told of a change", sandboxId: registered.id, error });
     }
   });
   if (!(await endsWithin(LONGEST_WAIT_MS, Promise.all(told)))) {
@@ -39,9 +39,9 @@ export async function spreadSecret(
     ({ record }) => record.ownerId === ownerId && record.secrets.some((one) => one.name === name && !one.own),
   );
   await Promise.all(
-    users.map((resident) =>
-      resident.turns.run(async () => {
-        const { running } = resident;
+    users.map((registered) =>
+      registered.turns.run(async () => {
+        const { running } = registered;
         if (running === undefined || running.isEnding) return;
         const isUsed = await running.sandbox.renewSecret(name, secret);
         // A value that it has at its next start is for hosts that it may ask meanwhile, with a placeholder that stands for nothing.
@@ -49,8 +49,8 @@ export async function spreadSecret(
         const others = running.secrets.filter((one) => one.name !== name);
         const { hosts, place } = secret ?? {};
         const secrets = hosts && place ? [...others, { name, hosts, place }] : others;
-        resident.running = { ...running, secrets };
-        await running.sandbox.updateNetwork(withSecretHosts(resident.record.networkRules, secrets));
+        registered.running = { ...running, secrets };
+        await running.sandbox.updateNetwork(withSecretHosts(registered.record.networkRules, secrets));
       }),
     ),
   );

@@ -3,16 +3,16 @@ import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isSandboxId } from "../ids.ts";
 import type { Log } from "../log.ts";
+import type { AuditTrail } from "./audit-trail.ts";
 import type { Commands } from "./commands.ts";
 import type { Homes } from "./homes.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
+import type { RegisteredSandbox } from "./registered-sandbox.ts";
 import type { SandboxRegistry } from "./registry.ts";
-import type { Resident } from "./resident.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Sync } from "./sync.ts";
-import type { Witness } from "./witness.ts";
 
 /** What the parts of the sandboxes share: what they were opened with, and each other. */
 export interface Parts extends Omit<SandboxesOptions, "defaults" | "clock" | "log"> {
@@ -26,9 +26,9 @@ export interface Parts extends Omit<SandboxesOptions, "defaults" | "clock" | "lo
   readonly pausing: Pausing;
   readonly homes: Homes;
   readonly sync: Sync;
-  readonly witness: Witness;
+  readonly auditTrail: AuditTrail;
   /** The directory of a sandbox's changes. */
-  deltaOf(resident: Pick<Resident, "id">): string;
+  deltaOf(registered: Pick<RegisteredSandbox, "id">): string;
 }
 
 const SUFFIX = ".unsettled";

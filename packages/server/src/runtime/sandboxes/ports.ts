@@ -1,9 +1,9 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { Sandboxes } from "./api.ts";
-import { toRuntimeError, translating } from "./errors.ts";
 import type { Parts } from "./parts.ts";
-import type { Running } from "./resident.ts";
+import { toRuntimeError, translating } from "./refusals.ts";
+import type { Running } from "./registered-sandbox.ts";
 
 const DEFAULT_WAIT_MS = 30_000;
 const LONGEST_WAIT_MS = 600_000;
@@ -12,20 +12,20 @@ const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 250;
 
 /** The calls about ports on the loopback device of a sandbox. */
-export function portCalls({ registry, pausing, witness }: Parts): Pick<Sandboxes, "connect" | "waitForPort"> {
+export function portCalls({ registry, pausing, auditTrail }: Parts): Pick<Sandboxes, "connect" | "waitForPort"> {
   /** Of each sandbox that runs, which ports were reached with which keys: a page makes hundreds of connections. */
   const reached = new WeakMap<Running["sandbox"], Set<string>>();
   return {
     async connect(caller, id, port, signal) {
-      const resident = await registry.findReturned(caller, id);
+      const registered = await registry.findReturned(caller, id);
       using stack = new DisposableStack();
-      const { sandbox } = stack.use(await pausing.enter(caller, resident));
+      const { sandbox } = stack.use(await pausing.enter(caller, registered));
       const socket = await translating(sandbox.connect(port, { signal }));
       const held = stack.move();
       socket.once("close", () => held.dispose());
       const known = reached.get(sandbox) ?? new Set();
       const key = `${port} ${caller.keyId ?? ""}`;
-      if (!known.has(key)) witness.tell("port_opened", resident, caller, { data: { port } });
+      if (!known.has(key)) auditTrail.tell("port_opened", registered, caller, { data: { port } });
       reached.set(sandbox, known.add(key));
       return socket;
     },

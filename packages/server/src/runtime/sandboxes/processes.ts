@@ -1,14 +1,14 @@
 import { constants } from "node:os";
-import type { Sandbox, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
+import type { BoxedWorkspace, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
 import type { Caller } from "../caller.ts";
-import { invalid } from "../errors.ts";
+import { invalid } from "../runtime-error.ts";
 import { unless } from "../waiting.ts";
 import type { Sandboxes, SandboxProcessCalls } from "./api.ts";
-import { toRuntimeError, translating } from "./errors.ts";
+import { clippedCommand } from "./audit-trail.ts";
 import type { Parts } from "./parts.ts";
+import { toRuntimeError, translating } from "./refusals.ts";
+import type { RegisteredSandbox } from "./registered-sandbox.ts";
 import { checkWish, timeoutOf } from "./request.ts";
-import type { Resident } from "./resident.ts";
-import { clippedCommand } from "./witness.ts";
 
 const TAG = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 
@@ -19,36 +19,36 @@ const NUMBERS_AT_ONCE = 100;
  * The processes of a sandbox, for a caller who may see it. Processes keep no sandbox awake, but whoever reads, waits for or
  * writes to one does.
  */
-export function processCalls({ registry, commands, pausing, witness }: Parts): Pick<Sandboxes, "processes"> {
+export function processCalls({ registry, commands, pausing, auditTrail }: Parts): Pick<Sandboxes, "processes"> {
   return {
     processes: async (caller, id) => ofResident(caller, await registry.findReturned(caller, id)),
   };
 
-  function ofResident(caller: Caller, resident: Resident): SandboxProcessCalls {
+  function ofResident(caller: Caller, registered: RegisteredSandbox): SandboxProcessCalls {
     const within = async <T>(which: number | string, work: (process: SandboxProcess) => Promise<T>): Promise<T> => {
-      using entered = await pausing.enter(caller, resident);
+      using entered = await pausing.enter(caller, registered);
       return await translating((async () => work(find(entered.sandbox, which)))());
     };
     return {
-      ownerId: resident.record.ownerId,
+      ownerId: registered.record.ownerId,
 
       async spawn({ signal, ...call }) {
         const request = checked(call);
-        using entered = await pausing.enter(caller, resident, { command: true });
+        using entered = await pausing.enter(caller, registered, { command: true });
         const process = await translating(entered.sandbox.processes.spawn(request, { signal }));
         const { number, tag } = process;
         // Before anybody is told a number: that one is not given again after a restart of the server, either.
-        if (number > resident.record.lastProcessNumber) {
-          await resident.update({ lastProcessNumber: number + NUMBERS_AT_ONCE });
+        if (number > registered.record.lastProcessNumber) {
+          await registered.update({ lastProcessNumber: number + NUMBERS_AT_ONCE });
         }
         const data = { command: clippedCommand(call.command), process: number, tag };
-        witness.tell("process_started", resident, caller, { data });
-        const commission = { resident, caller, command: call.command, process: number };
+        auditTrail.tell("process_started", registered, caller, { data });
+        const commission = { registered, caller, command: call.command, process: number };
         commands.supervise(commission, process.ended).catch(() => {}); // told by then
         return process;
       },
 
-      list: () => resident.requireRunning().sandbox.processes.all(),
+      list: () => registered.requireRunning().sandbox.processes.all(),
 
       wait: (which, { signal } = {}) =>
         within(which, async (process) => {
@@ -57,7 +57,7 @@ export function processCalls({ registry, commands, pausing, witness }: Parts): P
         }),
 
       async *attach(which, options) {
-        using entered = await pausing.enter(caller, resident);
+        using entered = await pausing.enter(caller, registered);
         try {
           yield* find(entered.sandbox, which).attach(options);
         } catch (error) {
@@ -77,7 +77,7 @@ export function processCalls({ registry, commands, pausing, witness }: Parts): P
   }
 }
 
-function find({ processes }: Sandbox, which: number | string): SandboxProcess {
+function find({ processes }: BoxedWorkspace, which: number | string): SandboxProcess {
   if (typeof which === "string") checkTag(which);
   return processes.find(which);
 }

@@ -1,12 +1,12 @@
 import { type Caller, maySee } from "../caller.ts";
 import { checkSandboxId } from "../ids.ts";
 import type { SandboxRecordStatus } from "../store/store.ts";
-import { sandboxNotFound, shuttingDown } from "./errors.ts";
-import type { Resident } from "./resident.ts";
+import { sandboxNotFound, shuttingDown } from "./refusals.ts";
+import type { RegisteredSandbox } from "./registered-sandbox.ts";
 
 /** Every sandbox there is, for those who may find it. */
-export class SandboxRegistry implements Iterable<Resident> {
-  readonly #byId = new Map<string, Resident>();
+export class SandboxRegistry implements Iterable<RegisteredSandbox> {
+  readonly #byId = new Map<string, RegisteredSandbox>();
   #isShut = false;
 
   /** From here on every call is refused. */
@@ -18,32 +18,32 @@ export class SandboxRegistry implements Iterable<Resident> {
     if (this.#isShut) throw shuttingDown();
   }
 
-  add(resident: Resident): void {
-    this.#byId.set(resident.id, resident);
+  add(registered: RegisteredSandbox): void {
+    this.#byId.set(registered.id, registered);
   }
 
-  remove(resident: Resident): void {
-    this.#byId.delete(resident.id);
+  remove(registered: RegisteredSandbox): void {
+    this.#byId.delete(registered.id);
   }
 
   /** For a caller, who finds own ones alone. */
-  find(caller: Caller, id: string): Resident {
+  find(caller: Caller, id: string): RegisteredSandbox {
     this.requireOpen();
-    const resident = this.#byId.get(checkSandboxId(id));
-    if (resident === undefined || !maySee(caller, resident.record.ownerId)) throw sandboxNotFound();
-    resident.requirePresent();
-    return resident;
+    const registered = this.#byId.get(checkSandboxId(id));
+    if (registered === undefined || !maySee(caller, registered.record.ownerId)) throw sandboxNotFound();
+    registered.requirePresent();
+    return registered;
   }
 
   /** For what needs a running sandbox: one that ran when the last server ended is about to run again. */
-  async findReturned(caller: Caller, id: string): Promise<Resident> {
-    const resident = this.find(caller, id);
-    await resident.returning;
-    resident.asked();
-    return resident;
+  async findReturned(caller: Caller, id: string): Promise<RegisteredSandbox> {
+    const registered = this.find(caller, id);
+    await registered.returning;
+    registered.asked();
+    return registered;
   }
 
-  of(codebaseId: string): Resident[] {
+  of(codebaseId: string): RegisteredSandbox[] {
     return [...this].filter(({ record }) => record.codebaseId === codebaseId);
   }
 
@@ -63,7 +63,7 @@ export class SandboxRegistry implements Iterable<Resident> {
     }
   }
 
-  [Symbol.iterator](): Iterator<Resident> {
+  [Symbol.iterator](): Iterator<RegisteredSandbox> {
     return this.#byId.values();
   }
 }

@@ -1,7 +1,7 @@
 import { compileRules, getPreset, namesIn, PresetError, type Rule, RuleError } from "@agentfense/permission";
 import { checkWish as checkShape, type Wish } from "../../isolation/exec/request.ts";
-import { invalid, RuntimeError } from "../errors.ts";
-import { toRuntimeError } from "./errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
+import { toRuntimeError } from "./refusals.ts";
 
 const LARGEST = { labels: 64, labelName: 128, labelValue: 1024 };
 

@@ -4,7 +4,7 @@ import { isSandboxId } from "../ids.ts";
 import { LONGEST_TIMER_MS } from "../waiting.ts";
 import type { Clock } from "./options.ts";
 import type { Parts, Unsettled } from "./parts.ts";
-import { Resident } from "./resident.ts";
+import { RegisteredSandbox } from "./registered-sandbox.ts";
 import { isLiving } from "./state.ts";
 
 /** Mounting waits for the kernel and for processes; more at once only take turns. */
@@ -16,7 +16,7 @@ export async function findSandboxes({ store, registry }: Pick<Parts, "store" | "
   let after: readonly [number, string] | undefined;
   while (true) {
     const records = await store.listSandboxes({ after, limit: PAGE });
-    for (const record of records) registry.add(new Resident(record, store));
+    for (const record of records) registry.add(new RegisteredSandbox(record, store));
     const last = records.at(-1);
     if (last === undefined || records.length < PAGE) return;
     after = [last.createdAtMs, last.id];
@@ -44,10 +44,10 @@ export async function settleInterrupted(
   unsettled: Unsettled,
 ): Promise<void> {
   const marked = new Set(await unsettled.marked());
-  for (const resident of registry) {
-    if (!marked.delete(resident.id)) continue;
-    await sync.recover(resident).catch((error: unknown) => {
-      log({ level: "error", message: "an interrupted sync could not be ended", sandboxId: resident.id, error });
+  for (const registered of registry) {
+    if (!marked.delete(registered.id)) continue;
+    await sync.recover(registered).catch((error: unknown) => {
+      log({ level: "error", message: "an interrupted sync could not be ended", sandboxId: registered.id, error });
     });
   }
   for (const id of marked) await unsettled.clear(id);
@@ -57,16 +57,16 @@ export async function settleInterrupted(
 export async function bringBack({ registry, lifecycle }: Parts): Promise<void> {
   const waiting = [...registry]
     .filter(({ state }) => isLiving(state))
-    .map((resident) => {
+    .map((registered) => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      resident.returning = promise;
-      return { resident, resolve };
+      registered.returning = promise;
+      return { registered, resolve };
     });
   const workers = Array.from({ length: Math.min(AT_ONCE, waiting.length) }, async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const { resident, resolve } = next;
-      await lifecycle.bringBack(resident).finally(() => {
-        resident.returning = undefined;
+      const { registered, resolve } = next;
+      await lifecycle.bringBack(registered).finally(() => {
+        registered.returning = undefined;
         resolve();
       });
     }
@@ -79,9 +79,9 @@ const SHORTEST_WAIT_MS = 10;
 
 /** Ends what has expired: when the next one is due, when it is told to look, and every so often all the same. */
 export function reap(
-  all: Iterable<Resident>,
+  all: Iterable<RegisteredSandbox>,
   /** Called again at the next round for one that is still there. */
-  end: (expired: Resident) => void,
+  end: (expired: RegisteredSandbox) => void,
   { clock, intervalMs }: { readonly clock: Clock; readonly intervalMs: number },
 ): Disposable & { look(): void } {
   let timer: NodeJS.Timeout | undefined;

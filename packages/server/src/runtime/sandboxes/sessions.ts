@@ -1,23 +1,23 @@
-import type { Session, SessionEnd } from "../../isolation/session/api.ts";
+import type { BoxSession, SessionEnd } from "../../isolation/session/api.ts";
 import type { Caller } from "../caller.ts";
 import { maySee, SERVER } from "../caller.ts";
-import { RuntimeError } from "../errors.ts";
 import { checkSandboxId, checkSessionId } from "../ids.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { SessionRecord } from "../store/store.ts";
 import type { CreateSessionRequest, Sandboxes, SessionCall } from "./api.ts";
-import { sessionNotFound, translating } from "./errors.ts";
 import type { Parts } from "./parts.ts";
+import { sessionNotFound, translating } from "./refusals.ts";
+import type { RegisteredSandbox } from "./registered-sandbox.ts";
 import { checkWish, timeoutOf } from "./request.ts";
-import type { Resident } from "./resident.ts";
 
 type SessionParts = Pick<
   Parts,
-  "store" | "registry" | "commands" | "pausing" | "witness" | "clock" | "defaults" | "log"
+  "store" | "registry" | "commands" | "pausing" | "auditTrail" | "clock" | "defaults" | "log"
 >;
 
 interface LiveSession {
-  readonly session: Session;
-  readonly resident: Resident;
+  readonly session: BoxSession;
+  readonly registered: RegisteredSandbox;
   readonly caller: Caller;
   readonly record: SessionRecord;
   /** Instead of what the shell says, when we know better. */
@@ -45,23 +45,23 @@ export type Sessions = ReturnType<typeof openSessions>;
 
 /** The shells that stay. Those that run are here; all of them, with how they ended, are in the store. */
 export function openSessions(parts: SessionParts) {
-  const { registry, store, pausing, commands, witness, clock, log } = parts;
+  const { registry, store, pausing, commands, auditTrail, clock, log } = parts;
   const { maxSessionsPerSandbox: maxPerSandbox } = parts.defaults;
   const sessions = new Map<string, LiveSession>();
 
   async function ended(live: LiveSession, end: SessionEnd): Promise<void> {
-    const { record, resident } = live;
+    const { record, registered } = live;
     const reason = live.reason ?? end.reason;
     const closedAtMs = clock();
     try {
       await store.closeSession(record.id, closedAtMs, reason);
     } catch (error) {
-      log({ level: "error", message: "the end of a session could not be stored", sandboxId: resident.id, error });
+      log({ level: "error", message: "the end of a session could not be stored", sandboxId: registered.id, error });
     }
     sessions.delete(record.id);
     const caller = end.reason === "closed" ? live.caller : SERVER;
-    witness.tell("session_closed", resident, caller, { sessionId: record.id, data: { reason } });
-    witness.tell("session_duration", resident, caller, {
+    auditTrail.tell("session_closed", registered, caller, { sessionId: record.id, data: { reason } });
+    auditTrail.tell("session_duration", registered, caller, {
       sessionId: record.id,
       data: { duration_ms: Math.max(0, closedAtMs - record.createdAtMs) },
     });
@@ -94,15 +94,15 @@ export function openSessions(parts: SessionParts) {
 
   const calls: Calls = {
     async createSession(caller, id, request, signal) {
-      const resident = await registry.findReturned(caller, id);
+      const registered = await registry.findReturned(caller, id);
       checkWish(request);
-      using entered = await pausing.enter(caller, resident);
-      if (maxPerSandbox > 0 && resident.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
-      resident.sessionCount += 1;
+      using entered = await pausing.enter(caller, registered);
+      if (maxPerSandbox > 0 && registered.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
+      registered.sessionCount += 1;
       const release = (): void => {
-        resident.sessionCount -= 1;
+        registered.sessionCount -= 1;
       };
-      let session: Session;
+      let session: BoxSession;
       try {
         session = await translating(entered.sandbox.session(sessionRequest(request), { signal }));
       } catch (error) {
@@ -112,8 +112,8 @@ export function openSessions(parts: SessionParts) {
       void session.ended.then(release);
       const record: SessionRecord = {
         id: session.id,
-        sandboxId: resident.id,
-        ownerId: resident.record.ownerId,
+        sandboxId: registered.id,
+        ownerId: registered.record.ownerId,
         status: "ACTIVE",
         shell: session.shell,
         createdAtMs: clock(),
@@ -123,13 +123,13 @@ export function openSessions(parts: SessionParts) {
         await store.insertSession(record);
       } catch (error) {
         await session.close();
-        resident.requirePresent(); // it may have been destroyed meanwhile
+        registered.requirePresent(); // it may have been destroyed meanwhile
         throw error;
       }
       const stored = session.ended.then((end) => ended(live, end));
-      const live: LiveSession = { session, resident, caller, record, reason: undefined, stored };
+      const live: LiveSession = { session, registered, caller, record, reason: undefined, stored };
       sessions.set(record.id, live);
-      witness.tell("session_created", resident, caller, { sessionId: record.id, data: { shell: record.shell } });
+      auditTrail.tell("session_created", registered, caller, { sessionId: record.id, data: { shell: record.shell } });
       return record;
     },
 
@@ -155,20 +155,20 @@ export function openSessions(parts: SessionParts) {
 
     sessionExec: (caller, sessionId, call) =>
       registry.ending(async () => {
-        const { session, resident } = await asked(caller, sessionId, call);
-        using _entered = await pausing.enter(caller, resident, { command: true });
+        const { session, registered } = await asked(caller, sessionId, call);
+        using _entered = await pausing.enter(caller, registered, { command: true });
         const work = session.exec({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
-        const ended = commands.supervise({ resident, caller, command: call.command, sessionId }, work);
+        const ended = commands.supervise({ registered, caller, command: call.command, sessionId }, work);
         return await ended.catch((error: unknown) => {
           throw closedWhileAsked(error, session);
         });
       }),
 
     async *sessionExecStream(caller, sessionId, call) {
-      const { session, resident } = await asked(caller, sessionId, call);
-      using _entered = await pausing.enter(caller, resident, { command: true });
+      const { session, registered } = await asked(caller, sessionId, call);
+      using _entered = await pausing.enter(caller, registered, { command: true });
       const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
-      const commission = { resident, caller, command: call.command, sessionId };
+      const commission = { registered, caller, command: call.command, sessionId };
       try {
         yield* commands.superviseStream(commission, events, () => session.closed !== undefined);
       } catch (error) {
@@ -180,8 +180,8 @@ export function openSessions(parts: SessionParts) {
   return {
     calls,
     /** The sandbox is about to end their shells, for this reason. Call what is returned when it has. */
-    announceEnd(resident: Resident, reason: string): () => Promise<void> {
-      const own = [...sessions.values()].filter((live) => live.resident === resident);
+    announceEnd(registered: RegisteredSandbox, reason: string): () => Promise<void> {
+      const own = [...sessions.values()].filter((live) => live.registered === registered);
       for (const live of own) if (live.session.closed === undefined) live.reason = reason;
       return async () => {
         await Promise.all(own.map((live) => live.session.close().then(() => live.stored)));
@@ -214,7 +214,7 @@ function sessionClosed(reason: string): RuntimeError {
 }
 
 /** Closed under a command that was waiting or running: as if it had been asked of the closed one. */
-function closedWhileAsked(error: unknown, session: Session): unknown {
+function closedWhileAsked(error: unknown, session: BoxSession): unknown {
   if (!(error instanceof RuntimeError) || error.code !== "SESSION_CLOSED") return error;
   const reason = session.closed?.reason ?? "closed";
   return reason === "closed" ? sessionNotFound() : sessionClosed(reason);

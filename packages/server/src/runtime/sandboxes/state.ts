@@ -1,6 +1,6 @@
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { SandboxRecord, SandboxRecordStatus } from "../store/store.ts";
-import { sandboxNotRunning, sandboxPaused } from "./errors.ts";
+import { sandboxNotRunning, sandboxPaused } from "./refusals.ts";
 
 // The states of a sandbox, and all that leads from one to another. The record in the store has the state; below it there is a box
 // that runs, or none. What is destroyed has no record, and no state.

@@ -3,15 +3,15 @@ import { HOLDS_PROTECTED } from "../../isolation/changes/application.ts";
 import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
 import { type Caller, SERVER } from "../caller.ts";
 import type { DirectCodebase, SyncResult } from "../codebases/api.ts";
-import { RuntimeError } from "../errors.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import type { ConflictRecord } from "../store/store.ts";
+import { inside } from "./audit-trail.ts";
 import type { CollectedChange, Collection, DeltaPlace, DirectCollection } from "./delta-work.ts";
-import { toRuntimeError } from "./errors.ts";
 import type { Parts, Unsettled } from "./parts.ts";
-import type { Resident } from "./resident.ts";
-import { inside } from "./witness.ts";
+import { toRuntimeError } from "./refusals.ts";
+import type { RegisteredSandbox } from "./registered-sandbox.ts";
 
-interface SyncParts extends Pick<Parts, "codebases" | "deltas" | "observe" | "witness" | "log" | "deltaOf"> {
+interface SyncParts extends Pick<Parts, "codebases" | "deltas" | "observe" | "auditTrail" | "log" | "deltaOf"> {
   readonly unsettled: Unsettled;
 }
 
@@ -54,43 +54,43 @@ const SUPERSEDED = "the sandbox changed nothing there, and somebody else did";
 export class Sync {
   readonly #parts: SyncParts;
   /** Syncs that wait for their turn: whoever comes meanwhile is served by the same one. */
-  readonly #waiting = new Map<Resident, Promise<SyncReport>>();
+  readonly #waiting = new Map<RegisteredSandbox, Promise<SyncReport>>();
 
   constructor(parts: SyncParts) {
     this.#parts = parts;
   }
 
   /** After each command of a sandbox that syncs by itself. Never fails: what went wrong is in the report. */
-  afterCommand(resident: Resident, caller: Caller): Promise<SyncReport> {
-    if (resident.record.sync !== "on-exec" || !resident.mayWriteCodebase) return Promise.resolve(NOTHING_SYNCED);
-    const waiting = this.#waiting.get(resident);
+  afterCommand(registered: RegisteredSandbox, caller: Caller): Promise<SyncReport> {
+    if (registered.record.sync !== "on-exec" || !registered.mayWriteCodebase) return Promise.resolve(NOTHING_SYNCED);
+    const waiting = this.#waiting.get(registered);
     if (waiting !== undefined) return waiting;
-    const sync = resident.syncs.run(() => {
-      this.#waiting.delete(resident);
-      return this.#afterCommand(resident, caller);
+    const sync = registered.syncs.run(() => {
+      this.#waiting.delete(registered);
+      return this.#afterCommand(registered, caller);
     });
-    this.#waiting.set(resident, sync);
+    this.#waiting.set(registered, sync);
     return sync;
   }
 
   /** Writes what was asked for, on demand. The caller holds the sandbox's turn. */
   apply(
-    resident: Resident,
+    registered: RegisteredSandbox,
     caller: Caller,
     place: Pick<DeltaPlace, "lower" | "paths" | "holdsSensitive">,
     signal: AbortSignal | undefined,
   ): Promise<Written> {
-    return resident.syncs.run(async () => {
-      const written = await this.#write(resident, place, signal);
-      this.#tell(resident, caller, "changes_applied", written);
+    return registered.syncs.run(async () => {
+      const written = await this.#write(registered, place, signal);
+      this.#tell(registered, caller, "changes_applied", written);
       return written;
     });
   }
 
   /** What `apply` would do. */
-  async rehearse(resident: Resident, place: DeltaPlace, signal: AbortSignal | undefined): Promise<Written> {
+  async rehearse(registered: RegisteredSandbox, place: DeltaPlace, signal: AbortSignal | undefined): Promise<Written> {
     const { codebases, deltas } = this.#parts;
-    if (codebases.direct(resident.record.codebaseId) === undefined) {
+    if (codebases.direct(registered.record.codebaseId) === undefined) {
       return { ...NOTHING_WRITTEN, collection: await deltas.collect(place, signal) };
     }
     const collection = await deltas.write({ ...place, dryRun: true });
@@ -98,15 +98,15 @@ export class Sync {
   }
 
   /** After a crash: what the codebase has already leaves the delta, before anybody can write something newer there. */
-  async recover(resident: Resident): Promise<void> {
+  async recover(registered: RegisteredSandbox): Promise<void> {
     const { codebases, deltas, unsettled } = this.#parts;
-    const delta = this.#parts.deltaOf(resident);
-    const { codebaseId, id, rules } = resident.record;
+    const delta = this.#parts.deltaOf(registered);
+    const { codebaseId, id, rules } = registered.record;
     if (!(await deltas.isEmpty(delta))) {
       const layer = await codebases.open(codebaseId, 0);
       try {
         const { settled } = await deltas.collect({ delta, lower: layer.directory, rules });
-        await this.#settle(resident, delta, layer.directory, settled);
+        await this.#settle(registered, delta, layer.directory, settled);
       } finally {
         await layer.release();
       }
@@ -114,75 +114,90 @@ export class Sync {
     await unsettled.clear(id);
   }
 
-  async #afterCommand(resident: Resident, caller: Caller): Promise<SyncReport> {
-    const { running, departure } = resident;
+  async #afterCommand(registered: RegisteredSandbox, caller: Caller): Promise<SyncReport> {
+    const { running, departure } = registered;
     // What is destroyed takes what it did not sync along.
     if (running === undefined || departure !== undefined) return NOTHING_SYNCED;
     try {
-      const written = await this.#write(resident, { lower: running.lower }, undefined);
-      this.#tell(resident, caller, "sync_completed", written);
-      return { version: written.version, problems: problemsOf(resident, written.collection) };
+      const written = await this.#write(registered, { lower: running.lower }, undefined);
+      this.#tell(registered, caller, "sync_completed", written);
+      return { version: written.version, problems: problemsOf(registered, written.collection) };
     } catch (error) {
-      return this.#failed(resident, caller, error);
+      return this.#failed(registered, caller, error);
     }
   }
 
   async #write(
-    resident: Resident,
+    registered: RegisteredSandbox,
     place: Pick<DeltaPlace, "lower" | "paths" | "holdsSensitive">,
     signal: AbortSignal | undefined,
   ): Promise<Written> {
     const { codebases, deltas, unsettled } = this.#parts;
-    const delta = this.#parts.deltaOf(resident);
+    const delta = this.#parts.deltaOf(registered);
     if (place.paths === undefined && (await deltas.isEmpty(delta))) return NOTHING_WRITTEN;
-    const { codebaseId, id } = resident.record;
+    const { codebaseId, id } = registered.record;
     const direct = codebases.direct(codebaseId);
     if (direct !== undefined) {
       signal?.throwIfAborted();
-      return await this.#writeDirectly(resident, direct, { ...place, delta, rules: resident.record.rules });
+      return await this.#writeDirectly(registered, direct, { ...place, delta, rules: registered.record.rules });
     }
     let { collection } = NOTHING_WRITTEN;
     const synced = await codebases.sync(codebaseId, id, async (staging) => {
-      collection = await deltas.collect({ ...place, delta, rules: resident.record.rules, staging }, signal);
+      collection = await deltas.collect({ ...place, delta, rules: registered.record.rules, staging }, signal);
       const entries = collection.changes.flatMap(({ staged, change }) =>
-        staged === undefined ? [] : [{ ...staged, madeAtMs: resident.ownSinceMs(change.path, staged.madeAtMs) }],
+        staged === undefined ? [] : [{ ...staged, madeAtMs: registered.ownSinceMs(change.path, staged.madeAtMs) }],
       );
       if (entries.length > 0) await unsettled.mark(id);
       return entries;
     });
     if (synced !== undefined) collection = withoutLeft(collection, synced);
-    await this.#letGo(resident, delta, place.lower, collection.settled);
+    await this.#letGo(registered, delta, place.lower, collection.settled);
     await unsettled.clear(id);
     const { version, conflicts } = synced ?? NOTHING_WRITTEN;
     return { version, collection, conflicts, wrote: version > 0 };
   }
 
   /** A delta that was cut short on its way out of here goes with the process: there is nothing to mark. */
-  async #writeDirectly(resident: Resident, direct: DirectCodebase, place: DeltaPlace): Promise<Written> {
+  async #writeDirectly(registered: RegisteredSandbox, direct: DirectCodebase, place: DeltaPlace): Promise<Written> {
     let collection: DirectCollection = { ...NOTHING_WRITTEN.collection, overwritten: [] };
     const written = (): readonly string[] => collection.changes.flatMap(({ staged }) => staged?.path ?? []);
-    await direct.write(resident.id, async (lower) => {
+    await direct.write(registered.id, async (lower) => {
       collection = await this.#parts.deltas.write({ ...place, lower, dryRun: false });
       return written();
     });
-    await this.#letGo(resident, place.delta, place.lower, collection.settled);
+    await this.#letGo(registered, place.delta, place.lower, collection.settled);
     return { version: 0, collection, conflicts: overwrittenIn(collection), wrote: written().length > 0 };
   }
 
-  async #letGo(resident: Resident, delta: string, lower: string, entries: Collection["settled"]): Promise<void> {
-    await this.#settle(resident, delta, lower, entries);
+  async #letGo(
+    registered: RegisteredSandbox,
+    delta: string,
+    lower: string,
+    entries: Collection["settled"],
+  ): Promise<void> {
+    await this.#settle(registered, delta, lower, entries);
     const settled = new Set(entries.map(({ path }) => path));
-    resident.caughtUp((path) => settled.has(path));
+    registered.caughtUp((path) => settled.has(path));
   }
 
-  async #settle(resident: Resident, delta: string, lower: string, entries: readonly SettledEntry[]): Promise<void> {
+  async #settle(
+    registered: RegisteredSandbox,
+    delta: string,
+    lower: string,
+    entries: readonly SettledEntry[],
+  ): Promise<void> {
     if (entries.length === 0) return;
-    if (resident.running === undefined) await this.#parts.deltas.settle({ delta, lower }, entries);
-    else await resident.running.sandbox.settle(entries);
+    if (registered.running === undefined) await this.#parts.deltas.settle({ delta, lower }, entries);
+    else await registered.running.sandbox.settle(entries);
   }
 
-  #tell(resident: Resident, caller: Caller, type: "sync_completed" | "changes_applied", written: Written): void {
-    const { witness, observe } = this.#parts;
+  #tell(
+    registered: RegisteredSandbox,
+    caller: Caller,
+    type: "sync_completed" | "changes_applied",
+    written: Written,
+  ): void {
+    const { auditTrail, observe } = this.#parts;
     const { version, collection, conflicts, wrote } = written;
     const refused = collection.changes.filter(isRefused);
     const writtenCount = collection.changes.filter(({ staged }) => staged !== undefined).length;
@@ -192,35 +207,35 @@ export class Sync {
         ({ change, staged }) => staged !== undefined && change.sensitive,
       ).length;
       const counts = { changes: writtenCount, sensitive, refused: refused.length };
-      witness.tell(type, resident, caller, { data: { version, ...counts, conflicts: conflicts.length } });
+      auditTrail.tell(type, registered, caller, { data: { version, ...counts, conflicts: conflicts.length } });
     }
     for (const { path, replacedVersion, replacedSandboxId } of conflicts.slice(0, MOST_EVENTS)) {
       const replaced = { replaced_version: replacedVersion, replaced_sandbox: replacedSandboxId };
       const data = { path: inside(`/${path}`), version, ...replaced };
-      witness.tell("sync_conflict", resident, caller, { level: "warn", data });
+      auditTrail.tell("sync_conflict", registered, caller, { level: "warn", data });
     }
-    this.#tellRefusals(resident, refused);
+    this.#tellRefusals(registered, refused);
   }
 
   /** What is refused stays in the delta and is met by every sync; it is told once. */
-  #tellRefusals(resident: Resident, refused: readonly CollectedChange[]): void {
-    const told = resident.toldRefusals;
-    resident.toldRefusals = new Set(refused.map(({ change, reason }) => `${change.path}: ${reason}`));
+  #tellRefusals(registered: RegisteredSandbox, refused: readonly CollectedChange[]): void {
+    const told = registered.toldRefusals;
+    registered.toldRefusals = new Set(refused.map(({ change, reason }) => `${change.path}: ${reason}`));
     const fresh = refused.filter(({ change, reason }) => !told.has(`${change.path}: ${reason}`));
     for (const { change, reason } of fresh.slice(0, MOST_EVENTS)) {
-      this.#parts.witness.tell("sync_refused", resident, SERVER, {
+      this.#parts.auditTrail.tell("sync_refused", registered, SERVER, {
         level: "warn",
         data: { path: inside(change.path), change: change.kind, reason },
       });
     }
   }
 
-  #failed(resident: Resident, caller: Caller, error: unknown): SyncReport {
-    const { witness, observe, log } = this.#parts;
+  #failed(registered: RegisteredSandbox, caller: Caller, error: unknown): SyncReport {
+    const { auditTrail, observe, log } = this.#parts;
     const { message } = toRuntimeError(error);
-    log({ level: "error", message: "a sync failed", sandboxId: resident.id, error });
+    log({ level: "error", message: "a sync failed", sandboxId: registered.id, error });
     observe?.sync?.("failed", { conflicts: 0, refused: 0 });
-    witness.tell("sync_failed", resident, caller, { level: "error", data: { reason: message } });
+    auditTrail.tell("sync_failed", registered, caller, { level: "error", data: { reason: message } });
     return { version: 0, problems: [`nothing was written to the codebase: ${message}`] };
   }
 }
@@ -250,25 +265,25 @@ function isRefused({ staged, superseded }: CollectedChange): boolean {
   return staged === undefined && superseded === undefined;
 }
 
-export function refuseSync(resident: Resident): void {
-  if (resident.mayWriteCodebase) return;
-  const { codebaseVersion } = resident.record;
+export function refuseSync(registered: RegisteredSandbox): void {
+  if (registered.mayWriteCodebase) return;
+  const { codebaseVersion } = registered.record;
   throw new RuntimeError(
     "SYNC_REFUSED",
     codebaseVersion === 0
       ? "the sandbox was created with sync never: its changes cannot be applied"
       : `the sandbox is pinned to version ${codebaseVersion}: its changes cannot be applied`,
-    { details: { sandbox_id: resident.id } },
+    { details: { sandbox_id: registered.id } },
   );
 }
 
 // The answer to a command may be read by the agent, from whom hidden paths are hidden: it has none of them, and does not
 // tell a directory with something hidden in it from one without.
-function problemsOf(resident: Resident, { changes }: Collection): readonly string[] {
+function problemsOf(registered: RegisteredSandbox, { changes }: Collection): readonly string[] {
   const problems = changes
     .filter((one) => {
       const { change, reason } = one;
-      if (!isRefused(one) || resident.policy.decide(change.path).level === LEVEL.none) return false;
+      if (!isRefused(one) || registered.policy.decide(change.path).level === LEVEL.none) return false;
       return !(change.kind === "deleted" && reason === HOLDS_PROTECTED);
     })
     .map(({ change, reason }) => `${inside(change.path)}: ${reason === HOLDS_PROTECTED ? KEPT : reason}`);

@@ -1,4 +1,4 @@
-import { SandboxError } from "../../isolation/backend/errors.ts";
+import { IsolationError } from "../../isolation/backend/isolation-error.ts";
 import {
   checkSecretValue,
   parseSecretRule,
@@ -9,7 +9,7 @@ import {
 import type { AuditLog } from "../audit/api.ts";
 import type { Caller } from "../caller.ts";
 import { ownerFor } from "../codebases/registry.ts";
-import { invalid, RuntimeError } from "../errors.ts";
+import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { SandboxRecord, SandboxSecretRecord, SecretMetadata, SecretRecord } from "../store/store.ts";
 import type { AdmittedSecret, AskedSecret, PutSecretRequest, SandboxSecrets, SecretChange, Secrets } from "./api.ts";
 import { keyIdOf, type Purpose, type SealingKeys } from "./sealing.ts";
@@ -180,7 +180,7 @@ function secretOf({ name, hosts, place }: Omit<AskedSecret, "value">, value: str
     checkSecretValue(rule, value);
     return { ...rule, value };
   } catch (error) {
-    throw error instanceof SandboxError ? invalid(error.message, error.hint) : error;
+    throw error instanceof IsolationError ? invalid(error.message, error.hint) : error;
   }
 }
 

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP, isIPv6 } from "node:net";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 
 /** Where to listen. */
 export type ListenAddress = PortAddress | SocketAddress;

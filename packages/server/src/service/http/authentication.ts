@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Caller } from "../../runtime/caller.ts";
-import { RuntimeError } from "../../runtime/errors.ts";
 import type { Keys } from "../../runtime/keys/api.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 
 /** Who calls, and the secret that says so, if one was asked for. */
 export interface Credential {

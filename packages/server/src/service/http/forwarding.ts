@@ -2,12 +2,12 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import type { Socket } from "node:net";
 import { type Duplex, pipeline } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { RuntimeError } from "../../runtime/errors.ts";
 import type { Keys } from "../../runtime/keys/api.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { PortGrant, PortTokens } from "../../runtime/ports/tokens.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
-import { failureResponse } from "../rest/failure.ts";
+import { failureResponse } from "../rest/failure-response.ts";
 import { type Authenticator, type Credential, EVERYBODY, headerSource } from "./authentication.ts";
 import { sendStatus } from "./front.ts";
 import type { OwnerRates } from "./limits.ts";

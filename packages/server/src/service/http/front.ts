@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import type { StatusName } from "@agentfense/protocol";
 import { cors } from "@connectrpc/connect";
 import type { Log } from "../../runtime/log.ts";
-import { failureResponse, statusBody } from "../rest/failure.ts";
+import { failureResponse, statusBody } from "../rest/failure-response.ts";
 import { type Authenticator, headerSource } from "./authentication.ts";
 import { type Doors, headersAt } from "./doors.ts";
 import type { Forwarder } from "./forwarding.ts";

@@ -1,4 +1,4 @@
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 
 /** What one connection, request or owner may take. 0 switches a limit off where that is said. */
 export const DEFAULT_LIMITS = {

@@ -16,8 +16,8 @@ import {
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, ListenOptions, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { RuntimeError } from "../../runtime/errors.ts";
 import type { Log } from "../../runtime/log.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import { formatAddress, type ListenAddress } from "./address.ts";
 import { sniffProtocol, tendSession } from "./connections.ts";
 import type { ServiceLimits } from "./limits.ts";

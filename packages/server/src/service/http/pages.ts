@@ -1,6 +1,6 @@
 import type { Log } from "../../runtime/log.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import { statusBody } from "../rest/failure.ts";
+import { statusBody } from "../rest/failure-response.ts";
 import type { RestHandler } from "../rest/handler.ts";
 import { jsonResponse, withoutBody } from "../rest/responses.ts";
 import { isLoopback } from "./address.ts";

@@ -1,7 +1,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
-import { RuntimeError } from "../../runtime/errors.ts";
-import { fromRuntimeError } from "../rpc/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
+import { fromRuntimeError } from "../rpc/connect-error.ts";
 
 /** A call under way. */
 export interface RunningCall {

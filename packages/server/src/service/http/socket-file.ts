@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { chmod, link, lstat, mkdtemp, open, rm, unlink } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 
 /** The file of a Unix socket (0600) that somebody listens at. */
 export class SocketFile {

@@ -1,6 +1,6 @@
 import { getRequestListener } from "@hono/node-server";
 import type { Log } from "../../runtime/log.ts";
-import { failureResponse } from "../rest/failure.ts";
+import { failureResponse } from "../rest/failure-response.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 
 /** Answers requests of Node by what takes a Request and gives a Response; what it throws is told as a failed call is. */

@@ -1,7 +1,7 @@
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import { unless } from "../../runtime/waiting.ts";
 import { invalid } from "../rpc/messages/fields.ts";
-import { TooLarge } from "./failure.ts";
+import { TooLarge } from "./failure-response.ts";
 
 const DISCARD_IDLE_MS = 2_000;
 

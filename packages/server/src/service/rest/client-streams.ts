@@ -1,9 +1,9 @@
 import { create, type DescMethodClientStreaming, type Message } from "@bufbuild/protobuf";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import { watched } from "../../runtime/waiting.ts";
 import { invalid } from "../rpc/messages/fields.ts";
 import { bodyChunks } from "./body.ts";
-import { TooLarge } from "./failure.ts";
+import { TooLarge } from "./failure-response.ts";
 import type { Call, ExchangeOf } from "./handler.ts";
 import { parseJson } from "./json-text.ts";
 import { childRecord, emptyRecord, type JsonRecord, normalMessage, readMessage } from "./request-json.ts";

@@ -1,13 +1,13 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { Log } from "../../runtime/log.ts";
-import type { ErrorPlace } from "../rpc/errors.ts";
+import type { ErrorPlace } from "../rpc/connect-error.ts";
 import type { BodyLimits } from "./body.ts";
 import { answerLines, answerUpload } from "./client-streams.ts";
-import { failureResponse, statusBody } from "./failure.ts";
+import { failureResponse, statusBody } from "./failure-response.ts";
 import { requestMessage } from "./request-message.ts";
 import { jsonResponse, messageJson, withoutBody } from "./responses.ts";
-import { type Place, RouteTable } from "./route-table.ts";
+import { type PathRoutes, RouteTable } from "./route-table.ts";
 import { type Exchange, type HttpMethod, type Route, routesOf } from "./routes.ts";
 import { answerDownload, answerEvents } from "./server-streams.ts";
 
@@ -101,7 +101,7 @@ function callHeaders({ headers }: Request): Headers {
   return new Headers(PASSED_HEADERS.filter((name) => headers.has(name)).map((name) => [name, headers.get(name) ?? ""]));
 }
 
-function allowed(place: Place): string {
+function allowed(place: PathRoutes): string {
   const methods = [...place.methods];
   return [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", ");
 }

@@ -7,7 +7,7 @@ import {
   type Message,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import { invalid } from "../rpc/messages/fields.ts";
 import { enumChoices, enumNumber, fieldNamed, hasOwnJsonForm } from "./fields.ts";
 

@@ -2,7 +2,7 @@ import { invalid } from "../rpc/messages/fields.ts";
 import type { HttpMethod, Route, Segment } from "./routes.ts";
 
 /** What the routes say about one path. */
-export interface Place {
+export interface PathRoutes {
   /** Every method that some route has for this path. */
   readonly methods: ReadonlySet<HttpMethod>;
   /** The route of a method with the path's values, decoded; throws when the path is not validly encoded. */
@@ -30,7 +30,7 @@ export class RouteTable {
   }
 
   /** undefined: no route has this path, whatever the method. */
-  find(path: string): Place | undefined {
+  find(path: string): PathRoutes | undefined {
     if (!path.startsWith("/")) return undefined;
     const raw = path.slice(1).split("/");
     const words = raw.map(decodeSegment);

@@ -1,9 +1,9 @@
 import type { DescMethodServerStreaming, JsonValue, Message } from "@bufbuild/protobuf";
 import { createAsyncIterable } from "@connectrpc/connect/protocol";
 import { unless } from "../../runtime/waiting.ts";
-import { toConnectError } from "../rpc/errors.ts";
+import { toConnectError } from "../rpc/connect-error.ts";
 import { invalid } from "../rpc/messages/fields.ts";
-import { failureBody, type StatusBody } from "./failure.ts";
+import { failureBody, type StatusBody } from "./failure-response.ts";
 import { fieldNamed } from "./fields.ts";
 import type { Call, ExchangeOf } from "./handler.ts";
 import { requestMessage } from "./request-message.ts";

@@ -5,9 +5,9 @@ import {
   ExecResultSchema,
 } from "@agentfense/protocol/sandbox";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import type { ExecAnswer, ExecPart, Sandboxes } from "../../runtime/sandboxes/api.ts";
-import { fromRuntimeError } from "./errors.ts";
+import { fromRuntimeError } from "./connect-error.ts";
 import type { Call, SandboxHandlers } from "./handlers.ts";
 import { endMembers, execCallOf, execResultMessage, type OutputRoom, outputMessage } from "./messages/exec.ts";
 import { invalid, required } from "./messages/fields.ts";

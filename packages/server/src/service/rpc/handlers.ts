@@ -15,9 +15,9 @@ import {
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type ConnectRouter, createContextKey, type HandlerContext, type MethodImpl } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
-import { RuntimeError } from "../../runtime/errors.ts";
 import type { Log } from "../../runtime/log.ts";
-import { toConnectError } from "./errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
+import { toConnectError } from "./connect-error.ts";
 import { required } from "./messages/fields.ts";
 
 /** Who asks, put there by whoever authenticated the request. Absent: nobody did, and no handler runs. */
@@ -55,7 +55,7 @@ type StreamingHandler = (input: unknown, call: Call) => AsyncIterable<unknown>;
 interface ServeOptions {
   readonly log: Log;
   /** The audit log has what was done, before whoever asked for it learns that it is done. */
-  readonly witnessed: () => Promise<void>;
+  readonly audited: () => Promise<void>;
   /** Refuses who may not call a method at all, before its request is looked at. */
   readonly admit?: (caller: Caller, method: DescMethod) => void;
 }
@@ -74,7 +74,7 @@ export function serve<Service extends DescService>(
   }
 }
 
-function guarded(method: DescMethod, handler: unknown, { log, witnessed, admit }: ServeOptions): unknown {
+function guarded(method: DescMethod, handler: unknown, { log, audited, admit }: ServeOptions): unknown {
   const onlyReads = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   const name = `${method.parent.typeName}.${method.name}`;
   const ids = idsOf(method);
@@ -96,7 +96,7 @@ function guarded(method: DescMethod, handler: unknown, { log, witnessed, admit }
       } catch (error) {
         throw toConnectError(error, place);
       } finally {
-        if (!onlyReads) await witnessed();
+        if (!onlyReads) await audited();
       }
     };
   }
@@ -107,7 +107,7 @@ function guarded(method: DescMethod, handler: unknown, { log, witnessed, admit }
     } catch (error) {
       throw toConnectError(error, { log, method: name, signal: context.signal });
     } finally {
-      if (!onlyReads) await witnessed();
+      if (!onlyReads) await audited();
     }
   };
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { PortData } from "@agentfense/protocol/sandbox";
 import type { Caller } from "../../runtime/caller.ts";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { SandboxHandlers } from "./handlers.ts";
 import { durationMs, invalid, required, timestampMessage } from "./messages/fields.ts";

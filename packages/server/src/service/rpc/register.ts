@@ -49,8 +49,8 @@ export interface ServiceOptions {
 export function registerServices(router: ConnectRouter, runtime: ServiceRuntime, options: ServiceOptions): void {
   const { log, maxMessageBytes = DEFAULT_MESSAGE_BYTES } = options;
   // What is done stays done when the audit log cannot be written; the operator's log has heard of it.
-  const witnessed = (): Promise<void> => runtime.audit.flush().catch(() => {});
-  const serving = { log, witnessed };
+  const audited = (): Promise<void> => runtime.audit.flush().catch(() => {});
+  const serving = { log, audited };
   serve(router, CodebaseService, codebaseHandlers(runtime), serving);
   serve(router, SandboxService, sandboxHandlers(runtime, { maxMessageBytes }), serving);
   serve(router, EventService, eventHandlers(runtime.audit), serving);

@@ -1,6 +1,6 @@
 import type { BatchItem, BatchUploadChunk, BatchUploadChunk_Begin } from "@agentfense/protocol/codebase";
 import type { BatchPiece } from "../../runtime/codebases/api.ts";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import { feeding } from "../../runtime/waiting.ts";
 import { manifestEntryOf } from "./messages/codebase.ts";
 import { invalid, required } from "./messages/fields.ts";

@@ -4,7 +4,7 @@ import { ROLES, RUNTIMES } from "@agentfense/protocol/words";
 import type { DescMethod, JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { AuditLog, EventFilter } from "../../runtime/audit/api.ts";
 import type { Caller } from "../../runtime/caller.ts";
-import { RuntimeError } from "../../runtime/errors.ts";
+import { RuntimeError } from "../../runtime/runtime-error.ts";
 import type { EventRecord, KeyRecord } from "../../runtime/store/store.ts";
 import type { Handlers } from "./handlers.ts";
 import { count, messageOf, required, timestampMs, wordFor } from "./messages/fields.ts";

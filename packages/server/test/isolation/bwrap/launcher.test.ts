@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { DescriptorSet, readFrom } from "../../../src/isolation/bwrap/descriptors.ts";
 import { Launcher } from "../../../src/isolation/bwrap/launcher.ts";
 import type { Owner } from "../../../src/isolation/filesystem/presentation.ts";
-import { openLimitHost } from "../../../src/isolation/limits/open.ts";
+import { openLimitHost } from "../../../src/isolation/limits/open-limit-host.ts";
 import type { LogLine } from "../../../src/isolation/log.ts";
 import { freshInstance, reasonAgainstControlGroups } from "../limits/support.ts";
 

@@ -10,7 +10,7 @@ import type { BoxSpec } from "../../../src/isolation/backend/backend.ts";
 import { BwrapBackend } from "../../../src/isolation/bwrap/backend.ts";
 import { childrenOf } from "../../../src/isolation/bwrap/host-processes.ts";
 import { endOrphans, markerOf } from "../../../src/isolation/bwrap/orphans.ts";
-import { freeLimits, openPlace, shell, textOf } from "./place.ts";
+import { freeLimits, openBoxFixture, shell, textOf } from "./fixture.ts";
 import { codeOf } from "./scenarios.ts";
 
 const VICTIM = new URL("victim-process.ts", import.meta.url).pathname;
@@ -44,7 +44,7 @@ const unlessRoot = reasonAgainst("root") === undefined ? "" : `: ${reasonAgainst
 
 describe("the life of a bwrap backend", () => {
   test("a launcher that dies takes its commands along, and the next command gets a new one", async () => {
-    await using place = await openPlace();
+    await using place = await openBoxFixture();
     const running = await place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] });
     const [outputs, ending] = [Promise.all([textOf(running.stdout), textOf(running.stderr)]), codeOf(running.exit)];
     const launching = codeOf(place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] }));
@@ -61,7 +61,7 @@ describe("the life of a bwrap backend", () => {
   test("a waiter that is free takes the next command, its place is told once, and one with something left keeps its own", async () => {
     const told: number[] = [];
     const limits = freeLimits({ makeRoom: (count) => told.push(count) });
-    await using place = await openPlace({ limits });
+    await using place = await openBoxFixture({ limits });
     const run = async (line: string): Promise<number[]> => {
       await (await place.box.run({ ...quick, argv: ["/bin/sh", "-c", line] })).exit;
       return told.splice(0);
@@ -77,7 +77,7 @@ describe("the life of a bwrap backend", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });
     try {
       const told: number[] = [];
-      await using place = await openPlace({ limits: freeLimits({ makeRoom: (count) => told.push(count) }) });
+      await using place = await openBoxFixture({ limits: freeLimits({ makeRoom: (count) => told.push(count) }) });
       await place.sh("exit 0");
       expect(told.at(-1)).toBe(1);
       vi.advanceTimersByTime(31_000);
@@ -92,7 +92,7 @@ describe("the life of a bwrap backend", () => {
     `a free waiter that was stopped, killed or changed holds no command up, and none is lost, run twice or changed${unlessRoot}`,
     async () => {
       const told: number[] = [];
-      await using place = await openPlace({ limits: freeLimits({ makeRoom: (count) => told.push(count) }) });
+      await using place = await openBoxFixture({ limits: freeLimits({ makeRoom: (count) => told.push(count) }) });
       const free = () => childrenOf(place.box.initPid!);
       await place.sh("exit 0");
       for (const signal of ["SIGSTOP", "SIGKILL", "SIGKILL"] as const) {
@@ -132,7 +132,7 @@ describe("the life of a bwrap backend", () => {
   }
 
   test("a box is begun while its mounts are made, shows them when they are there, and is none when they fail", async () => {
-    await using place = await openPlace();
+    await using place = await openBoxFixture();
     const begun = (): number => childrenOf(place.backend.launcherPid ?? 0).length;
     const source = join(place.directory, "later");
     const mounts = [{ source, target: "/workspace" }];
@@ -153,7 +153,7 @@ describe("the life of a bwrap backend", () => {
   });
 
   test.skipIf(unlessRoot !== "")(`what the box's user cannot reach is called by what it is${unlessRoot}`, async () => {
-    await using place = await openPlace();
+    await using place = await openBoxFixture();
     const closed = join(place.directory, "closed");
     await mkdir(join(closed, "root/usr"), { recursive: true });
     await chmod(closed, 0o700);
@@ -171,7 +171,7 @@ describe("the life of a bwrap backend", () => {
   });
 
   test("boxes of a dead instance are found and ended, those of others are left alone", async () => {
-    await using place = await openPlace({ instance: "alive" });
+    await using place = await openBoxFixture({ instance: "alive" });
     const running = await place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] });
     await endOrphans(["somebody-else"]);
     expect(processesWith(markerOf("alive"))).toHaveLength(1);
@@ -180,7 +180,7 @@ describe("the life of a bwrap backend", () => {
   });
 
   test("closing the backend ends everything", async () => {
-    const place = await openPlace({ instance: `closing-${process.pid}` });
+    const place = await openBoxFixture({ instance: `closing-${process.pid}` });
     const running = await place.box.run({ ...quick, argv: ["/bin/sleep", "1000"] });
     await place[Symbol.asyncDispose]();
     expect((await running.exit).exitCode).toBe(137);

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { promisify } from "node:util";
 import { aWhile, eventually } from "../../../../../test/support/eventually.ts";
-import { openPlace, shell } from "./place.ts";
+import { openBoxFixture, shell } from "./fixture.ts";
 import { codeOf, type Scenario } from "./scenarios.ts";
 
 const quick = { env: {}, workdir: "/workspace", stdin: false } as const;
@@ -171,7 +171,7 @@ export const LONE_SCENARIOS: Readonly<Record<string, { run: () => Promise<unknow
 };
 
 async function useBoxes(): Promise<void> {
-  await using place = await openPlace();
+  await using place = await openBoxFixture();
   await place.sh("sleep 100 & seq 100000");
   await codeOf(place.sh("", { argv: ["/no/such"] }));
   for (let delay = 0; delay < 12; delay++) {

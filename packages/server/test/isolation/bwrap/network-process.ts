@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { eventually } from "../../../../../test/support/eventually.ts";
-import { openPlace } from "./place.ts";
+import { openBoxFixture } from "./fixture.ts";
 
 // Looks around in a box with a private network; prints what it found. The host's own address is the argument.
 
@@ -22,7 +22,7 @@ for address in sys.argv[1:]:
 const instance = `network-${process.pid}`;
 let report: object;
 {
-  await using place = await openPlace({ instance, spec: { network: "private" } });
+  await using place = await openBoxFixture({ instance, spec: { network: "private" } });
   const unreachable = (await place.sh("", { argv: ["/usr/bin/python3", "-c", REFUSED, ...targets] })).stdout
     .trim()
     .split("\n");

@@ -5,8 +5,8 @@ import { describe, expect, test } from "vitest";
 import { eventually, withoutHanging } from "../../../../../test/support/eventually.ts";
 import type { BoxProcess } from "../../../src/isolation/backend/backend.ts";
 import type { LimitHost } from "../../../src/isolation/limits/limits.ts";
-import { openLimitHost } from "../../../src/isolation/limits/open.ts";
-import { freeLimits, openPlace, type Place } from "./place.ts";
+import { openLimitHost } from "../../../src/isolation/limits/open-limit-host.ts";
+import { type BoxFixture, freeLimits, openBoxFixture } from "./fixture.ts";
 
 const V1_FREEZER = "/sys/fs/cgroup/freezer";
 const isRoot = process.getuid?.() === 0;
@@ -26,10 +26,10 @@ const WAYS: readonly (readonly [name: string, open: () => Promise<LimitHost>, mi
 for (const [name, openLimits, missing] of WAYS) {
   if (missing !== "") process.stdout.write(`skipped: a box that is paused by ${name}: ${missing}\n`);
   describe.skipIf(missing !== "")(`a box that is paused by ${name}`, () => {
-    async function open(): Promise<Place> {
+    async function open(): Promise<BoxFixture> {
       const limits = await openLimits();
-      const place = await openPlace({ limits });
-      return Object.assign(Object.create(place) as Place, {
+      const place = await openBoxFixture({ limits });
+      return Object.assign(Object.create(place) as BoxFixture, {
         [Symbol.asyncDispose]: async () => {
           await place[Symbol.asyncDispose]();
           await limits.close();
@@ -37,11 +37,11 @@ for (const [name, openLimits, missing] of WAYS) {
       });
     }
 
-    const run = (place: Place, line: string): Promise<BoxProcess> =>
+    const run = (place: BoxFixture, line: string): Promise<BoxProcess> =>
       place.box.run({ argv: ["/bin/bash", "-c", line], env: {}, workdir: "/workspace", stdin: false });
 
     /** A process that counts in a file as fast as it can; returns how far it is. */
-    async function counting(place: Place): Promise<() => Promise<number>> {
+    async function counting(place: BoxFixture): Promise<() => Promise<number>> {
       await run(place, "i=0; while :; do i=$((i+1)); echo $i >> count; done");
       const count = async (): Promise<number> => (await readFile(join(place.directory, "count"), "utf8")).length;
       await eventually(async () => (await count()) > 10);

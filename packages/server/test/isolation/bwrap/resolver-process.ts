@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { childrenOf } from "../../../src/isolation/bwrap/host-processes.ts";
-import { openPlace } from "./place.ts";
+import { openBoxFixture } from "./fixture.ts";
 
 // Asks for a name in a box with a private network, before and after the host asks somebody else; prints who answered, and what the
 // box cannot reach then. /etc/resolv.conf and the devices are the test's own.
@@ -31,7 +31,7 @@ except ConnectionRefusedError: print("refused")
 await nameServer(first);
 await nameServer(second);
 writeFileSync("/etc/resolv.conf", `nameserver ${first}\n`);
-await using place = await openPlace({ spec: { network: "private" } });
+await using place = await openBoxFixture({ spec: { network: "private" } });
 const python = async (program: string): Promise<string> => {
   const { stdout, stderr } = await place.sh("", { argv: ["/usr/bin/python3", "-c", program] });
   return (stdout + stderr).trim();

@@ -1,12 +1,12 @@
+import { openBoxFixture } from "./fixture.ts";
 import { LIVING_SCENARIOS, LONE_SCENARIOS } from "./living-scenarios.ts";
-import { openPlace } from "./place.ts";
 import { SCENARIOS } from "./scenarios.ts";
 import { MORE_SCENARIOS } from "./shell-scenarios.ts";
 
 // Tries all scenarios as whoever runs this process; one line of JSON each.
 
 for (const [title, { run }] of Object.entries(LONE_SCENARIOS)) await report(title, run());
-await using place = await openPlace();
+await using place = await openBoxFixture();
 for (const [title, { run }] of Object.entries({ ...SCENARIOS, ...MORE_SCENARIOS, ...LIVING_SCENARIOS })) {
   await report(title, run(place));
 }

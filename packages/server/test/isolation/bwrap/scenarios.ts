@@ -1,12 +1,12 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { aWhile } from "../../../../../test/support/eventually.ts";
-import { SandboxError } from "../../../src/isolation/backend/errors.ts";
+import { IsolationError } from "../../../src/isolation/backend/isolation-error.ts";
 import type { BwrapBox } from "../../../src/isolation/bwrap/box.ts";
-import { freeLimits, openPlace, type Place, shell } from "./place.ts";
+import { type BoxFixture, freeLimits, openBoxFixture, shell } from "./fixture.ts";
 
 /** What is tried in a box, by root and by an ordinary user, and what must come of it. */
 export interface Scenario {
-  readonly run: (place: Place) => Promise<unknown>;
+  readonly run: (place: BoxFixture) => Promise<unknown>;
   readonly expected: unknown;
 }
 
@@ -274,7 +274,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
         { resource: "nproc", value: 64 },
       ] as const;
       const spec = { limits: { memoryBytes: 1024 ** 3 } };
-      await using limited = await openPlace({ limits: freeLimits({ rlimits }), instance: "limited", spec });
+      await using limited = await openBoxFixture({ limits: freeLimits({ rlimits }), instance: "limited", spec });
       const limits = await limited.sh("ulimit -d; ulimit -u");
       return [limits.stdout, await codeOf(limited.box.run({ ...quick, argv: ["/no/such"] }))];
     },
@@ -285,7 +285,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
 export async function codeOf(promise: Promise<unknown>): Promise<string> {
   return promise.then(
     () => "ok",
-    (error: unknown) => (error instanceof SandboxError ? error.code : String(error)),
+    (error: unknown) => (error instanceof IsolationError ? error.code : String(error)),
   );
 }
 

@@ -8,7 +8,7 @@ import { aWhile } from "../../../../../test/support/eventually.ts";
 import type { ShellProcess } from "../../../src/isolation/backend/backend.ts";
 import { TICK_MS } from "../../../src/isolation/bwrap/host-processes.ts";
 import { hold, steal, swallow } from "../session/thieves.ts";
-import { shell, textOf } from "./place.ts";
+import { shell, textOf } from "./fixture.ts";
 import type { Scenario } from "./scenarios.ts";
 import { codeOf } from "./scenarios.ts";
 

@@ -6,7 +6,7 @@ import { bash, describeDocker, finish, output } from "./arena.ts";
 
 const OK = { exitCode: 0, outOfMemory: false };
 const SIZE = { columns: 80, rows: 24 };
-/** Process 1, what keeps it alive, and the warden. */
+/** Process 1, what keeps it alive, and the helper. */
 const IDLE_PIDS = 3;
 
 describeDocker("what a command leaves in the background of a container", (arena) => {

@@ -160,7 +160,7 @@ describeDocker("a box with a private network", (arena) => {
     const service = await openService(arena);
     const box = await arena.box({ network: "private" });
     expect(await tryEverything(box)).toEqual(confined);
-    // A warden that does not answer makes the container start again, with another network namespace.
+    // A helper that does not answer makes the container start again, with another network namespace.
     const stopper = await bash(
       box,
       "for p in /proc/[0-9]*; do grep -q '^PPid:.0' $p/status && kill -STOP $(basename $p); done; echo stopped; sleep 1000",

@@ -71,7 +71,7 @@ describeDocker("killing in a container", (arena) => {
     expect(await output(box, "ps -e -o args= | grep -c '^sleep 555'")).toMatchObject({ stdout: "0\n" });
   });
 
-  test("works when the warden was stopped, and does not reach what an earlier command left", async () => {
+  test("works when the helper was stopped, and does not reach what an earlier command left", async () => {
     const box = await arena.box();
     await output(box, "setsid sleep 5559 &");
     const run = await bash(
@@ -84,12 +84,12 @@ describeDocker("killing in a container", (arena) => {
     expect(await countOf(box, "sleep 555[89]")).toBe(1);
   });
 
-  test("ends one that kills every warden it sees, if need be with the whole container, and the box works again", async () => {
+  test("ends one that kills every helper it sees, if need be with the whole container, and the box works again", async () => {
     const box = await arena.box();
     const hunter =
       "import os, signal\nown = {os.getpid(), os.getppid(), 1}\nos.write(1, b'hunts')\n" +
       "while True:\n  for p in filter(str.isdigit, os.listdir('/proc')):\n    if int(p) in own: continue\n    try:\n" +
-      "      if b'warden' in open(f'/proc/{p}/cmdline', 'rb').read(): os.kill(int(p), signal.SIGKILL)\n    except OSError: pass";
+      "      if b'helper' in open(f'/proc/{p}/cmdline', 'rb').read(): os.kill(int(p), signal.SIGKILL)\n    except OSError: pass";
     const run = await box.run({ argv: ["/usr/bin/python3", "-c", hunter], env: {}, workdir: "/", stdin: false });
     await once(run.stdout, "readable");
     run.kill();

@@ -89,10 +89,10 @@ async function homeOf(process: (socket: Socket, mark: string, seal: string) => v
     connection.destroy();
     server.close();
   });
-  const warden = { clear: vi.fn(async () => 0) };
+  const helper = { clear: vi.fn(async () => 0) };
   const restart = vi.fn(async () => void connection.destroy());
   const awake = (work: () => Promise<void>) => work();
-  return { warden, restart, awake, leave: vi.fn(), startCommand: async () => ({ id: "", connection }) };
+  return { helper, restart, awake, leave: vi.fn(), startCommand: async () => ({ id: "", connection }) };
 }
 
 function start(home: object, signal?: AbortSignal): Promise<ContainerProcess> {
@@ -115,8 +115,8 @@ describe("a command that cannot be cancelled in time", () => {
       socket.write(Buffer.concat([multiplexed(2, `${started}${ended}`), multiplexed(1, ended)]));
     });
     await expect(start(home, AbortSignal.abort())).rejects.toMatchObject({ code: "CANCELLED" });
-    await vi.waitUntil(() => home.warden.clear.mock.calls.length > 0, { timeout: 60_000 });
-    expect(home.warden.clear).toHaveBeenCalledExactlyOnceWith({ root: 41, wrapper: 42 });
+    await vi.waitUntil(() => home.helper.clear.mock.calls.length > 0, { timeout: 60_000 });
+    expect(home.helper.clear).toHaveBeenCalledExactlyOnceWith({ root: 41, wrapper: 42 });
     expect(home.leave).toHaveBeenCalledOnce();
     expect(home.restart).not.toHaveBeenCalled();
   });
@@ -125,7 +125,7 @@ describe("a command that cannot be cancelled in time", () => {
     const home = await homeOf(() => {});
     await expect(start(home, AbortSignal.abort())).rejects.toMatchObject({ code: "CANCELLED" });
     await vi.waitUntil(() => home.restart.mock.calls.length > 0, { timeout: 60_000 });
-    expect(home.restart).toHaveBeenCalledExactlyOnceWith(home.warden);
+    expect(home.restart).toHaveBeenCalledExactlyOnceWith(home.helper);
   });
 });
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { delegatedGroup, lendControllers, moveIntoLeaf, OWN_LEAF } from "../../../src/isolation/limits/delegation.ts";
-import { removePlaces } from "../../../src/isolation/limits/kill.ts";
+import { removeDirectories } from "../../../src/isolation/limits/kill.ts";
 import { eventually, freshInstance, reasonAgainstControlGroups, runInside } from "./support.ts";
 
 // Whatever controller the v2 hierarchy of this machine has will do: the rules are the same for all of them.
@@ -29,7 +29,7 @@ describe.skipIf(reason !== undefined)(
 
     afterEach(async () => {
       for (const directory of [`${group}/${OWN_LEAF}`, group]) {
-        await removePlaces([{ version: 2, directory, controllers: [] }]);
+        await removeDirectories([{ version: 2, directory, controllers: [] }]);
       }
       if (!lentAtFirst.includes(controller!)) writeFileSync(`${UNIFIED}/cgroup.subtree_control`, `-${controller}`);
     });
@@ -51,7 +51,7 @@ describe.skipIf(reason !== undefined)(
       expect(await moveIntoLeaf(group, "self")).toBe(true);
       expect(readFileSync(`${group}/cgroup.procs`, "utf8")).toBe("");
       expect(await lendControllers(UNIFIED!, group, [controller!], expect.fail)).toEqual([controller]);
-      await removePlaces([{ version: 2, directory: `${group}/${OWN_LEAF}`, controllers: [] }]);
+      await removeDirectories([{ version: 2, directory: `${group}/${OWN_LEAF}`, controllers: [] }]);
       await member.end;
     });
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LimitGroup, LimitHost } from "../../../src/isolation/limits/limits.ts";
-import { openLimitHost } from "../../../src/isolation/limits/open.ts";
+import { openLimitHost } from "../../../src/isolation/limits/open-limit-host.ts";
 import { entered, eventually, freshInstance, groupsNamed, reasonAgainstControlGroups, runInside } from "./support.ts";
 
 const MiB = 1024 * 1024;

@@ -1,5 +1,5 @@
 // Run as an ordinary user with the options of openLimitHost as JSON: limits a box, kills what runs in it, and tells how it went.
-import { openLimitHost } from "../../../src/isolation/limits/open.ts";
+import { openLimitHost } from "../../../src/isolation/limits/open-limit-host.ts";
 import { entered, runInside } from "./support.ts";
 
 const log: string[] = [];

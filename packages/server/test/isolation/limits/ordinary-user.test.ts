@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { HANG_MS } from "../../../../../test/support/eventually.ts";
 import { identityOf, reasonAgainst } from "../../../../../test/support/identity.ts";
-import type { LimitHostOptions } from "../../../src/isolation/limits/open.ts";
+import type { LimitHostOptions } from "../../../src/isolation/limits/open-limit-host.ts";
 import { freshInstance, groupsNamed } from "./support.ts";
 
 const CGROUP = "/sys/fs/cgroup";

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { aWhile } from "../../../../../test/support/eventually.ts";
 import { strikeFrozen } from "../../../src/isolation/limits/kill.ts";
 import type { LimitHost } from "../../../src/isolation/limits/limits.ts";
-import { openLimitHost } from "../../../src/isolation/limits/open.ts";
+import { openLimitHost } from "../../../src/isolation/limits/open-limit-host.ts";
 import { entered, eventually, freshInstance, groupsNamed, reasonAgainstControlGroups, runInside } from "./support.ts";
 
 const reason = reasonAgainstControlGroups();

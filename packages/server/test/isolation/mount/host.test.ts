@@ -56,23 +56,23 @@ function isMounted(mountPoint: string): boolean {
   return readFileSync("/proc/self/mountinfo", "utf8").includes(` ${mountPoint} `);
 }
 
-/** The epoll descriptors of this process that watch a connection to FUSE: one per engine with a mount. */
-function engineEpolls(): number[] {
+/** The epoll descriptors of this process that watch a connection to FUSE: one per mount thread with a mount. */
+function mountThreadEpolls(): number[] {
   const fds = readdirSync("/proc/self/fd").filter((fd) => target(fd).includes("[eventpoll]"));
   return fds.filter((fd) => watched(fd).some((each) => target(each) === "/dev/fuse")).map(Number);
 }
 
-/** How many mounts each engine serves, fewest first. */
-function mountsPerEngine(): number[] {
-  const counts = engineEpolls().map(
+/** How many mounts each mount thread serves, fewest first. */
+function mountsPerThread(): number[] {
+  const counts = mountThreadEpolls().map(
     (epoll) => watched(String(epoll)).filter((fd) => target(fd) === "/dev/fuse").length,
   );
   return counts.sort((a, b) => a - b);
 }
 
-function engineThreads(): number {
+function mountThreads(): number {
   const names = readdirSync("/proc/self/task").map((task) => readFileSync(`/proc/self/task/${task}/comm`, "utf8"));
-  return names.filter((name) => name.startsWith("agentfense-engi")).length;
+  return names.filter((name) => name.startsWith("agentfense-moun")).length;
 }
 
 function watched(epoll: string): string[] {
@@ -89,25 +89,25 @@ function target(fd: string): string {
 }
 
 describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${reason})` : ""}`, () => {
-  test("spreads mounts over its engines, and each mount ends on its own", async () => {
-    await using host = await MountHost.start({ engines: 2 });
+  test("spreads mounts over its mount threads, and each mount ends on its own", async () => {
+    await using host = await MountHost.start({ threads: 2 });
     const specs = await Promise.all(["a", "b", "c"].map(workspace));
     const mounts: WorkspaceMount[] = [];
     for (const spec of specs) mounts.push(await host.mount(spec));
-    expect(engineEpolls()).toHaveLength(2);
+    expect(mountThreadEpolls()).toHaveLength(2);
     await mounts[1]?.unmount();
     const read = (at: number) => readFile(join(specs[at]!.mountPoint, "file"), "utf8").catch(() => "gone");
     expect([await read(0), await read(1), await read(2)]).toEqual(["a", "gone", "c"]);
   });
 
   test("serves the first mount from one thread, and starts another when a second mount comes", async () => {
-    await using host = await MountHost.start({ engines: 2 });
+    await using host = await MountHost.start({ threads: 2 });
     const specs = await Promise.all(["a", "b"].map(workspace));
     await host.mount(specs[0]!);
-    expect(engineThreads()).toBe(1);
+    expect(mountThreads()).toBe(1);
     await host.mount(specs[1]!);
-    expect(engineThreads()).toBe(2);
-    expect(mountsPerEngine()).toEqual([1, 1]);
+    expect(mountThreads()).toBe(2);
+    expect(mountsPerThread()).toEqual([1, 1]);
   });
 
   test("has as many threads as CPUs by default, also for mounts that come at once", async () => {
@@ -115,34 +115,34 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     const cpus = availableParallelism();
     const specs = await Promise.all(Array.from({ length: cpus + 1 }, (_, at) => workspace(`${at}`)));
     await Promise.all(specs.map((spec) => host.mount(spec)));
-    expect(engineThreads()).toBe(cpus);
-    expect(mountsPerEngine()).toEqual([...Array.from({ length: cpus - 1 }, () => 1), 2]);
+    expect(mountThreads()).toBe(cpus);
+    expect(mountsPerThread()).toEqual([...Array.from({ length: cpus - 1 }, () => 1), 2]);
   });
 
   test("puts a mount on the thread whose mounts ask for less", async () => {
-    await using host = await MountHost.start({ engines: 2 });
+    await using host = await MountHost.start({ threads: 2 });
     const [busy, quiet, next] = await Promise.all(["busy", "quiet", "next"].map(workspace));
     await host.mount(busy!);
-    const [busyEngine] = engineEpolls();
+    const [busyThread] = mountThreadEpolls();
     await host.mount(quiet!);
     for (let i = 0; i < 2000; i++) await access(join(busy!.mountPoint, `absent-${i}`)).catch(() => {});
     await host.mount(next!);
-    expect(watched(String(busyEngine)).filter((fd) => target(fd) === "/dev/fuse")).toHaveLength(1);
-    expect(mountsPerEngine()).toEqual([1, 2]);
+    expect(watched(String(busyThread)).filter((fd) => target(fd) === "/dev/fuse")).toHaveLength(1);
+    expect(mountsPerThread()).toEqual([1, 2]);
   });
 
-  test("survives the death of an engine: its mounts are detached and reported, the others go on", async () => {
-    await using host = await MountHost.start({ engines: 2 });
+  test("survives the death of a mount thread: its mounts are detached and reported, the others go on", async () => {
+    await using host = await MountHost.start({ threads: 2 });
     const [doomed, other] = [await workspace("doomed"), await workspace("other")];
     await host.mount(doomed);
-    const [epoll] = engineEpolls();
+    const [epoll] = mountThreadEpolls();
     await host.mount(other);
     expect(await readFile(join(doomed.mountPoint, "file"), "utf8")).toBe("doomed");
 
-    // Without its epoll descriptor the engine's next wait fails, and the thread with it.
+    // Without its epoll descriptor the mount thread's next wait fails, and the thread with it.
     syscalls.close(epoll!);
     await readFile(join(doomed.mountPoint, "other-file")).catch(() => {});
-    await eventually(() => expect(doomed.events.map((event) => event.kind)).toContain("engine_lost"));
+    await eventually(() => expect(doomed.events.map((event) => event.kind)).toContain("mount_lost"));
     expect(isMounted(doomed.mountPoint)).toBe(false);
     expect(await readFile(join(other.mountPoint, "file"), "utf8")).toBe("other");
 
@@ -157,7 +157,7 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     const mount = await host.mount(spec);
     syscalls.umount(spec.mountPoint, syscalls.Mount.DETACH);
     await eventually(() =>
-      expect(spec.events).toEqual([{ kind: "engine_lost", reason: "the workspace was unmounted from outside" }]),
+      expect(spec.events).toEqual([{ kind: "mount_lost", reason: "the workspace was unmounted from outside" }]),
     );
     await expect(mount.updateRules(spec.rules)).rejects.toThrow("not mounted");
     await mount.unmount();
@@ -193,7 +193,7 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     const { trees: mounts, served } = await host.mountTogether({ mountPoint, trees: [first, readOnly, home] });
     await served;
     expect(mounts.map((mount) => mount.mountPoint)).toEqual(["0", "1", "2"].map((name) => join(mountPoint, name)));
-    expect(mountsPerEngine()).toEqual([1]);
+    expect(mountsPerThread()).toEqual([1]);
     // What the directory above is asked first must not teach the kernel that the workspaces cannot do it either.
     const errnos = [
       syscalls.getxattr(mountPoint, "user.x", Buffer.alloc(10), 10),
@@ -237,7 +237,7 @@ describe.skipIf(reason !== undefined)(`the mount host${reason ? ` (skipped: ${re
     const { mountPoint } = first;
     const missing = { ...second, lowers: [`${second.lowers[0]}/missing`] };
     await expect(host.mountTogether({ mountPoint, trees: [first, missing] })).rejects.toThrow("ENOENT");
-    expect([isMounted(mountPoint), mountsPerEngine()]).toEqual([false, []]);
+    expect([isMounted(mountPoint), mountsPerThread()]).toEqual([false, []]);
     // What was opened before the failure is free again.
     const { trees } = await host.mountTogether({ mountPoint, trees: [first, second] });
     await trees[0]!.unmount();

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxAuthority } from "../../../src/isolation/network/certificates.ts";
 import { HostCertificates } from "../../../src/isolation/network/trust.ts";
-import { openPlace } from "../bwrap/place.ts";
+import { openBoxFixture } from "../bwrap/fixture.ts";
 
 // What programs in a box think of a server with a certificate of the sandbox's authority, and of one with another's.
 
@@ -41,7 +41,7 @@ const isRoot = process.getuid?.() === 0;
 const authority = new SandboxAuthority(["localhost"]);
 const stranger = new SandboxAuthority(["localhost"]);
 const trust = await new HostCertificates().with(authority);
-await using place = await openPlace({ spec: { trust, env: { PIP_CERT: "/the/user's" } } });
+await using place = await openBoxFixture({ spec: { trust, env: { PIP_CERT: "/the/user's" } } });
 const report: Record<string, Record<string, string>> = {};
 await writeFile(join(place.directory, "server.py"), SERVER);
 await writeFile(join(place.directory, "Get.java"), JAVA);

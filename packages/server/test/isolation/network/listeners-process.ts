@@ -4,7 +4,7 @@ import { syscalls } from "@agentfense/fuse";
 import { eventually } from "../../../../../test/support/eventually.ts";
 import type { Listen, NetworkAnswer } from "../../../src/isolation/backend/backend.ts";
 import type { BwrapBox } from "../../../src/isolation/bwrap/box.ts";
-import { openPlace, shell } from "../bwrap/place.ts";
+import { openBoxFixture, shell } from "../bwrap/fixture.ts";
 
 // Listens in the networks of boxes, as whoever runs this process; prints what was found.
 
@@ -67,7 +67,7 @@ attempt("53", lambda: bound("198.18.0.53", 53))
 
 const instance = `listeners-${process.pid}`;
 {
-  await using place = await openPlace({ instance, spec: { network: "filtered", answerIn } });
+  await using place = await openBoxFixture({ instance, spec: { network: "filtered", answerIn } });
   const run = async (program: string, input = ""): Promise<string[]> => {
     const argv = ["/usr/bin/python3", "-c", program] as const;
     return (await place.sh("", { argv: [...argv], input })).stdout.trim().split("\n");

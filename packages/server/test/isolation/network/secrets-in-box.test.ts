@@ -11,7 +11,7 @@ import { GOOD_ADDRESS, type Internet, openInternet } from "../../../../../test/s
 import { type Isolation, type IsolationOptions, openIsolation } from "../../../src/isolation/isolation.ts";
 import { networkRules } from "../../../src/isolation/network/list.ts";
 import { parseSecretRule, withSecretHosts } from "../../../src/isolation/network/secrets.ts";
-import type { Sandbox, SandboxEvent } from "../../../src/isolation/sandbox/api.ts";
+import type { BoxedWorkspace, SandboxEvent } from "../../../src/isolation/sandbox/api.ts";
 
 const VALUE = "sk-ant-api03-Qw9Er8Ty7Ui6Op5As4Df3Gh2";
 
@@ -32,7 +32,7 @@ describe.each(["bwrap", "docker"] as const)("in a box of %s", (runtime) => {
 
   let internet: Internet;
   let isolation: Isolation;
-  let sandbox: Sandbox;
+  let sandbox: BoxedWorkspace;
   let directory: string;
   const events: SandboxEvent[] = [];
 

@@ -4,13 +4,13 @@ import { describe, expect, test } from "vitest";
 import { abortedSoon, aWhile, eventually, HANG_MS } from "../../../../../test/support/eventually.ts";
 import { type HeldTimeout, heldTimeout } from "../../../../../test/support/held-timeout.ts";
 import type { ExecOutcome } from "../../../src/isolation/exec/api.ts";
-import type { Session } from "../../../src/isolation/session/api.ts";
+import type { BoxSession } from "../../../src/isolation/session/api.ts";
 import { errorCode, openSession, place, shells } from "./fixture.ts";
 import { childrenOf, isRunning, stateOf } from "./local-shell.ts";
 
 /** Runs a command whose time is up as soon as the condition holds, which must come true unless the command ends by itself. */
 async function execUntil(
-  session: Session,
+  session: BoxSession,
   command: string,
   limit: HeldTimeout,
   isTime: (soFar: { readonly stdout: string }) => boolean,

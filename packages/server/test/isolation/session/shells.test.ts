@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { abortedSoon } from "../../../../../test/support/eventually.ts";
-import type { SandboxError } from "../../../src/isolation/backend/errors.ts";
+import type { IsolationError } from "../../../src/isolation/backend/isolation-error.ts";
 import { findShell } from "../../../src/isolation/session/dialects.ts";
 import { ShellSession } from "../../../src/isolation/session/session.ts";
 import { errorCode, openSession, place } from "./fixture.ts";
@@ -12,7 +12,7 @@ function refusal(asked: string | undefined, available: readonly string[]): strin
   try {
     return findShell(asked, available).path;
   } catch (error) {
-    return (error as SandboxError).code;
+    return (error as IsolationError).code;
   }
 }
 

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { mountFuse, syscalls, unmountFuse } from "@agentfense/fuse";
 import type { Rule } from "@agentfense/permission";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SandboxError } from "../../../src/isolation/backend/errors.ts";
+import { IsolationError } from "../../../src/isolation/backend/isolation-error.ts";
 import { MountHost, type WorkspaceMount } from "../../../src/isolation/mount/host.ts";
 import { MountedFiles } from "../../../src/isolation/view/files.ts";
 import { KernelWatch } from "../../../src/isolation/view/kernel-watch.ts";
@@ -98,7 +98,7 @@ async function errno(call: Promise<unknown>): Promise<string | undefined> {
     (reason: unknown) => reason,
   );
   if (error === undefined) return undefined;
-  if (!(error instanceof SandboxError) || error.code !== "FILE_FAILED") throw error;
+  if (!(error instanceof IsolationError) || error.code !== "FILE_FAILED") throw error;
   expect(error.message).not.toContain(root);
   return error.errno;
 }

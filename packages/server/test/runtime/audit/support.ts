@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import type { AuditLog, EventFilter } from "../../../src/runtime/audit/api.ts";
-import { type AuditOptions, openAudit } from "../../../src/runtime/audit/open.ts";
+import { type AuditOptions, openAudit } from "../../../src/runtime/audit/open-audit.ts";
 import type { AuditLine } from "../../../src/runtime/audit/writer.ts";
 import type { Caller } from "../../../src/runtime/caller.ts";
 import type { EventMetadata, EventRecord } from "../../../src/runtime/store/store.ts";

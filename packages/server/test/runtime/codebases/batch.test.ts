@@ -3,8 +3,8 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { BatchPiece } from "../../../src/runtime/codebases/api.ts";
+import { ALICE, arrange, refusal, textOf } from "./fixture.ts";
 import { chunks, file, type Piece, pieces } from "./opening.ts";
-import { ALICE, arrange, refusal, textOf } from "./place.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 const announced = (path: string, text: string, mode = 0) =>

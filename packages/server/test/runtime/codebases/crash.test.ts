@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import { aWhile } from "../../../../../test/support/eventually.ts";
 import { rounds } from "../../../../../test/support/rounds.ts";
 import { SERVER } from "../../../src/runtime/caller.ts";
+import { shapeOf, temporary } from "./fixture.ts";
 import { expected, randomOf, readVersion, type State, scripted } from "./model.ts";
 import { openPlace } from "./opening.ts";
-import { shapeOf, temporary } from "./place.ts";
 
 const ROUNDS = rounds(4);
 

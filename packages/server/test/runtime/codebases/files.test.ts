@@ -3,8 +3,8 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SERVER } from "../../../src/runtime/caller.ts";
+import { ALICE, arrange, BOB, refusal, textOf } from "./fixture.ts";
 import { chunks, collected, file, pieces } from "./opening.ts";
-import { ALICE, arrange, BOB, refusal, textOf } from "./place.ts";
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 

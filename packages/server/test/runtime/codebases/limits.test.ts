@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { tar } from "../../../../../test/support/tar.ts";
 import type { BatchPiece } from "../../../src/runtime/codebases/api.ts";
 import { collecting } from "./collecting.ts";
+import { ALICE, arrange, refusal } from "./fixture.ts";
 import { chunks, type Piece, pieces } from "./opening.ts";
-import { ALICE, arrange, refusal } from "./place.ts";
 
 const directory = (path: string): BatchPiece => ({ entry: { kind: "directory", path, mode: 0 } });
 

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { JobThread } from "../../../src/isolation/jobs/thread.ts";
 import type { BatchPiece, CodebaseLayers, Codebases, ManifestEntry } from "../../../src/runtime/codebases/api.ts";
-import { openCodebases } from "../../../src/runtime/codebases/open.ts";
+import { openCodebases } from "../../../src/runtime/codebases/open-codebases.ts";
 import type { CodebasesOptions } from "../../../src/runtime/codebases/parts.ts";
-import { openSqliteStore } from "../../../src/runtime/store/sqlite/open.ts";
+import { openSqliteStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
 import type { MetadataStore } from "../../../src/runtime/store/store.ts";
 
 export type Store = Codebases & CodebaseLayers & AsyncDisposable;

@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { rounds } from "../../../../../test/support/rounds.ts";
 import { SERVER } from "../../../src/runtime/caller.ts";
-import { RuntimeError } from "../../../src/runtime/errors.ts";
+import { RuntimeError } from "../../../src/runtime/runtime-error.ts";
+import { arrange, shapeOf } from "./fixture.ts";
 import { type Entry, equal, expected, fileValue, type Operation, perform, readVersion, type State } from "./model.ts";
-import { arrange, shapeOf } from "./place.ts";
 
 const name = fc.constantFrom("a", "b", "c", ".d", "ü");
 const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((names) => names.join("/"));

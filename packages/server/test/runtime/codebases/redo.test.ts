@@ -5,9 +5,9 @@ import type { JobInput, JobName, JobOutput } from "../../../src/isolation/jobs/j
 import { type Jobs, JobThread } from "../../../src/isolation/jobs/thread.ts";
 import type { AskOptions } from "../../../src/isolation/threads/answering-thread.ts";
 import { SERVER } from "../../../src/runtime/caller.ts";
+import { refusal, shapeOf, temporary } from "./fixture.ts";
 import { type Entry, expected, type Operation, perform, readVersion, type State } from "./model.ts";
 import { openPlace } from "./opening.ts";
-import { refusal, shapeOf, temporary } from "./place.ts";
 
 const START: Operation = {
   kind: "batch",

@@ -5,8 +5,8 @@ import type { JobInput, JobName, JobOutput } from "../../../src/isolation/jobs/j
 import { type Jobs, JobThread } from "../../../src/isolation/jobs/thread.ts";
 import type { AskOptions } from "../../../src/isolation/threads/answering-thread.ts";
 import { SERVER } from "../../../src/runtime/caller.ts";
+import { ALICE, arrange, refusal, shapeOf, temporary, textOf } from "./fixture.ts";
 import { chunks, collected, openPlace, pieces, type Store } from "./opening.ts";
-import { ALICE, arrange, refusal, shapeOf, temporary, textOf } from "./place.ts";
 
 const keptIn = (root: string, id: string): string[] =>
   readdirSync(join(root, "codebases", id, "kept")).sort((a, b) => Number(a) - Number(b));

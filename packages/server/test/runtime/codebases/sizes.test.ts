@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { ALICE, arrange } from "./fixture.ts";
 import { collected, file, pieces } from "./opening.ts";
-import { ALICE, arrange } from "./place.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

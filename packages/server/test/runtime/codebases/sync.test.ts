@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { aWhile } from "../../../../../test/support/eventually.ts";
 import type { CodebaseChange } from "../../../src/runtime/codebases/api.ts";
 import { collecting } from "./collecting.ts";
+import { ALICE, arrange, refusal, textOf } from "./fixture.ts";
 import { chunks, pieces } from "./opening.ts";
-import { ALICE, arrange, refusal, textOf } from "./place.ts";
 
 const A = "sb_aaaaaaaaaaaaaaaa";
 const B = "sb_bbbbbbbbbbbbbbbb";

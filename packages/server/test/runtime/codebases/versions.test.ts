@@ -5,8 +5,8 @@ import { type TarEntry, tar } from "../../../../../test/support/tar.ts";
 import { SERVER } from "../../../src/runtime/caller.ts";
 import type { BatchPiece } from "../../../src/runtime/codebases/api.ts";
 import { readTar } from "../../../src/runtime/codebases/tar.ts";
+import { ALICE, arrange, refusal, shapeOf, temporary, textOf } from "./fixture.ts";
 import { chunks, collected, openPlace, pieces } from "./opening.ts";
-import { ALICE, arrange, refusal, shapeOf, temporary, textOf } from "./place.ts";
 
 const absent = (path: string): BatchPiece => ({ entry: { kind: "absent", path } });
 

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { beforeEach, expect, test, vi } from "vitest";
 import type { Keys } from "../../../src/runtime/keys/api.ts";
-import { openKeys } from "../../../src/runtime/keys/open.ts";
-import { openSqliteStore } from "../../../src/runtime/store/sqlite/open.ts";
+import { openKeys } from "../../../src/runtime/keys/open-keys.ts";
+import { openSqliteStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
 import type { MetadataStore } from "../../../src/runtime/store/store.ts";
 import { temporaryStore } from "../store/temporary.ts";
 

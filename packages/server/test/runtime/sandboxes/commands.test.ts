@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually } from "../../../../../test/support/eventually.ts";
 import type { ExecPart } from "../../../src/runtime/sandboxes/api.ts";
-import { ALICE, line, Place, type PlaceOptions, refusal } from "./place.ts";
+import { ALICE, line, refusal, SandboxesFixture, type SandboxesFixtureOptions } from "./fixture.ts";
 
-async function running(options: PlaceOptions = {}): Promise<{ place: Place; id: string }> {
-  const place = await Place.open(options);
+async function running(options: SandboxesFixtureOptions = {}): Promise<{ place: SandboxesFixture; id: string }> {
+  const place = await SandboxesFixture.open(options);
   const { id } = await place.sandboxes.create(ALICE, place.request());
   await place.sandboxes.start(ALICE, id);
   return { place, id };
 }
 
-const SCRIPT: PlaceOptions = {
+const SCRIPT: SandboxesFixtureOptions = {
   answer: (command) => {
     if (command === "fail") return { stdout: "out", stderr: "err", exitCode: 3 };
     if (command === "hang") return { stdout: "begun", durationMs: Number.POSITIVE_INFINITY };

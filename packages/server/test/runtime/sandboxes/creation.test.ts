@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { CreateSandboxRequest } from "../../../src/runtime/sandboxes/api.ts";
 import { newSandbox } from "../../../src/runtime/sandboxes/creation.ts";
 import { SANDBOX_DEFAULTS } from "../../../src/runtime/sandboxes/options.ts";
-import { ALICE, Place, refusal, sandboxRequest } from "./place.ts";
+import { ALICE, refusal, SandboxesFixture, sandboxRequest } from "./fixture.ts";
 
 const CODEBASE = {
   id: "cb_0123456789abcdef",
@@ -219,7 +219,7 @@ describe("a request for a sandbox", () => {
   });
 
   test("beyond the owner's number is refused, and one more fits when one is gone", async () => {
-    await using place = await Place.open({ defaults: { maxPerOwner: 2 } });
+    await using place = await SandboxesFixture.open({ defaults: { maxPerOwner: 2 } });
     const made = await Promise.allSettled([1, 2, 3, 4].map(() => place.create()));
     expect(made.filter(({ status }) => status === "fulfilled").length).toBe(2);
     expect(await refusal(place.create())).toEqual({

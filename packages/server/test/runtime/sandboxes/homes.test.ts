@@ -1,11 +1,11 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { ADMIN, ALICE, BOB, Place, refusal } from "./place.ts";
+import { ADMIN, ALICE, BOB, refusal, SandboxesFixture } from "./fixture.ts";
 
 describe("the home of a sandbox", () => {
   test("is there after a stop, a restart of the server and its crash, and goes with the sandbox", async () => {
-    await using place = await Place.open({ runtime: "bwrap" });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap" });
     const id = await place.running();
     const kept = async (): Promise<string> => (await place.run(id, "cat ~/kept; ls /tmp")).stdout;
     await place.run(id, "echo login > ~/kept; touch /tmp/gone");
@@ -21,7 +21,7 @@ describe("the home of a sandbox", () => {
   });
 
   test("is no part of what changed, is synced or is discarded, and counts in the bytes of the deltas", async () => {
-    await using place = await Place.open({ runtime: "bwrap" });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap" });
     const id = await place.running({ sync: "manual" });
     await place.run(id, "head -c 100000 /dev/zero > ~/mine; echo work > /workspace/work");
     const { items } = await place.sandboxes.changes(ALICE, id, { pageSize: 0, pageToken: "" });
@@ -35,7 +35,7 @@ describe("the home of a sandbox", () => {
 
 describe("a named home", () => {
   test("is kept from sandbox to sandbox, and over restarts of the server", async () => {
-    await using place = await Place.open({ runtime: "bwrap" });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap" });
     const first = await place.running({ home: "tools" });
     await place.run(first, "echo login > ~/token");
     await place.sandboxes.destroy(ALICE, first);
@@ -48,7 +48,7 @@ describe("a named home", () => {
   });
 
   test("counts in the quota of the sandbox that uses it", async () => {
-    await using place = await Place.open({ runtime: "bwrap" });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap" });
     const first = await place.running({ home: "tools" });
     await place.run(first, "head -c 3000000 /dev/zero > ~/big");
     await place.sandboxes.destroy(ALICE, first);
@@ -58,7 +58,7 @@ describe("a named home", () => {
   });
 
   test("is of one sandbox at a time: the next is refused, by name, until the first stops, goes or fails", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const first = await place.running({ home: "tools" });
     const { id: second } = await place.create({ home: "tools" });
     const start = () => place.sandboxes.start(ALICE, second);
@@ -80,7 +80,7 @@ describe("a named home", () => {
 
   test("a start that fails gives it back", async () => {
     let broken = true;
-    await using place = await Place.open({
+    await using place = await SandboxesFixture.open({
       wrap: (isolation) =>
         Object.assign(Object.create(isolation) as typeof isolation, {
           create: async (...parameters: Parameters<typeof isolation.create>) => {
@@ -96,7 +96,7 @@ describe("a named home", () => {
   });
 
   test("belongs to its owner: to another the same name is another home, or none", async () => {
-    await using place = await Place.open({ runtime: "bwrap" });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap" });
     const alices = await place.running({ home: "tools" });
     await place.run(alices, "echo secret > ~/token");
     expect(await place.sandboxes.listHomes(BOB, "")).toEqual([]);
@@ -122,7 +122,7 @@ describe("a named home", () => {
   });
 
   test("is removed when its owner, or an administrator, says so", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     for (const home of ["one", "two"]) await place.sandboxes.destroy(ALICE, await place.running({ home }));
     await place.sandboxes.deleteHome(ALICE, "", "one");
     expect(await place.sandboxes.listHomes(ALICE, "")).toEqual([{ name: "two", ownerId: "alice", sandboxId: "" }]);
@@ -140,7 +140,7 @@ describe("a named home", () => {
   });
 
   test("has a proper name, and an owner has so many", async () => {
-    await using place = await Place.open({ defaults: { maxHomesPerOwner: 2, maxPerOwner: 0 } });
+    await using place = await SandboxesFixture.open({ defaults: { maxHomesPerOwner: 2, maxPerOwner: 0 } });
     for (const home of [".", "..", "../x", "a/b", "/etc", ".hidden", "-x", "a b", "x".repeat(65), "ä", "a\0"]) {
       expect((await refusal(place.create({ home }))).code, home).toBe("INVALID_ARGUMENT");
     }

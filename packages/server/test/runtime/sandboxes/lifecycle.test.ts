@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually, withoutHanging } from "../../../../../test/support/eventually.ts";
 import type { Isolation } from "../../../src/isolation/isolation.ts";
-import { ADMIN, ALICE, BOB, line, Place, refusal } from "./place.ts";
+import { ADMIN, ALICE, BOB, line, refusal, SandboxesFixture } from "./fixture.ts";
 
 const NOT_FOUND = { code: "SANDBOX_NOT_FOUND", message: "sandbox not found" };
 const NOT_RUNNING = { code: "SANDBOX_NOT_RUNNING", message: "sandbox is not running" };
@@ -12,7 +12,7 @@ const ALREADY_RUNNING = { code: "SANDBOX_ALREADY_RUNNING", message: "sandbox is 
 
 describe("the life of a sandbox", () => {
   test("goes from PENDING over RUNNING and STOPPED, again to RUNNING, to nothing", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { sandboxes } = place;
     const { id, status } = await sandboxes.create(ALICE, place.request());
     expect(status).toBe("PENDING");
@@ -38,7 +38,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("has an answer for every call in a wrong state", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { sandboxes } = place;
     const { id } = await sandboxes.create(ALICE, place.request());
     const session = { shell: "", env: {}, workdir: "" };
@@ -62,7 +62,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("refuses ids by their shape before any use", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { sandboxes } = place;
     for (const id of [
       "../../etc",
@@ -82,7 +82,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("belongs to the codebase's owner, whoever made it", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { sandboxes } = place;
     expect(await refusal(sandboxes.create(BOB, place.request()))).toEqual({
       code: "CODEBASE_NOT_FOUND",
@@ -118,7 +118,7 @@ describe("the life of a sandbox", () => {
   });
 
   test("is listed page by page, by codebase, state and labels", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { sandboxes } = place;
     const ids: string[] = [];
     for (const label of ["a", "b", "a"]) {
@@ -139,7 +139,7 @@ describe("the life of a sandbox", () => {
 
 describe("calls that race", () => {
   test("of two starts one wins, and the other finds it running", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { id } = await place.sandboxes.create(ALICE, place.request());
     const [first, second] = await Promise.allSettled([
       place.sandboxes.start(ALICE, id),
@@ -150,7 +150,7 @@ describe("calls that race", () => {
   });
 
   test("a stop while it starts comes after the start", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { id } = await place.sandboxes.create(ALICE, place.request());
     const starting = place.sandboxes.start(ALICE, id);
     const stopping = place.sandboxes.stop(ALICE, id);
@@ -160,7 +160,7 @@ describe("calls that race", () => {
 
   test("a destroy ends a start that hangs", async () => {
     const hung = Promise.withResolvers<void>();
-    await using place = await Place.open({ wrap: (isolation) => slowStart(isolation, () => hung.promise) });
+    await using place = await SandboxesFixture.open({ wrap: (isolation) => slowStart(isolation, () => hung.promise) });
     const { id } = await place.sandboxes.create(ALICE, place.request());
     const starting = refusal(place.sandboxes.start(ALICE, id));
     await aWhile(20);
@@ -172,7 +172,7 @@ describe("calls that race", () => {
   test("a slow start of one holds up no other", async () => {
     const hung = Promise.withResolvers<void>();
     let slowId = "";
-    await using place = await Place.open({
+    await using place = await SandboxesFixture.open({
       wrap: (isolation) => slowStart(isolation, async (id) => (id === slowId ? await hung.promise : undefined)),
     });
     const slow = await place.sandboxes.create(ALICE, place.request());
@@ -186,7 +186,7 @@ describe("calls that race", () => {
   });
 
   test("a command that runs when the sandbox stops is told so", async () => {
-    await using place = await Place.open({ answer: () => ({ durationMs: Number.POSITIVE_INFINITY }) });
+    await using place = await SandboxesFixture.open({ answer: () => ({ durationMs: Number.POSITIVE_INFINITY }) });
     const { id } = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
     const running = place.sandboxes.exec(ALICE, id, line("sleep"));
@@ -199,7 +199,7 @@ describe("calls that race", () => {
   });
 
   test("of many destroys one wins, and the others find nothing", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { id } = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
     const calls = await Promise.allSettled(Array.from({ length: 5 }, () => place.sandboxes.destroy(ALICE, id)));
@@ -210,7 +210,7 @@ describe("calls that race", () => {
 
   test("a cancelled start leaves the sandbox as it was", async () => {
     const hung = Promise.withResolvers<void>();
-    await using place = await Place.open({ wrap: (isolation) => slowStart(isolation, () => hung.promise) });
+    await using place = await SandboxesFixture.open({ wrap: (isolation) => slowStart(isolation, () => hung.promise) });
     const { id } = await place.sandboxes.create(ALICE, place.request());
     const call = new AbortController();
     const starting = refusal(place.sandboxes.start(ALICE, id, call.signal));
@@ -224,7 +224,7 @@ describe("calls that race", () => {
 
 describe("a sandbox that fails to start", () => {
   test("is in ERROR with a reason, and can only be destroyed", async () => {
-    await using place = await Place.open({
+    await using place = await SandboxesFixture.open({
       wrap: (isolation) => slowStart(isolation, () => Promise.reject(new Error("EACCES: /var/lib/agentfense/x"))),
     });
     const { id } = await place.sandboxes.create(ALICE, place.request());
@@ -251,11 +251,11 @@ describe("a sandbox that fails to start", () => {
 describe("a sandbox whose file system is lost", () => {
   test("is in ERROR, its sessions are closed, and it can be destroyed", async () => {
     let lose = (): void => {};
-    await using place = await Place.open({
+    await using place = await SandboxesFixture.open({
       wrap: (isolation) =>
         Object.assign(Object.create(isolation) as Isolation, {
           create: (...[spec, ...rest]: Parameters<Isolation["create"]>) => {
-            lose = () => spec.onEvent?.({ kind: "engine_lost", reason: "a defect" });
+            lose = () => spec.onEvent?.({ kind: "mount_lost", reason: "a defect" });
             return isolation.create(spec, ...rest);
           },
         }),
@@ -277,7 +277,7 @@ describe("a sandbox whose file system is lost", () => {
 
 describe("with real boxes", () => {
   test("starts, stops, commands and destroys in any order leave nothing behind", async () => {
-    await using place = await Place.open({ runtime: "bwrap", defaults: { maxPerOwner: 50 } });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap", defaults: { maxPerOwner: 50 } });
     await place.upload({ "a.txt": "a\n" });
     const ids = await Promise.all(Array.from({ length: 6 }, async () => (await place.create()).id));
     const calls = ids.flatMap((id, index) => [
@@ -303,7 +303,7 @@ describe("with real boxes", () => {
   });
 
   test("a destroyed sandbox's processes and files are gone", async () => {
-    await using place = await Place.open({ runtime: "bwrap" });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap" });
     await place.upload({ "a.txt": "a\n" });
     const id = await place.running();
     const running = place.run(id, "echo x >b.txt; sleep 600").catch((error: unknown) => error);
@@ -321,7 +321,7 @@ describe("with real boxes", () => {
 
 describe("deleting a codebase", () => {
   test("is refused while sandboxes use it, unless it takes them along", async () => {
-    await using place = await Place.open({ defaults: { maxPerOwner: 20 } });
+    await using place = await SandboxesFixture.open({ defaults: { maxPerOwner: 20 } });
     const ids: string[] = [];
     for (let index = 0; index < 12; index++) ids.push((await place.sandboxes.create(ALICE, place.request())).id);
     const codebaseId = place.codebaseId;
@@ -337,7 +337,7 @@ describe("deleting a codebase", () => {
   });
 
   test("meets no sandbox that is being made", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const codebaseId = place.codebaseId;
     const [made, deleted] = await Promise.allSettled([
       place.sandboxes.create(ALICE, place.request()),

@@ -1,29 +1,29 @@
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually, withoutHanging } from "../../../../../test/support/eventually.ts";
 import { rounds } from "../../../../../test/support/rounds.ts";
-import type { Sandbox } from "../../../src/isolation/sandbox/api.ts";
-import { ALICE, BOB, line, Place, type PlaceOptions, refusal } from "./place.ts";
+import type { BoxedWorkspace } from "../../../src/isolation/sandbox/api.ts";
+import { ALICE, BOB, line, refusal, SandboxesFixture, type SandboxesFixtureOptions } from "./fixture.ts";
 
 const PAUSED = { code: "SANDBOX_PAUSED", message: "sandbox is paused" };
 const SESSION = { shell: "", env: {}, workdir: "" };
 const TERMINAL = { argv: [], env: {}, workdir: "", size: { columns: 80, rows: 24 } };
 
-async function running(place: Place, idlePauseMs = 0): Promise<string> {
+async function running(place: SandboxesFixture, idlePauseMs = 0): Promise<string> {
   const { id } = await place.sandboxes.create(ALICE, { ...place.request(), idlePauseMs });
   await place.sandboxes.start(ALICE, id);
   return id;
 }
 
-const statusOf = async (place: Place, id: string) => {
+const statusOf = async (place: SandboxesFixture, id: string) => {
   const { status, statusReason } = await place.sandboxes.get(ALICE, id);
   return statusReason === "" ? status : `${status} ${statusReason}`;
 };
 
-const pausedByItself = (place: Place, id: string) =>
+const pausedByItself = (place: SandboxesFixture, id: string) =>
   eventually(async () => expect(await statusOf(place, id)).toBe("PAUSED idle"));
 
 /** A place whose sandboxes are seen as they are made. */
-function watched(seen: Sandbox[]): PlaceOptions {
+function watched(seen: BoxedWorkspace[]): SandboxesFixtureOptions {
   return {
     wrap: (isolation) =>
       Object.assign(Object.create(isolation) as typeof isolation, {
@@ -38,7 +38,7 @@ function watched(seen: Sandbox[]): PlaceOptions {
 
 describe("a sandbox that somebody paused", () => {
   test("refuses what needs a process until it is resumed, and is known, counted and told of as such", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { sandboxes } = place;
     const id = await running(place);
     const session = await sandboxes.createSession(ALICE, id, SESSION);
@@ -68,7 +68,7 @@ describe("a sandbox that somebody paused", () => {
   });
 
   test("is of nobody else, and a sandbox that does not run cannot be paused", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const id = await running(place);
     for (const call of [place.sandboxes.pause(BOB, id), place.sandboxes.resume(BOB, id)]) {
       expect((await refusal(call)).code).toBe("SANDBOX_NOT_FOUND");
@@ -80,7 +80,7 @@ describe("a sandbox that somebody paused", () => {
   });
 
   test("can be stopped and destroyed, and starts again as one that runs", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const id = await running(place);
     await place.sandboxes.pause(ALICE, id);
     expect((await place.sandboxes.stop(ALICE, id)).status).toBe("STOPPED");
@@ -92,8 +92,8 @@ describe("a sandbox that somebody paused", () => {
   });
 
   test("is paused again after a restart of the server, and has its commands back when it is resumed", async () => {
-    const seen: Sandbox[] = [];
-    await using place = await Place.open(watched(seen));
+    const seen: BoxedWorkspace[] = [];
+    await using place = await SandboxesFixture.open(watched(seen));
     const id = await running(place);
     await place.sandboxes.pause(ALICE, id);
     await place.reopen();
@@ -107,8 +107,8 @@ describe("a sandbox that somebody paused", () => {
 
 describe("a sandbox of which nothing is asked", () => {
   test("pauses by itself, and the next call that needs a process finds it running", async () => {
-    const seen: Sandbox[] = [];
-    await using place = await Place.open(watched(seen));
+    const seen: BoxedWorkspace[] = [];
+    await using place = await SandboxesFixture.open(watched(seen));
     const { sandboxes } = place;
     const id = await running(place, 20);
     const session = await sandboxes.createSession(ALICE, id, SESSION);
@@ -131,7 +131,7 @@ describe("a sandbox of which nothing is asked", () => {
 
   test("runs as long as a command, a stream or a terminal is there", async () => {
     const endless = { stdout: "begun\n", durationMs: Number.POSITIVE_INFINITY };
-    await using place = await Place.open({ answer: (text) => (text === "endless" ? endless : undefined) });
+    await using place = await SandboxesFixture.open({ answer: (text) => (text === "endless" ? endless : undefined) });
     const [busy, idle] = [await running(place, 20), await running(place, 20)];
     const leaving = new AbortController();
     const stream = place.sandboxes.execStream(ALICE, busy, { ...line("endless"), signal: leaving.signal });
@@ -149,7 +149,7 @@ describe("a sandbox of which nothing is asked", () => {
   });
 
   test("does not pause without being told to, and somebody's pause is not ended by a call", async () => {
-    await using place = await Place.open({ defaults: { idlePauseMs: 20 } });
+    await using place = await SandboxesFixture.open({ defaults: { idlePauseMs: 20 } });
     const id = (await place.sandboxes.create(ALICE, place.request())).id;
     const never = await running(place, 0);
     await place.sandboxes.start(ALICE, id);
@@ -166,7 +166,7 @@ describe("a sandbox of which nothing is asked", () => {
   });
 
   test("never refuses a call that comes while it pauses", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const id = await running(place, 1);
     await withoutHanging(async () => {
       for (let round = 0; round < rounds(60); round++) {
@@ -180,7 +180,7 @@ describe("a sandbox of which nothing is asked", () => {
   });
 
   test("is as it was after a restart of the server", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const id = await running(place, 20);
     await pausedByItself(place, id);
     await place.reopen();

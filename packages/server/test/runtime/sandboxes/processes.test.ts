@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { eventually } from "../../../../../test/support/eventually.ts";
 import { DescriptorRoom } from "../../../src/isolation/backend/descriptor-room.ts";
-import { ALICE, BOB, Place, refusal } from "./place.ts";
+import { ALICE, BOB, refusal, SandboxesFixture } from "./fixture.ts";
 
 const CALL = { command: "sleep 600", env: {}, workdir: "", tag: "", stdin: false };
 const answer = () => ({ durationMs: Number.POSITIVE_INFINITY });
 
-async function running(place: Place, idlePauseMs = 0): Promise<string> {
+async function running(place: SandboxesFixture, idlePauseMs = 0): Promise<string> {
   const { id } = await place.sandboxes.create(ALICE, { ...place.request(), idlePauseMs });
   await place.sandboxes.start(ALICE, id);
   return id;
@@ -16,7 +16,7 @@ describe("processes that outlive their call", () => {
   test.each([{ crash: false }, { crash: true }])(
     "their numbers are not given again after a restart of the server (%o)",
     async (how) => {
-      await using place = await Place.open({ answer });
+      await using place = await SandboxesFixture.open({ answer });
       const id = await running(place);
       const first = (await (await place.sandboxes.processes(ALICE, id)).spawn(CALL)).number;
       await place.reopen(how);
@@ -29,7 +29,7 @@ describe("processes that outlive their call", () => {
   );
 
   test("keep no sandbox awake, but whoever waits for one does; what is asked of one wakes it up", async () => {
-    await using place = await Place.open({ answer });
+    await using place = await SandboxesFixture.open({ answer });
     const id = await running(place, 20);
     const processes = await place.sandboxes.processes(ALICE, id);
     const { number } = await processes.spawn(CALL);
@@ -43,7 +43,7 @@ describe("processes that outlive their call", () => {
   });
 
   test("are nobody's but the owner's", async () => {
-    await using place = await Place.open({ answer });
+    await using place = await SandboxesFixture.open({ answer });
     const id = await running(place);
     expect(await refusal(place.sandboxes.processes(BOB, id))).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
   });

@@ -2,13 +2,13 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually } from "../../../../../test/support/eventually.ts";
-import { ALICE, line, Place, refusal } from "./place.ts";
+import { ALICE, line, refusal, SandboxesFixture } from "./fixture.ts";
 
 const SESSION = { shell: "", env: {}, workdir: "" };
 
 describe("after a restart", () => {
   test("what ran runs again, the rest is as it was, and sessions are closed", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const ids: string[] = [];
     for (let index = 0; index < 4; index++) ids.push((await place.sandboxes.create(ALICE, place.request())).id);
     const [pending, ran, stopped, gone] = ids as [string, string, string, string];
@@ -36,7 +36,7 @@ describe("after a restart", () => {
   });
 
   test("deltas of sandboxes that are gone go, and nothing else does", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { id } = await place.sandboxes.create(ALICE, place.request());
     await mkdir(join(place.deltaDirectory, id, "tree"), { recursive: true });
     await mkdir(join(place.deltaDirectory, `sb_${"a".repeat(32)}`, "tree"), { recursive: true });
@@ -47,7 +47,7 @@ describe("after a restart", () => {
 
   test("one that cannot start is in ERROR with a reason", async () => {
     let broken = false;
-    await using place = await Place.open({
+    await using place = await SandboxesFixture.open({
       wrap: (isolation) =>
         Object.assign(Object.create(isolation) as typeof isolation, {
           create: async (...parameters: Parameters<typeof isolation.create>) => {
@@ -66,7 +66,7 @@ describe("after a restart", () => {
 
 describe("closing", () => {
   test("ends what runs, refuses what comes, and leaves RUNNING in the store", async () => {
-    await using place = await Place.open({ answer: () => ({ durationMs: Number.POSITIVE_INFINITY }) });
+    await using place = await SandboxesFixture.open({ answer: () => ({ durationMs: Number.POSITIVE_INFINITY }) });
     const { id } = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
     const running = refusal(place.sandboxes.exec(ALICE, id, line("hang"))).catch(() => "ended");
@@ -82,7 +82,7 @@ describe("closing", () => {
 
 describe("expiry", () => {
   test("destroys a sandbox when its time has come, not before", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { id } = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 4000 }));
     const staying = await place.sandboxes.create(ALICE, place.request());
     await place.sandboxes.start(ALICE, id);
@@ -101,7 +101,7 @@ describe("expiry", () => {
   });
 
   test("that came while the server was down counts when it is back", async () => {
-    await using place = await Place.open();
+    await using place = await SandboxesFixture.open();
     const { id } = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 60 }));
     await place.sandboxes.close();
     await aWhile(80);
@@ -112,7 +112,7 @@ describe("expiry", () => {
 
 describe("a sync that a crash cut short", () => {
   test("is ended before anybody can write, so that it reverts nothing newer", async () => {
-    await using place = await Place.open({ runtime: "bwrap" });
+    await using place = await SandboxesFixture.open({ runtime: "bwrap" });
     await place.upload({ "a.txt": "sandbox\n", "b.txt": "b\n" });
     const { id } = await place.create({ sync: "manual" });
     // The codebase has the sandbox's version of a.txt, and the delta still holds it, beside a change that was never synced.

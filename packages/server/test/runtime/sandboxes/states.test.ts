@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { eventually, withoutHanging } from "../../../../../test/support/eventually.ts";
 import type { Isolation } from "../../../src/isolation/isolation.ts";
-import type { Sandbox, SandboxEvent } from "../../../src/isolation/sandbox/api.ts";
+import type { BoxedWorkspace, SandboxEvent } from "../../../src/isolation/sandbox/api.ts";
 import { type State, type Step, stateOf, TRANSITIONS } from "../../../src/runtime/sandboxes/state.ts";
 import type { MetadataStore } from "../../../src/runtime/store/store.ts";
-import { ALICE, line, Place, type PlaceOptions } from "./place.ts";
+import { ALICE, line, SandboxesFixture, type SandboxesFixtureOptions } from "./fixture.ts";
 
 const STATES = ["PENDING", "RUNNING", "PAUSED", "IDLE", "STOPPED", "ERROR"] as const satisfies readonly State[];
 const LIVING: readonly State[] = ["RUNNING", "PAUSED", "IDLE"];
@@ -17,20 +17,20 @@ const CALLS = {
   resume: (place, id) => place.sandboxes.resume(ALICE, id),
   wake: (place, id) => place.sandboxes.exec(ALICE, id, line("true")),
   use: async (place, id) => (await place.sandboxes.processes(ALICE, id)).list(),
-} satisfies Partial<Record<Step, (place: Place, id: string) => Promise<unknown>>>;
+} satisfies Partial<Record<Step, (place: SandboxesFixture, id: string) => Promise<unknown>>>;
 
 /** Sandboxes whose boxes, newest last, are in the test's hands. */
 class Boxes {
-  readonly #made = new Map<string, { sandbox: Sandbox; isOver: boolean; tell(event: SandboxEvent): void }>();
+  readonly #made = new Map<string, { sandbox: BoxedWorkspace; isOver: boolean; tell(event: SandboxEvent): void }>();
   /** Stands in for a method of a box, once. */
   readonly instead: Partial<Record<"start" | "pause" | "resume" | "destroy", () => Promise<void>>> = {};
 
-  options(more: PlaceOptions = {}): PlaceOptions {
+  options(more: SandboxesFixtureOptions = {}): SandboxesFixtureOptions {
     return { defaults: { maxPerOwner: 0 }, ...more, wrap: (isolation) => this.#watch(isolation) };
   }
 
   breaks(id: string): void {
-    this.#made.get(id)?.tell({ kind: "engine_lost", reason: "a defect" });
+    this.#made.get(id)?.tell({ kind: "mount_lost", reason: "a defect" });
   }
 
   /** The state as far as the box has one. */
@@ -62,7 +62,7 @@ class Boxes {
 }
 
 /** A sandbox in a state. */
-async function inState(place: Place, boxes: Boxes, state: State): Promise<string> {
+async function inState(place: SandboxesFixture, boxes: Boxes, state: State): Promise<string> {
   const { id } = await place.create({ ...(state === "IDLE" ? { idlePauseMs: 1 } : {}) });
   if (state === "PENDING") return id;
   await place.sandboxes.start(ALICE, id);
@@ -74,7 +74,7 @@ async function inState(place: Place, boxes: Boxes, state: State): Promise<string
 }
 
 /** What the owner, the store and the box say. */
-async function seen(place: Place, boxes: Boxes, id: string) {
+async function seen(place: SandboxesFixture, boxes: Boxes, id: string) {
   const stored = await place.store.sandbox(id);
   return { owner: stateOf(await place.sandboxes.get(ALICE, id)), store: stored && stateOf(stored), box: boxes.of(id) };
 }
@@ -93,7 +93,7 @@ describe("every step from every state", () => {
   for (const [step, call] of Object.entries(CALLS) as [keyof typeof CALLS, (typeof CALLS)["start"]][]) {
     test(`${step} leads to where the table says, or is refused and changes nothing`, async () => {
       const boxes = new Boxes();
-      await using place = await Place.open(boxes.options());
+      await using place = await SandboxesFixture.open(boxes.options());
       for (const state of STATES) {
         const id = await inState(place, boxes, state);
         const next = TRANSITIONS[step][state];
@@ -112,7 +112,7 @@ describe("every step from every state", () => {
 
   test("a box that breaks leads to ERROR, from every state that has one", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     for (const state of LIVING) {
       const id = await inState(place, boxes, state);
       boxes.breaks(id);
@@ -123,7 +123,7 @@ describe("every step from every state", () => {
 
   test("destroy leads to nothing, from every state", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     for (const state of STATES) {
       const id = await inState(place, boxes, state);
       await place.sandboxes.destroy(ALICE, id);
@@ -137,7 +137,7 @@ describe("every step from every state", () => {
 
   test("a restart of the server leads to the same state, with the box that belongs to it", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     const ids = new Map<State, string>();
     for (const state of STATES) ids.set(state, await inState(place, boxes, state));
     for (const isCrash of [false, true]) {
@@ -152,7 +152,7 @@ describe("every step from every state", () => {
 describe("steps that race", () => {
   test("a stop during a start waits for it, and nothing can be run in between", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     const id = await inState(place, boxes, "PENDING");
     const [begun, starting] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     boxes.instead.start = () => {
@@ -170,7 +170,7 @@ describe("steps that race", () => {
 
   test("a destroy during a pause ends both, and nothing is left", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     const id = await inState(place, boxes, "RUNNING");
     const [begun, pausing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     boxes.instead.pause = () => {
@@ -189,7 +189,7 @@ describe("steps that race", () => {
 
   test("a box that breaks during a resume leads to ERROR, whatever became of the resume", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     for (const fails of [false, true]) {
       const id = await inState(place, boxes, "PAUSED");
       boxes.instead.resume = async () => {
@@ -204,7 +204,7 @@ describe("steps that race", () => {
 
   test("a box that breaks during a stop is stopped, and can be started again", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     const id = await inState(place, boxes, "RUNNING");
     boxes.instead.destroy = async () => boxes.breaks(id);
     await place.sandboxes.stop(ALICE, id);
@@ -215,7 +215,7 @@ describe("steps that race", () => {
 
   test("a pause or a resume that the box refuses changes nothing", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     const refuse = () => Promise.reject(new Error("a process does not stand still"));
     const id = await inState(place, boxes, "RUNNING");
     boxes.instead.pause = refuse;
@@ -240,7 +240,7 @@ describe("a step that cannot be recorded", () => {
 
   test("is taken back: no box runs that should not, and none stands still", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     for (const [state, call] of [
       ["PENDING", CALLS.start],
       ["RUNNING", CALLS.pause],
@@ -255,7 +255,7 @@ describe("a step that cannot be recorded", () => {
 
   test("is so all the same when there is no way back: what was stopped can be started", async () => {
     const boxes = new Boxes();
-    await using place = await Place.open(boxes.options());
+    await using place = await SandboxesFixture.open(boxes.options());
     const id = await inState(place, boxes, "RUNNING");
     forgetful(place.store);
     expect(await codeOf(place.sandboxes.stop(ALICE, id))).toBe("INTERNAL");

@@ -4,18 +4,18 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../../../../test/support/eventually.ts";
-import { ALICE, Place, type PlaceOptions, refusal, sandboxRequest } from "./place.ts";
+import { ALICE, refusal, SandboxesFixture, type SandboxesFixtureOptions, sandboxRequest } from "./fixture.ts";
 
 // Real mounts and processes: what a sandbox writes must arrive, and nothing else.
 
 const EVERYTHING = [{ pattern: "**/*", permission: "write" }] as const;
 
-async function open(options: PlaceOptions = {}): Promise<Place> {
-  return await Place.open({ runtime: "bwrap", ...options });
+async function open(options: SandboxesFixtureOptions = {}): Promise<SandboxesFixture> {
+  return await SandboxesFixture.open({ runtime: "bwrap", ...options });
 }
 
 /** Resolves when the sandbox has written to the file, in its delta. */
-async function written(place: Place, id: string, name: string): Promise<void> {
+async function written(place: SandboxesFixture, id: string, name: string): Promise<void> {
   const path = join(place.deltaDirectory, id, "tree", name);
   const size = (): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   await eventually(async () => expect(await size()).toBeGreaterThan(0));

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../../../../../test/support/eventually.ts";
-import { ALICE, Place, refusal } from "./place.ts";
+import { ALICE, refusal, SandboxesFixture } from "./fixture.ts";
 
 // Files through the view of a running sandbox: every rule applies, with the answers a process inside gets.
 
-let place: Place;
+let place: SandboxesFixture;
 let id: string;
 
 beforeAll(async () => {
-  place = await Place.open({ runtime: "bwrap" });
+  place = await SandboxesFixture.open({ runtime: "bwrap" });
   await place.upload({
     "a.txt": "alpha\n",
     "ro/b.txt": "beta\n",

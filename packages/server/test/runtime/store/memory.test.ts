@@ -1,4 +1,4 @@
-import { openMemoryStore } from "../../../src/runtime/store/sqlite/open.ts";
+import { openMemoryStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
 import { describeStore } from "./contract.ts";
 
 describeStore("memory", async () => openMemoryStore());

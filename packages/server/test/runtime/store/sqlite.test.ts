@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { aWhile, withoutHanging } from "../../../../../test/support/eventually.ts";
 import { migrate } from "../../../src/runtime/store/sqlite/migrations.ts";
-import { openSqliteStore } from "../../../src/runtime/store/sqlite/open.ts";
+import { openSqliteStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
 import type { MetadataStore } from "../../../src/runtime/store/store.ts";
 import { describeStore } from "./contract.ts";
 import { codebase, directory as directoryEntry, event, file, journal, key, sandbox, session } from "./records.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { openSqliteStore } from "../../../src/runtime/store/sqlite/open.ts";
+import { openSqliteStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
 import type { MetadataStore } from "../../../src/runtime/store/store.ts";
 
 /** A real store for the running test, and the path of its file for those who tamper with it. */

@@ -1,4 +1,4 @@
-import { openSqliteStore } from "../../../src/runtime/store/sqlite/open.ts";
+import { openSqliteStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
 import { codebase, event, file, journal } from "./records.ts";
 
 // Writes to a store until it is killed, and says on stdout what was acknowledged: one number per finished round.

@@ -10,11 +10,11 @@ import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { aWhile, HANG_MS } from "../../../../../test/support/eventually.ts";
 import type { Caller } from "../../../src/runtime/caller.ts";
-import { RuntimeError } from "../../../src/runtime/errors.ts";
 import type { Keys } from "../../../src/runtime/keys/api.ts";
 import { PortTokens } from "../../../src/runtime/ports/tokens.ts";
-import { type Service, type StartServiceOptions, startService } from "../../../src/service/open.ts";
+import { RuntimeError } from "../../../src/runtime/runtime-error.ts";
 import { callerKey } from "../../../src/service/rpc/handlers.ts";
+import { type Service, type StartServiceOptions, startService } from "../../../src/service/start-service.ts";
 
 /** Keys in memory. Creating and listing them is somebody else's test. */
 export class TestKeys implements Pick<Keys, "authenticate" | "callerOf"> {

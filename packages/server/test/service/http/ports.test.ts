@@ -15,8 +15,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { WebSocket, WebSocketServer } from "ws";
 import { eventually, withoutHanging } from "../../../../../test/support/eventually.ts";
 import { type Caller, maySee } from "../../../src/runtime/caller.ts";
-import { RuntimeError } from "../../../src/runtime/errors.ts";
 import { PortTokens } from "../../../src/runtime/ports/tokens.ts";
+import { RuntimeError } from "../../../src/runtime/runtime-error.ts";
 import { openTestService, type TestService } from "./fixture.ts";
 
 // What listens in the sandbox is a server of this process here: the way into a sandbox has tests of its own.

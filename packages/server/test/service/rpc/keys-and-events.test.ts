@@ -5,10 +5,10 @@ import { type Event, EventService } from "@agentfense/protocol/event";
 import { SystemService } from "@agentfense/protocol/system";
 import { createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { openAudit } from "../../../src/runtime/audit/open.ts";
+import { openAudit } from "../../../src/runtime/audit/open-audit.ts";
 import type { Caller } from "../../../src/runtime/caller.ts";
-import { openKeys } from "../../../src/runtime/keys/open.ts";
-import { openSqliteStore } from "../../../src/runtime/store/sqlite/open.ts";
+import { openKeys } from "../../../src/runtime/keys/open-keys.ts";
+import { openSqliteStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
 import { ADMIN, bench, refusalOf } from "./fixture.ts";
 
 // Over the real keys and the real audit log, in a database of their own.

@@ -4,7 +4,7 @@ import { type ExecOutput, SandboxService, type TerminalOutput } from "@agentfens
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { aWhile, eventually } from "../../../../../test/support/eventually.ts";
-import { RuntimeError } from "../../../src/runtime/errors.ts";
+import { RuntimeError } from "../../../src/runtime/runtime-error.ts";
 import type { ExecCall, ExecPart, TerminalHandle } from "../../../src/runtime/sandboxes/api.ts";
 import { bench, call, callJson, failureOf, type RuntimeParts, refusalOf, streamOf } from "./fixture.ts";
 import { END, EXAMPLES, processesWith } from "./methods.ts";

@@ -3,7 +3,7 @@ import { basename, relative, sep } from "node:path";
 import { isWithin } from "../../../isolation/instance/home-directory.ts";
 import { Queue } from "../../../isolation/waiting.ts";
 import { type Caller, maySee, SERVER } from "../../caller.ts";
-import { RuntimeError } from "../../errors.ts";
+import { RuntimeError } from "../../runtime-error.ts";
 import type { CodebaseRecord } from "../../store/store.ts";
 import type { CodebaseChange, DirectCodebase } from "../api.ts";
 import { codebaseNotFound } from "../parts.ts";

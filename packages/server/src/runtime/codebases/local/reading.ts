@@ -1,8 +1,8 @@
 import { OpenContent } from "../../../isolation/codebase/reading.ts";
 import { openTreeFile, type TreeEntry } from "../../../isolation/codebase/tree.ts";
 import type { Jobs } from "../../../isolation/jobs/thread.ts";
-import { RuntimeError } from "../../errors.ts";
 import { decodePageToken, type Page, type PageRequest, pageLimit, pageOf } from "../../page.ts";
+import { RuntimeError } from "../../runtime-error.ts";
 import type { EntryRecord } from "../../store/store.ts";
 import { packArchive } from "../archive.ts";
 import { toRuntimeError } from "../parts.ts";

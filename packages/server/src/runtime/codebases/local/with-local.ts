@@ -1,8 +1,8 @@
 import type { Jobs } from "../../../isolation/jobs/thread.ts";
 import type { AuditLog } from "../../audit/api.ts";
 import { type Caller, maySee } from "../../caller.ts";
-import { RuntimeError } from "../../errors.ts";
 import { decodePageToken, encodePageToken, type Page, type PageRequest, pageLimit } from "../../page.ts";
+import { RuntimeError } from "../../runtime-error.ts";
 import type { CodebaseRecord } from "../../store/store.ts";
 import type { CodebaseLayers, Codebases } from "../api.ts";
 import { codebaseKey } from "../registry.ts";

@@ -7,7 +7,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema, type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { RuntimeError } from "../../../runtime/errors.ts";
+import { RuntimeError } from "../../../runtime/runtime-error.ts";
 
 // Fields of requests, parsed where they come in. Every refusal names the field as the contract spells it.
 
