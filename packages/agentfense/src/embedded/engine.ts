@@ -2,6 +2,7 @@ import { ConnectionError, RuntimeUnavailableError } from "@agentfense/sdk";
 import { type Engine, sandboxError } from "@agentfense/sdk/engine";
 import type { EmbeddedServer } from "@agentfense/server/embedded";
 import type { Transport } from "@connectrpc/connect";
+import { keepCompiledCode } from "../compiled-code.ts";
 import { toolchainsFor } from "../toolchains/workspaces.ts";
 
 /** Of the server's parts; the classes of the SDK run on older ones. */
@@ -127,6 +128,7 @@ export class EmbeddedEngine implements Engine {
       log = () => {},
       ...rest
     } = this.#options;
+    keepCompiledCode(process.env);
     const { openEmbedded } = await import("@agentfense/server/embedded");
     const toolchains = rest.toolchains === "auto" ? toolchainsFor : undefined;
     const server = await openEmbedded({ ...rest, runtimes, networks, toolchains, log });

@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { ring } from "@agentfense/fuse";
+import { threadEnvironment } from "../threads/environment.ts";
 import { type FromMountThread, MountCounters, type MountThreadData, type ToMountThread } from "./messages.ts";
 
 /** The host's end of a mount thread: a mailbox with a bell. */
@@ -28,6 +29,7 @@ export class MountThread {
     const counters = new MountCounters();
     const worker = new Worker(new URL("./mount-thread-main.ts", import.meta.url), {
       name: "agentfense-mount",
+      env: threadEnvironment(),
       workerData: { port: port2, counters: counters.buffer, ...handlers.shared } satisfies MountThreadData,
       transferList: [port2],
     });

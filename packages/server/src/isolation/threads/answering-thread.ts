@@ -1,5 +1,6 @@
 import { type Transferable, Worker } from "node:worker_threads";
 import type { Failure, FromThread, ToThread } from "./answer.ts";
+import { threadEnvironment } from "./environment.ts";
 
 /** What the thread threw for a request, on the thread that asked. */
 export class ThreadError extends Error {
@@ -39,7 +40,8 @@ export class AnsweringThread {
     /** Default true. Otherwise the process ends although the thread is there, even with requests under way. */
     readonly holdsProcess?: boolean | undefined;
   }) {
-    this.#worker = new Worker(options.main, { name: options.name, workerData: options.data });
+    const { name, main, data } = options;
+    this.#worker = new Worker(main, { name, workerData: data, env: threadEnvironment() });
     const started = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<string>();
     this.started = started.promise;
