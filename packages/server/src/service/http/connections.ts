@@ -20,8 +20,7 @@ export function sniffProtocol(socket: Socket, timeoutMs: number, found: (protoco
   const silence = setTimeout(() => socket.destroy(), timeoutMs);
   const stop = (): void => {
     clearTimeout(silence);
-    socket.off("readable", look);
-    socket.off("close", stop);
+    socket.off("readable", look).off("end", leave).off("close", stop);
   };
   const look = (): void => {
     const bytes = socket.read() as Buffer | null;
@@ -34,8 +33,9 @@ export function sniffProtocol(socket: Socket, timeoutMs: number, found: (protoco
     socket.unshift(start);
     found(mayBeHttp2 ? "http2" : "http1");
   };
-  socket.on("readable", look);
-  socket.on("close", stop);
+  // Whoever only looked whether somebody listens is not waited for.
+  const leave = (): void => void socket.destroy();
+  socket.on("readable", look).on("end", leave).on("close", stop);
 }
 
 /** Bytes of all streams of a connection that may be on their way before we read them. */

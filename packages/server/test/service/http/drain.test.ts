@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { EventService } from "@agentfense/protocol/event";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { SystemService } from "@agentfense/protocol/system";
@@ -73,7 +75,6 @@ test("what is still running at the deadline is told why, and then cut", async ()
 
 test("a client that neither reads nor goes does not hold the server up", async () => {
   const open = await openTestService();
-  const { connect } = await import("node:net");
   const [host = "", port] = open.http.split(":");
   const socket = connect({ host, port: Number(port) });
   socket.on("error", () => {});
@@ -82,6 +83,16 @@ test("a client that neither reads nor goes does not hold the server up", async (
   await withoutHanging(() => open.service.drain(200));
   await eventually(() => open.journal.ended.includes("DownloadFile"));
   socket.destroy();
+});
+
+test.each(["", "PR"])("a client that left after saying %j does not hold the server up", async (said) => {
+  const open = await openTestService({ limits: { headerTimeoutMs: 10 * HANG_MS } });
+  const [host = "", port] = open.http.split(":");
+  const socket = connect({ host, port: Number(port), allowHalfOpen: true });
+  socket.end(said).resume();
+  await withoutHanging(() => once(socket, "end"));
+  socket.destroy();
+  await withoutHanging(() => open.service.drain(10 * HANG_MS));
 });
 
 test("draining twice is draining once", async () => {
