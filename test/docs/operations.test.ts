@@ -10,7 +10,7 @@ import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../su
 import { eventually } from "../support/eventually.ts";
 import { CLI, TestServer } from "../support/server.ts";
 
-// What docs/operations.md shows: agentfense.service, agentfense.yaml, container.sh and the entry point of Dockerfile.
+// What docs/operations.md and docs/e2b.md show: e2b.yaml, agentfense.service, agentfense.yaml, container.sh and the entry point of Dockerfile.
 
 const place = join(REPOSITORY, "examples/operations");
 const INSTALLED = "/usr/local/bin/agentfense";
@@ -28,6 +28,12 @@ function scratch(): string {
 test("agentfense.yaml has settings that the server takes", async () => {
   const { config } = await loadConfiguration({ file: join(place, "agentfense.yaml"), env: {}, flags: [] });
   expect(config.runtime).toMatchObject({ type: "bwrap", types: ["bwrap", "docker"] });
+});
+
+test("e2b.yaml has templates that the server takes", async () => {
+  const { config } = await loadConfiguration({ file: join(place, "e2b.yaml"), env: {}, flags: [] });
+  expect(Object.keys(config.e2b.templates)).toEqual(["my-repo", "docs"]);
+  expect(config.e2b.templates["my-repo"]).toMatchObject({ preset: "agent-safe", resources: { memory_bytes: 2 ** 31 } });
 });
 
 test("every metric that the page names is one that a server has", async () => {

@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { request } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
+import { SandboxClient } from "@agentfense/sdk";
 import {
   AuthenticationError,
   CommandExitError,
@@ -29,7 +31,16 @@ let sandbox: Sandbox;
 let connection: { readonly apiKey: string; readonly apiUrl: string; readonly sandboxUrl: string };
 
 beforeAll(async () => {
-  guarded = opened.use(await GuardedServer.start());
+  guarded = opened.use(
+    await GuardedServer.start({
+      settings: {
+        e2b: {
+          addr: "127.0.0.1:0",
+          templates: { project: { codebase: "project", preset: "agent-safe" }, small: SMALL },
+        },
+      },
+    }),
+  );
   base = `${guarded.server.http}/e2b`;
   connection = { apiKey: guarded.alice.key, apiUrl: base, sandboxUrl: base };
   sandbox = await Sandbox.create({
@@ -40,6 +51,8 @@ beforeAll(async () => {
 });
 afterAll(() => opened.disposeAsync());
 
+const SMALL = { permissions: [{ pattern: "**", permission: "write" }], resources: { memory_bytes: "256MiB" } };
+
 const stranger = () => ({ ...connection, apiKey: guarded.mallory.key });
 
 describe("sandboxes", () => {
@@ -47,6 +60,14 @@ describe("sandboxes", () => {
     const { stdout } = await sandbox.commands.run("pwd; echo $HOME $USER $GREETING; touch ~/seen; ls /workspace");
     expect(stdout).toBe("/home/user\n/home/user user hi\nseen\n");
     await sandbox.files.remove("seen");
+  });
+
+  test("its user is called user, and has no other rights as root", async () => {
+    expect((await sandbox.commands.run("whoami; id -un; echo ~; echo ~user")).stdout).toBe(
+      "user\nuser\n/home/user\n/home/user\n",
+    );
+    const asRoot = await sandbox.commands.run("touch /usr/x", { user: "root" }).catch((reason: unknown) => reason);
+    expect(asRoot).toMatchObject({ exitCode: 1 });
   });
 
   test("tells about itself", async () => {
@@ -412,6 +433,105 @@ describe("keys", () => {
 
   test("who may only look makes nothing", async () => {
     await expect(Sandbox.create({ ...connection, apiKey: guarded.reader.key })).rejects.toThrow(/403/);
+  });
+});
+
+describe("templates of the configuration", () => {
+  test("are listed, with those that everybody has", async () => {
+    const answer = await fetch(`${base}/templates`, { headers: { "x-api-key": guarded.alice.key } });
+    const listed = (await answer.json()) as { readonly templateID: string; readonly memoryMB: number }[];
+    expect(listed.map(({ templateID }) => templateID)).toEqual(["base", "code-interpreter-v1", "project", "small"]);
+    expect(listed.at(-1)).toMatchObject({ memoryMB: 256, aliases: ["small"], buildStatus: "ready" });
+  });
+
+  test("have a codebase and rules: what these hide is nowhere, for nobody", async () => {
+    await expect(Sandbox.create("project", connection)).rejects.toThrow(/404.*codebase "project" is not there/);
+    await using client = new SandboxClient({ endpoint: guarded.server.grpc, apiKey: guarded.alice.key });
+    const { id } = await client.createCodebase({ name: "project" });
+    await client.uploadFile(id, "src/a.ts", "open\n");
+    await client.uploadFile(id, ".env", "SECRET=canary\n");
+    await client.uploadFile(id, "secrets/key.pem", "canary\n");
+    const other = await Sandbox.create("project", connection);
+    const names = (await other.files.list("", { depth: 5 })).map(({ path }) => path);
+    expect(names).toEqual(["/home/user/src", "/home/user/src/a.ts"]);
+    for (const hidden of [".env", "/workspace/secrets/key.pem", "../user/.env"]) {
+      await expect(other.files.read(hidden)).rejects.toThrow(FileNotFoundError);
+      expect(await other.files.exists(hidden)).toBe(false);
+      expect((await fetch(await other.downloadUrl(hidden))).status).toBe(404);
+      const asRoot = await other.commands.run(`cat ~/${hidden}`, { user: "root" }).catch((reason: unknown) => reason);
+      expect(asRoot).toMatchObject({ exitCode: 1, stdout: "" });
+    }
+    expect((await other.commands.run("grep -rs canary ~ /workspace || true")).stdout).toBe("");
+    await expect(Sandbox.create("project", stranger())).rejects.toThrow(/404/);
+    await other.kill();
+  });
+});
+
+describe("the listener for E2B alone", () => {
+  const alone = () => {
+    const url = `http://${/E2B on (\S+)/.exec(guarded.server.output)![1]}`;
+    return { url, connection: { apiKey: guarded.alice.key, apiUrl: url, sandboxUrl: url } };
+  };
+
+  test("has everything without a prefix, and nothing else", async () => {
+    const { url, connection: there } = alone();
+    const same = await Sandbox.connect(sandbox.sandboxId, there);
+    expect((await same.commands.run("echo $HOME")).stdout).toBe("/home/user\n");
+    await same.files.write("alone.txt", "1");
+    expect(await (await fetch(await same.downloadUrl("alone.txt"))).text()).toBe("1");
+    expect(same.getHost(80)).toBe(`80-${sandbox.sandboxId}.localhost:${new URL(url).port}`);
+    for (const path of ["/v1/sandboxes", "/health", "/sandbox.v1.SandboxService/ListSandboxes", "/aio/"]) {
+      const { status } = await fetch(`${url}${path}`, { headers: { "x-api-key": guarded.alice.key } });
+      expect([path, status]).toEqual([path, 501]);
+    }
+    expect((await fetch(`${url}/v2/sandboxes`)).status).toBe(401);
+  });
+});
+
+describe("ports", () => {
+  /** With a name that resolves to loopback everywhere. */
+  const visit = async (host: string, headers: Record<string, string> = {}) => {
+    const { port } = new URL(base);
+    return await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
+      const asked = request({ host: "127.0.0.1", port, path: "/seen", headers: { host, ...headers } }, (answer) => {
+        answer.setEncoding("utf8");
+        let body = "";
+        answer.on("data", (text: string) => {
+          body += text;
+        });
+        answer.on("end", () => resolve({ status: answer.statusCode, body }));
+      });
+      asked.once("error", reject).end();
+    });
+  };
+
+  test("are reached at getHost with the sandbox's traffic token, which the program there never sees", async () => {
+    const script =
+      "import http.server as h\nclass H(h.BaseHTTPRequestHandler):\n def do_GET(s):\n  s.send_response(200); s.end_headers(); s.wfile.write(str(s.headers).encode())\nh.HTTPServer(('127.0.0.1', 3000), H).serve_forever()";
+    await sandbox.files.write("server.py", script);
+    const program = await sandbox.commands.run("python3 server.py", { background: true });
+    const host = sandbox.getHost(3000);
+    const token = sandbox.trafficAccessToken!;
+    await eventually(async () => {
+      expect((await visit(host, { "e2b-traffic-access-token": token })).status).toBe(200);
+    });
+    const { body } = await visit(host, { "e2b-traffic-access-token": token, "x-own": "1" });
+    expect(body).toContain("x-own: 1");
+    expect(body).not.toContain(token);
+    const other = await Sandbox.create(stranger());
+    const refused = [
+      {},
+      { "e2b-traffic-access-token": other.trafficAccessToken! },
+      { "e2b-traffic-access-token": "x" },
+    ];
+    for (const headers of refused) expect((await visit(host, headers as Record<string, string>)).status).toBe(401);
+    expect((await visit(host, { "x-access-token": token })).status).toBe(401);
+    // It opens nothing of the inside.
+    const { sandboxId } = sandbox;
+    const inside = { "e2b-sandbox-id": sandboxId, "e2b-traffic-access-token": token };
+    expect((await fetch(`${base}/files?path=server.py`, { headers: inside })).status).toBe(401);
+    await program.kill();
+    await other.kill();
   });
 });
 

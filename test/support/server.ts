@@ -147,7 +147,7 @@ async function listening(child: ChildProcess, output: string[]): Promise<{ grpc:
   const look = (chunk: Buffer): void => {
     output.push(chunk.toString("utf8"));
     const text = output.join("");
-    const [, grpc, http] = text.match(/gRPC on ([^,]+), REST on (\S+)\n/) ?? [];
+    const [, grpc, http] = text.match(/gRPC on ([^,]+), REST on ([^,\s]+)[^\n]*\n/) ?? [];
     if (grpc !== undefined && http !== undefined) found.resolve({ grpc, http: `http://${http}` });
   };
   child.stdout!.on("data", look);

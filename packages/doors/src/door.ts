@@ -26,8 +26,12 @@ export function engineOver(transport: Engine["transport"]): Engine {
 export interface Door {
   /** "/aio/": every request below is this door's. Without a slash at the end: exactly this path. */
   readonly prefix: string;
+  /** It has a listener of its own there, and none of its requests come to the port of REST. */
+  readonly address?: string | undefined;
   /** A key besides those in `Authorization` and `X-Api-Key`. */
-  keyIn?(headers: IncomingHttpHeaders, target: string): string | undefined;
+  keyIn?(headers: IncomingHttpHeaders, target: string, method: string): string | undefined;
+  /** The key of whoever may reach the ports of a sandbox by their host names, where a request has neither a key nor a token for them. */
+  portKeyIn?(headers: IncomingHttpHeaders, sandboxId: string): string | undefined;
   /** Must not reject. */
   answer(request: Request, call: DoorCall): Promise<Response>;
   /** Takes the connection over; absent where there are no WebSockets. Must not throw. */

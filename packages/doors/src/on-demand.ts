@@ -10,7 +10,7 @@ export interface Inside extends AsyncDisposable {
  * is told when a connection cannot be handed over for that reason.
  */
 export function onDemand(
-  outside: Pick<Door, "prefix" | "keyIn"> & { readonly sockets: boolean },
+  outside: Pick<Door, "prefix" | "address" | "keyIn" | "portKeyIn"> & { readonly sockets: boolean },
   load: () => Promise<Inside>,
   onFailure: (error: unknown) => void,
 ): Door {
@@ -21,10 +21,9 @@ export function onDemand(
     loading ??= load();
     return (await loading).door;
   };
-  const { prefix, keyIn, sockets } = outside;
+  const { sockets, ...known } = outside;
   return {
-    prefix,
-    ...(keyIn === undefined ? {} : { keyIn }),
+    ...known,
     answer: async (request, call) => await (await inside()).answer(request, call),
     ...(sockets && {
       upgrade: (request, socket, head, call) => {

@@ -3,14 +3,15 @@
 import { AIO_PREFIX, aioKeyIn } from "./aio/address.ts";
 import type { AioDoorOptions } from "./aio/options.ts";
 import type { Door } from "./door.ts";
-import { E2B_PREFIX, e2bKeyIn, SIGNED_PATH } from "./e2b/address.ts";
+import { SandboxAccess } from "./e2b/access.ts";
+import { e2bKeys, e2bPlaces } from "./e2b/address.ts";
 import type { E2bDoorOptions } from "./e2b/door.ts";
-import { AccessTokens } from "./e2b/tokens.ts";
 import { onDemand } from "./on-demand.ts";
 
 export type { AioDoorOptions } from "./aio/options.ts";
 export type { Door, DoorCall, DoorCaller } from "./door.ts";
 export { e2bFormOf } from "./e2b/address.ts";
+export type { E2bTemplates } from "./e2b/templates.ts";
 export { type Inside, onDemand } from "./on-demand.ts";
 
 /** What an AIO door has from elsewhere, and what ends with the door. */
@@ -34,17 +35,18 @@ export function aioDoorOnDemand(
 }
 
 export function e2bDoorsOnDemand(
-  options: Pick<E2bDoorOptions, "templates"> & { readonly onError: (error: unknown) => void },
+  options: Pick<E2bDoorOptions, "templates" | "address" | "publicPorts"> & {
+    readonly onError: (error: unknown) => void;
+  },
 ): readonly Door[] {
-  const tokens = new AccessTokens();
+  const access = new SandboxAccess();
   let loading: Promise<readonly Door[]> | undefined;
   const load = (): Promise<readonly Door[]> => {
-    loading ??= import("./e2b/door.ts").then(({ e2bDoors }) => e2bDoors({ ...options, tokens }));
+    loading ??= import("./e2b/door.ts").then(({ e2bDoors }) => e2bDoors({ ...options, access }));
     return loading;
   };
-  const keyIn: Door["keyIn"] = (headers, target) => e2bKeyIn(tokens, headers, target);
-  return [E2B_PREFIX, SIGNED_PATH].map((prefix, at) => {
+  return e2bPlaces(options.address).map((place, at) => {
     const inside = async () => ({ door: (await load())[at]!, [Symbol.asyncDispose]: async () => {} });
-    return onDemand({ prefix, keyIn, sockets: false }, inside, options.onError);
+    return onDemand({ ...place, ...e2bKeys(access), sockets: false }, inside, options.onError);
   });
 }

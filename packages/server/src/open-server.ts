@@ -24,6 +24,8 @@ export interface RunningServer {
   readonly grpcAddress: string;
   readonly httpAddress: string | undefined;
   readonly metricsAddress: string | undefined;
+  /** Of the doors that have listeners of their own. */
+  readonly doorAddresses: readonly string[];
   /** Sandboxes that ran when the last server ended are running again, or in ERROR. */
   readonly ready: Promise<void>;
   /** Lets running calls end for a while, then ends everything. What ran will run again after the next start. */
@@ -122,6 +124,7 @@ export async function openServer(
     grpcAddress: service.grpcAddress,
     httpAddress: service.httpAddress,
     metricsAddress: service.metricsAddress,
+    doorAddresses: service.doorAddresses,
     ready: whenReady,
     shutDown() {
       ending ??= service.drain(GRACE_MS).finally(() => parts.disposeAsync());

@@ -95,7 +95,7 @@ export class DoorHost implements AsyncDisposable {
 
 function callerOf(incoming: IncomingMessage, door: Door): DoorCaller | undefined {
   const bearer = incoming.headers.authorization?.replace(/^Bearer /, "");
-  const key = bearer ?? door.keyIn?.(incoming.headers, incoming.url ?? "");
+  const key = bearer ?? door.keyIn?.(incoming.headers, incoming.url ?? "", incoming.method ?? "");
   return key !== undefined && key in CALLERS ? CALLERS[key as keyof typeof CALLERS] : undefined;
 }
 

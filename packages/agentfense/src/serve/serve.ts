@@ -59,9 +59,10 @@ async function serveUntilStopped(config: ServerConfig, stop: AbortSignal, isPriv
   return inTime;
 }
 
-function addressLine({ grpcAddress, httpAddress }: RunningServer): string {
+function addressLine({ grpcAddress, httpAddress, doorAddresses }: RunningServer): string {
   const rest = httpAddress === undefined ? "no REST" : `REST on ${httpAddress}`;
-  return `agentfense: gRPC on ${grpcAddress}, ${rest}\n`;
+  const e2b = doorAddresses.map((address) => `, E2B on ${address}`).join("");
+  return `agentfense: gRPC on ${grpcAddress}, ${rest}${e2b}\n`;
 }
 
 /** Gives what the server failed with on its way to being ready, or nothing when somebody asked it to end. */

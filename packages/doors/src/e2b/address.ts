@@ -1,10 +1,13 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { AccessTokens } from "./tokens.ts";
+import type { Door } from "../door.ts";
+import type { SandboxAccess } from "./access.ts";
 
 /** E2B_API_URL and E2B_SANDBOX_URL end with this. */
-export const E2B_PREFIX = "/e2b/";
+const E2B_PREFIX = "/e2b/";
 /** Clients make signed URLs without the prefix. */
 export const SIGNED_PATH = "/files";
+/** For what is served at a port of a sandbox. */
+const TRAFFIC_HEADER = "e2b-traffic-access-token";
 
 /** A key in the form that older clients of E2B ask for: `e2b_` and hexadecimal digits, which say the same. */
 const E2B_KEY = /^e2b_([0-9a-f]{32})([0-9a-f]{64})$/;
@@ -21,14 +24,43 @@ export function keyOf(given: string): string {
   return secret === undefined ? given : `af_key_${id}_${Buffer.from(secret, "hex").toString("base64url")}`;
 }
 
-/** Where clients of E2B have their key: in a form of their own, or in the token of a sandbox, which their URLs are signed with too. */
-export function e2bKeyIn(tokens: AccessTokens, headers: IncomingHttpHeaders, target: string): string | undefined {
+/** Where the doors are, in the order in which `e2bDoors` gives them. */
+export function e2bPlaces(address: string | undefined): readonly Pick<Door, "prefix" | "address">[] {
+  const alone = address === undefined ? [] : [{ prefix: "/", address }];
+  return [{ prefix: E2B_PREFIX }, { prefix: SIGNED_PATH }, ...alone];
+}
+
+/** How a request's key is found by what clients send in its place. */
+export function e2bKeys(access: SandboxAccess): Required<Pick<Door, "keyIn" | "portKeyIn">> {
+  return {
+    keyIn: (headers, target, method) => keyIn(access, headers, target, method),
+    portKeyIn: (headers, sandboxId) => {
+      const token = headers[TRAFFIC_HEADER];
+      if (typeof token !== "string") return access.keyOfPublicPorts(sandboxId);
+      const granted = access.read(token, "traffic");
+      return granted?.sandboxId === sandboxId ? granted.key : undefined;
+    },
+  };
+}
+
+/** Where clients of E2B have their key: in a form of their own, or in a token of a sandbox, which their URLs are signed with too. */
+function keyIn(
+  access: SandboxAccess,
+  headers: IncomingHttpHeaders,
+  target: string,
+  method: string,
+): string | undefined {
   const { "x-api-key": key } = headers;
   if (typeof key === "string") return keyOf(key.trim()) || undefined;
-  const { "x-access-token": token } = headers;
-  if (typeof token === "string") return tokens.read(token)?.key || undefined;
+  const { "x-access-token": inside, [TRAFFIC_HEADER]: traffic } = headers;
+  if (typeof inside === "string") return access.read(inside)?.key || undefined;
+  if (typeof traffic === "string") return access.read(traffic, "traffic")?.key || undefined;
   const at = target.indexOf("?");
   if (at === -1 || !/^\/(e2b\/)?files$/.test(target.slice(0, at).replaceAll(/\/+/g, "/"))) return undefined;
-  const query = new URLSearchParams(target.slice(at));
-  return (tokens.signerOf(query, "read") ?? tokens.signerOf(query, "write"))?.key || undefined;
+  return access.signerOf(new URLSearchParams(target.slice(at)), operationOf(method))?.key || undefined;
+}
+
+/** What a request to `/files` does, as URLs are signed for. */
+export function operationOf(method: string): "read" | "write" {
+  return method === "POST" ? "write" : "read";
 }

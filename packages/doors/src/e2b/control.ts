@@ -2,19 +2,29 @@ import { SandboxClient, SandboxError, type SandboxInfo } from "@agentfense/sdk";
 import { jsonOf } from "../body.ts";
 import { type DoorCall, engineOver } from "../door.ts";
 import * as shape from "../shape.ts";
+import type { SandboxAccess } from "./access.ts";
 import { keyOf } from "./address.ts";
 import { E2bFailure, notOffered } from "./failure.ts";
 import { networkOf } from "./network.ts";
 import { HOME } from "./paths.ts";
-import { createdMessage, detailMessage, isOurs, METADATA, TEMPLATE } from "./sandbox-message.ts";
-import { type E2bTemplates, EVERYTHING } from "./templates.ts";
-import type { AccessTokens } from "./tokens.ts";
+import {
+  baseMessage,
+  detailMessage,
+  ENVD_VERSION,
+  isOurs,
+  METADATA,
+  PRIVATE_PORTS,
+  resourcesMessage,
+  TEMPLATE,
+} from "./sandbox-message.ts";
+import { type E2bTemplate, type E2bTemplates, EVERYTHING } from "./templates.ts";
 
 // What clients call with their key: the lives of sandboxes.
 
 export interface ControlOptions {
   readonly templates: E2bTemplates;
-  readonly tokens: AccessTokens;
+  readonly access: SandboxAccess;
+  readonly publicPorts: boolean;
 }
 
 interface ControlCall {
@@ -36,6 +46,7 @@ const TIMEOUT = { v1: 15, v2: 300 };
 const PAUSED_MS = 30 * 24 * 3600 * 1000;
 const LONGEST_S = 365 * 24 * 3600;
 
+const anything = new shape.Shape<unknown>((value) => value);
 const seconds = shape.number().min(0).max(LONGEST_S);
 const createShape = shape.object({
   templateID: shape.string().min(1).max(256),
@@ -45,6 +56,7 @@ const createShape = shape.object({
   autoPause: shape.boolean().default(false),
   autoResume: shape.object({ enabled: shape.boolean().default(false) }).optional(),
   allow_internet_access: shape.boolean().optional(),
+  network: shape.record(anything).optional(),
   mcp: shape.object({}).optional(),
   iam: shape.object({}).optional(),
   volumeMounts: shape.list(shape.object({})).default([]),
@@ -55,15 +67,22 @@ const durationShape = shape.object({ duration: seconds.default(TIMEOUT.v1) });
 /** "PUT /sandboxes/{id}/network" */
 type Routes = Readonly<Record<string, Handler>>;
 
-export function controlRoutes({ templates, tokens }: ControlOptions): Routes {
+export function controlRoutes({ templates, access, publicPorts }: ControlOptions): Routes {
   const emptyCodebases = new Map<string, Promise<string>>();
 
-  function tokenOf({ request }: ControlCall, sandboxId: string): string {
-    return tokens.make({ sandboxId, key: keyIn(request.headers) });
+  /** What lets in to a sandbox, and where its ports have their names. */
+  function entrance({ request }: ControlCall, info: SandboxInfo): object {
+    const granted = { sandboxId: info.id, key: keyIn(request.headers) };
+    if (publicPorts && info.labels[PRIVATE_PORTS] === undefined) access.openPorts(granted);
+    return {
+      envdAccessToken: access.token(granted),
+      trafficAccessToken: access.token(granted, "traffic"),
+      domain: domainOf(request),
+    };
   }
 
   function created(call: ControlCall, info: SandboxInfo, status: number): Response {
-    return Response.json(createdMessage(info, { token: tokenOf(call, info.id), domain: domainOf(call) }), { status });
+    return Response.json({ ...baseMessage(info), ...entrance(call, info) }, { status });
   }
 
   function create(byDefault: number): Handler {
@@ -81,13 +100,13 @@ export function controlRoutes({ templates, tokens }: ControlOptions): Routes {
       const { client } = call;
       const { signal } = call.request;
       const { codebase, ...rest } = template;
-      const asked = networkOf((call.body as { readonly network?: object }).network, given.allow_internet_access);
+      const asked = networkOf(given.network, given.allow_internet_access);
       const info = await client.createSandbox(
         {
           ...rest,
           ...(template.preset === undefined && template.permissions === undefined ? { permissions: EVERYTHING } : {}),
           ...(asked === undefined ? {} : { network: asked }),
-          codebaseId: codebase ?? (await emptyCodebase(call)),
+          codebaseId: codebase === undefined ? await emptyCodebase(call) : await codebaseOf(call, codebase),
           workspaceHome: HOME,
           // What agents leave in their home is no change that anybody asked to have in a codebase.
           sync: "manual",
@@ -95,6 +114,7 @@ export function controlRoutes({ templates, tokens }: ControlOptions): Routes {
           expiresInMs: (given.timeout ?? byDefault) * 1000,
           labels: {
             [TEMPLATE]: given.templateID,
+            ...(given.network?.allowPublicTraffic === false ? { [PRIVATE_PORTS]: "true" } : {}),
             ...Object.fromEntries(Object.entries(given.metadata).map(([name, value]) => [METADATA + name, value])),
           },
         },
@@ -164,8 +184,7 @@ export function controlRoutes({ templates, tokens }: ControlOptions): Routes {
     },
     "GET /sandboxes/{id}": async (call) => {
       const info = await ours(call);
-      const access = { envdAccessToken: tokenOf(call, info.id), domain: domainOf(call) };
-      return Response.json({ ...detailMessage(info), ...access });
+      return Response.json({ ...detailMessage(info), ...entrance(call, info) });
     },
     "DELETE /sandboxes/{id}": async (call) => {
       await ours(call);
@@ -199,7 +218,7 @@ export function controlRoutes({ templates, tokens }: ControlOptions): Routes {
       await ours(call);
       return Response.json({ logs: [] });
     },
-    "GET /templates": async () => Response.json(Object.keys(templates).map(templateMessage)),
+    "GET /templates": async () => Response.json(Object.entries(templates).map(templateMessage)),
   };
 }
 
@@ -222,8 +241,8 @@ function keyIn(headers: Headers): string {
 }
 
 /** The host names of ports are below it. */
-function domainOf({ request }: ControlCall): string {
-  const { port } = new URL(request.url);
+function domainOf({ url }: Request): string {
+  const { port } = new URL(url);
   return port === "" ? "localhost" : `localhost:${port}`;
 }
 
@@ -267,6 +286,15 @@ function decoded(text: string): string {
   }
 }
 
+/** By its id or, among those of the caller, by its name. */
+async function codebaseOf({ client, request }: ControlCall, named: string): Promise<string> {
+  if (/^cb_[0-9a-f]+$/.test(named)) return named;
+  for await (const codebase of client.listCodebases({ signal: request.signal })) {
+    if (codebase.name === named) return codebase.id;
+  }
+  throw new E2bFailure("not_found", `the template's codebase ${JSON.stringify(named)} is not there, or not yours`);
+}
+
 const EMPTY_NAME = "e2b-base";
 
 async function findEmptyCodebase(client: SandboxClient, ownerId: string | undefined): Promise<string> {
@@ -279,11 +307,11 @@ async function findEmptyCodebase(client: SandboxClient, ownerId: string | undefi
   return (await client.createCodebase({ name: EMPTY_NAME, ...owner })).id;
 }
 
-function templateMessage(name: string): object {
+function templateMessage([name, { resources = {} }]: readonly [string, E2bTemplate]): object {
   const never = new Date(0).toISOString();
   return {
     ...{ templateID: name, buildID: name, aliases: [name], names: [name], public: false, buildStatus: "ready" },
-    ...{ cpuCount: 0, memoryMB: 0, diskSizeMB: 0, spawnCount: 0, buildCount: 0, envdVersion: "0.6.13" },
+    ...{ ...resourcesMessage(resources), spawnCount: 0, buildCount: 1, envdVersion: ENVD_VERSION },
     ...{ createdAt: never, updatedAt: never, lastSpawnedAt: null, createdBy: null },
   };
 }

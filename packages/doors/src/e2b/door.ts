@@ -2,7 +2,8 @@ import { Sandbox, SandboxError } from "@agentfense/sdk";
 import { bodyOf } from "../body.ts";
 import { Budget } from "../budget.ts";
 import { type Door, type DoorCall, engineOver } from "../door.ts";
-import { E2B_PREFIX, e2bKeyIn, SIGNED_PATH } from "./address.ts";
+import { SandboxAccess } from "./access.ts";
+import { e2bKeys, e2bPlaces, operationOf, SIGNED_PATH } from "./address.ts";
 import { answerRpc } from "./connect.ts";
 import { answerContent } from "./content.ts";
 import { answerControl, controlRoutes } from "./control.ts";
@@ -10,13 +11,16 @@ import { E2bFailure, failureAnswer, failureOf, notOffered, SandboxGone } from ".
 import { filesystemMethods, Watchers } from "./filesystem.ts";
 import { processMethods, Started } from "./processes.ts";
 import { DEFAULT_TEMPLATES, type E2bTemplates } from "./templates.ts";
-import { AccessTokens } from "./tokens.ts";
 
 export interface E2bDoorOptions {
   /** By name; default: `base` and `code-interpreter-v1`, an empty directory where everything may be written. */
   readonly templates?: E2bTemplates | undefined;
-  /** Default: some of its own. */
-  readonly tokens?: AccessTokens | undefined;
+  /** Where these clients have a listener of their own, without the prefix. Default: nowhere. */
+  readonly address?: string | undefined;
+  /** Everybody reaches the ports of these sandboxes by their host names, unless a program wants it otherwise. Default: who has a key or a token. */
+  readonly publicPorts?: boolean | undefined;
+  /** Default: of its own. */
+  readonly access?: SandboxAccess | undefined;
   /** Told what callers are not: failures inside. Default: nobody. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -39,8 +43,8 @@ const ENVD_PORT = "49983";
  * caller, whose key is known by itself or by the token of a sandbox, which lets in to that sandbox alone.
  */
 export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
-  const { tokens = new AccessTokens() } = options;
-  const routes = controlRoutes({ templates: { ...DEFAULT_TEMPLATES, ...options.templates }, tokens });
+  const { access = new SandboxAccess(), publicPorts = false } = options;
+  const routes = controlRoutes({ templates: { ...DEFAULT_TEMPLATES, ...options.templates }, access, publicPorts });
   const bodies = new Budget(MOST_BODY_BYTES);
   const begun = new Map<string, Begun>();
 
@@ -63,14 +67,14 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
     path: string,
     query: URLSearchParams,
   ): Promise<Response> {
-    const access = accessOf(request, path, query);
+    const granted = accessOf(request, path, query);
     const named = request.headers.get("e2b-sandbox-id");
-    if (access === undefined || (named !== null && named !== access.sandboxId)) {
+    if (granted === undefined || (named !== null && named !== granted.sandboxId)) {
       throw new E2bFailure("unauthenticated", "the token is not valid for this sandbox");
     }
     const port = request.headers.get("e2b-sandbox-port") ?? ENVD_PORT;
     if (port !== ENVD_PORT) throw notOffered(`the port ${port} below this address`);
-    const { sandboxId } = access;
+    const { sandboxId } = granted;
     const sandbox = await running(sandboxId, call, request.signal);
     if (path === "/health") return new Response(null, { status: 204 });
     if (path === SIGNED_PATH) return await answerContent(sandbox, request, bodies);
@@ -85,8 +89,8 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
 
   function accessOf({ headers, method }: Request, path: string, query: URLSearchParams) {
     const token = headers.get("x-access-token");
-    if (token !== null) return tokens.read(token);
-    return path === SIGNED_PATH ? tokens.signerOf(query, method === "POST" ? "write" : "read") : undefined;
+    if (token !== null) return access.read(token);
+    return path === SIGNED_PATH ? access.signerOf(query, operationOf(method)) : undefined;
   }
 
   /** What one key began another does not find. */
@@ -103,12 +107,12 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
     return known;
   }
 
-  const door = (prefix: string, below: string): Door => ({
-    prefix,
-    keyIn: (headers, target) => e2bKeyIn(tokens, headers, target),
+  const door = (place: Pick<Door, "prefix" | "address">): Door => ({
+    ...place,
+    ...e2bKeys(access),
     answer: async (request, call) => {
       try {
-        return await answer(request, call, below);
+        return await answer(request, call, place.prefix.endsWith("/") ? place.prefix : "/");
       } catch (error) {
         const failure = failureOf(error);
         if (failure.code === "internal" && !(error instanceof SandboxError) && !request.signal.aborted) {
@@ -122,7 +126,7 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
       begun.clear();
     },
   });
-  return [door(E2B_PREFIX, E2B_PREFIX), door(SIGNED_PATH, "/")];
+  return e2bPlaces(options.address).map(door);
 }
 
 async function running(sandboxId: string, { transport }: DoorCall, signal: AbortSignal): Promise<Sandbox> {

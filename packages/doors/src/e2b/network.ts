@@ -24,7 +24,6 @@ export function networkOf(
     (name) => !OFFERED.has(name) && given[name] !== null && given[name] !== undefined,
   );
   if (other !== undefined) throw unenforceable(`network.${other}`);
-  if (given.allowPublicTraffic === true) throw unenforceable("network.allowPublicTraffic");
   const [allowed, denied] = [namesIn(given.allowOut, "allowOut"), namesIn(given.denyOut, "denyOut")];
   const deniesAll = internet === false || denied.some((each) => ALL.has(each));
   const single = denied.find((each) => !ALL.has(each));

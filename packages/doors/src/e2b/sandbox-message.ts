@@ -1,23 +1,17 @@
-import type { SandboxInfo } from "@agentfense/sdk";
+import type { ResourceLimits, SandboxInfo } from "@agentfense/sdk";
 
 /** Labels of sandboxes that were made here: the template, and what the client says of them. */
 export const TEMPLATE = "e2b.template";
 export const METADATA = "e2b.metadata.";
+/** Its ports are for those with a key or a token, also where the operator opens them to everybody. */
+export const PRIVATE_PORTS = "e2b.private-ports";
 
 /** Clients go by it to know what there is. */
-const ENVD_VERSION = "0.6.13";
+export const ENVD_VERSION = "0.6.13";
 const MIB = 1024 * 1024;
 
 export function isOurs({ labels }: SandboxInfo): boolean {
   return labels[TEMPLATE] !== undefined;
-}
-
-/** Of one that was just made or connected to: with what lets in to it. */
-export function createdMessage(
-  info: SandboxInfo,
-  { token, domain }: { readonly token: string; readonly domain: string },
-): object {
-  return { ...baseMessage(info), envdAccessToken: token, trafficAccessToken: null, domain };
 }
 
 export function detailMessage(info: SandboxInfo): object {
@@ -28,16 +22,22 @@ export function detailMessage(info: SandboxInfo): object {
     startedAt: started.toISOString(),
     // One without an end has one that is far away: clients want to read a date.
     endAt: (info.expiresAt ?? new Date(started.getTime() + 365 * 24 * 3600 * 1000)).toISOString(),
-    // 0: no limit of its own.
-    cpuCount: Math.ceil((resources.cpuQuota ?? 0) / 100_000),
-    memoryMB: Math.round((resources.memoryBytes ?? 0) / MIB),
-    diskSizeMB: Math.round((resources.diskBytes ?? 0) / MIB),
+    ...resourcesMessage(resources),
     state: info.status,
     metadata: metadataOf(labels),
   };
 }
 
-function baseMessage({ id, labels }: SandboxInfo): object {
+/** 0: no limit of its own. */
+export function resourcesMessage({ cpuQuota = 0, memoryBytes = 0, diskBytes = 0 }: ResourceLimits) {
+  return {
+    cpuCount: Math.ceil(cpuQuota / 100_000),
+    memoryMB: Math.round(memoryBytes / MIB),
+    diskSizeMB: Math.round(diskBytes / MIB),
+  };
+}
+
+export function baseMessage({ id, labels }: SandboxInfo): object {
   const template = labels[TEMPLATE] ?? "";
   return { templateID: template, alias: template, sandboxID: id, clientID: "agentfense", envdVersion: ENVD_VERSION };
 }

@@ -2,7 +2,7 @@ import type { CreateSandboxRequest, NetworkList, NetworkMode, ResourceLimits, Ru
 
 /** What a sandbox is that a client asks for by the name of an E2B template. */
 export interface E2bTemplate {
-  /** The id of what it begins with; default: an empty directory. */
+  /** What it begins with: the id of a codebase, or the name of one of the caller's; default: an empty directory. */
   readonly codebase?: string | undefined;
   readonly preset?: string | undefined;
   /** Default: everything may be written, unless there is a preset. */

@@ -106,9 +106,9 @@ test("a sandbox that does not run says so", async () => {
 
 test("keys are taken from AIO's header and from the query", () => {
   const door = aioDoor();
-  expect(door.keyIn?.({ "x-aio-api-key": "k1" }, "/aio/sb_1/v1/sandbox?api_key=k2")).toBe("k1");
-  expect(door.keyIn?.({}, "/aio/sb_1/v1/sandbox?api_key=k%202")).toBe("k 2");
-  expect(door.keyIn?.({}, "/aio/sb_1/v1/sandbox")).toBeUndefined();
+  expect(door.keyIn?.({ "x-aio-api-key": "k1" }, "/aio/sb_1/v1/sandbox?api_key=k2", "GET")).toBe("k1");
+  expect(door.keyIn?.({}, "/aio/sb_1/v1/sandbox?api_key=k%202", "GET")).toBe("k 2");
+  expect(door.keyIn?.({}, "/aio/sb_1/v1/sandbox", "GET")).toBeUndefined();
   return door.close?.();
 });
 

@@ -49,7 +49,7 @@ export interface StartServiceOptions {
   readonly allowOpen: boolean;
   readonly allowedHosts?: readonly string[];
   readonly allowedOrigins?: readonly string[];
-  /** Ways in besides, on the port of REST. */
+  /** Ways in besides, on the port of REST or at addresses of their own. */
   readonly doors?: readonly Door[] | undefined;
   readonly limits?: Partial<ServiceLimits>;
   /** Whether work can be taken; absent: always. */
@@ -67,6 +67,8 @@ export interface Service extends AsyncDisposable {
   readonly grpcAddress: string;
   readonly httpAddress: string | undefined;
   readonly metricsAddress: string | undefined;
+  /** Of the doors that have listeners of their own. */
+  readonly doorAddresses: readonly string[];
   readonly metrics: Metrics;
   /** Takes no new call, lets those that run end, and ends what is left after `graceMs`. */
   drain(graceMs: number): Promise<void>;
@@ -77,7 +79,7 @@ export interface Service extends AsyncDisposable {
 export async function startService(options: StartServiceOptions): Promise<Service> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const log = options.log ?? (() => {});
-  const { clock = performance } = options;
+  const { clock = performance, doors: given = [] } = options;
   await using undo = new AsyncDisposableStack();
 
   const metrics = options.metrics?.source ?? undo.use(new Metrics());
@@ -95,6 +97,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     keys: options.keys === "required" ? options.runtime.keys : undefined,
     tokens: options.tokens,
     authenticator,
+    portKeyIn: (headers, sandboxId) => firstOf(given, (door) => door.portKeyIn?.(headers, sandboxId)),
     calls,
     rates,
     isDraining: () => serving.isDraining,
@@ -132,6 +135,21 @@ export async function startService(options: StartServiceOptions): Promise<Servic
       },
     });
 
+  /** Nothing else is there: every path is this door's. */
+  const frontOfDoor = (door: Doors) =>
+    createFront({
+      policy,
+      authenticator,
+      doors: door,
+      ports,
+      log,
+      isDraining: () => serving.isDraining,
+      next: async (request, response) => {
+        if ((await ports.answer(request, response)) || (await door.answer(request, response))) return;
+        sendStatus(response, 404, "NOT_FOUND", "Not Found");
+      },
+    });
+
   const listeners: Listener[] = [];
   const listen = async (
     address: string,
@@ -158,8 +176,12 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     oneAnswer: chain.oneAnswer,
     streams: chain.connect,
   });
-  const doors = new Doors({ doors: options.doors ?? [], authenticator, calls, transport: inMemory, log });
-  undo.defer(async () => void (await doors.close()));
+  const openDoors = (those: readonly Door[]): Doors => {
+    const doors = new Doors({ doors: those, authenticator, calls, transport: inMemory, log });
+    undo.defer(async () => void (await doors.close()));
+    return doors;
+  };
+  const doors = openDoors(given.filter(({ address }) => address === undefined));
   const pages = createPages({
     serving,
     authenticator,
@@ -173,11 +195,18 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     metrics: separateMetrics === undefined ? metrics : undefined,
     log,
   });
-  const upgrades = createUpgrades({ policy, authenticator, doors, ports, log });
+  const upgradesAt = (at: Doors) => createUpgrades({ policy, authenticator, doors: at, ports, log });
   const httpAddress =
     options.http.address === ""
       ? undefined
-      : await listen(options.http.address, options, front(pages, doors), upgrades);
+      : await listen(options.http.address, options, front(pages, doors), upgradesAt(doors));
+  const apart: { readonly doors: Doors; readonly address: string }[] = [];
+  for (const door of given) {
+    if (door.address === undefined) continue;
+    const alone = openDoors([door]);
+    const address = await listen(door.address, options, frontOfDoor(alone), upgradesAt(alone));
+    apart.push({ doors: alone, address });
+  }
   const metricsAddress =
     separateMetrics === undefined
       ? undefined
@@ -187,7 +216,8 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const end = async (graceMs: number): Promise<void> => {
     const goodbye = fromRuntimeError(new RuntimeError("SHUTTING_DOWN", "the server is shutting down"));
     serving.drain();
-    await endsWithin(FLUSH_MS, doors.close()); // they have a way of their own to say goodbye
+    const all = [doors, ...apart.map((each) => each.doors)];
+    await endsWithin(FLUSH_MS, Promise.all(all.map((each) => each.close()))); // they have a way of their own to say goodbye
     calls.cutEndless(goodbye);
     const closed = Promise.all(listeners.map((listener) => listener.closed));
     const stopAll = (): void => {
@@ -210,5 +240,23 @@ export async function startService(options: StartServiceOptions): Promise<Servic
     await closing;
   };
   const close = (): Promise<void> => drain(0);
-  return { grpcAddress, httpAddress, metricsAddress, metrics, drain, close, [Symbol.asyncDispose]: close };
+  const doorAddresses = apart.map(({ address }) => address);
+  return {
+    grpcAddress,
+    httpAddress,
+    metricsAddress,
+    doorAddresses,
+    metrics,
+    drain,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function firstOf<Item, T>(items: readonly Item[], look: (item: Item) => T | undefined): T | undefined {
+  for (const item of items) {
+    const found = look(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }

@@ -50,6 +50,12 @@ export interface TrustFiles {
   readonly java: Uint8Array;
 }
 
+/** A line of /etc/passwd. */
+export interface Account {
+  readonly name: string;
+  readonly home: string;
+}
+
 export interface BoxSpec {
   /** Unique on this host; letters, digits, `_` and `-` only. */
   readonly id: string;
@@ -59,6 +65,8 @@ export interface BoxSpec {
   readonly network: NetworkMode;
   /** Of `filtered`: who answers there. Called for each life of the box, before anything runs in it; what comes back ends with it. */
   readonly answerIn?: ((listen: Listen, socketOwner?: SocketOwner) => Promise<NetworkAnswer>) | undefined;
+  /** bwrap: what its user is called, and where that is at home; default: agent. */
+  readonly account?: Account | undefined;
   /** Variables every process of the box gets, over the box's own PATH, HOME, LANG, TERM and USER. */
   readonly env: Readonly<Record<string, string>>;
   readonly hostname: string;

@@ -19,7 +19,7 @@ import { PrivateNetworks } from "./network.ts";
 import { endOrphans, markerOf } from "./orphans.ts";
 import { checkSpec } from "./plan.ts";
 import { findPrograms, type HostPrograms, tryBwrap } from "./programs.ts";
-import { findProcMasks, hostSystem, type ProcMasks, rootDirectorySystem, type System } from "./system.ts";
+import { findProcMasks, hostSystem, type ProcMasks, rootDirectorySystem, type System, withAccount } from "./system.ts";
 
 export interface BwrapOptions {
   /** Names this server on the host; what it leaves behind is found by it. */
@@ -99,7 +99,8 @@ export class BwrapBackend implements Backend {
         throw new IsolationError("INVALID_ARGUMENT", `this read-only path does not exist: ${path}`, { cause });
       });
     }
-    const system = spec.rootDirectory === undefined ? this.#hostSystem : await rootDirectorySystem(spec.rootDirectory);
+    const plain = spec.rootDirectory === undefined ? this.#hostSystem : await rootDirectorySystem(spec.rootDirectory);
+    const system = spec.account === undefined ? plain : withAccount(plain, spec.account);
     const shows = (path: string): boolean => system.binds.some(({ target }) => path.startsWith(`${target}/`));
     const stores = spec.trust && (await findTrustStores(treeBelow(spec.rootDirectory ?? "/"), shows));
     const trust = spec.trust && stores && trustPlan(spec.trust, stores);
@@ -107,15 +108,15 @@ export class BwrapBackend implements Backend {
     const { perl } = this.#surroundings.programs;
     const interpreter = spec.rootDirectory === undefined ? sharedInterpreter(perl) : await carriedInterpreter(perl);
     const group = await this.#limits.createGroup(spec.id, spec.limits);
-    const ownFiles = system === this.#hostSystem ? [] : contentsOf(system);
+    const files = this.#filesOf(system);
     const owner = this.#owners.take();
     const box: BwrapBox = new BwrapBox({
       ...{ spec, owner, system, trust, interpreter, group },
-      systemFiles: system === this.#hostSystem ? this.#hostFiles : ownFiles,
+      systemFiles: files.all,
       surroundings: this.#surroundings,
       onDestroyed: () => this.#forget(box),
     });
-    this.#boxes.set(box, ownFiles);
+    this.#boxes.set(box, files.own);
     return box;
   }
 
@@ -136,6 +137,22 @@ export class BwrapBackend implements Backend {
     for (const fd of [seccomp, seccompOfCountedMemory, ...this.#hostFiles]) syscalls.close(fd);
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
+  }
+
+  /** The contents of a system's files; those that are as the host's are shared. */
+  #filesOf(system: System): { readonly all: readonly number[]; readonly own: readonly number[] } {
+    const shared = new Map(
+      Object.entries(this.#hostSystem.files).map(([, content], at) => [content, this.#hostFiles[at]]),
+    );
+    const own: number[] = [];
+    const all = Object.entries(system.files).map(([path, content]) => {
+      const known = shared.get(content);
+      if (known !== undefined) return known;
+      const fd = memoryFile(path, Buffer.from(content));
+      own.push(fd);
+      return fd;
+    });
+    return { all, own };
   }
 
   #forget(box: BwrapBox): void {

@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { NetworkMode } from "../backend/backend.ts";
+import type { Account, NetworkMode } from "../backend/backend.ts";
 import { INSIDE } from "./identity.ts";
 
 /** Files of the box's /etc by path, with their contents. */
@@ -15,8 +15,8 @@ export interface HostEtc {
 }
 
 /** The users of a box: root and nobody have names so that files of theirs have owners. */
-export function accountFiles(shell: string): EtcFiles {
-  const { name, uid, gid, home } = INSIDE;
+export function accountFiles(shell: string, { name, home }: Account = INSIDE): EtcFiles {
+  const { uid, gid } = INSIDE;
   return {
     "/etc/passwd": [
       "root:x:0:0:root:/root:/usr/sbin/nologin",

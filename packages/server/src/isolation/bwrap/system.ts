@@ -1,5 +1,6 @@
 import { lstat, readdir, readlink, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { Account } from "../backend/backend.ts";
 import { IsolationError } from "../backend/isolation-error.ts";
 import { accountFiles, type EtcFiles, readHostEtc } from "./etc.ts";
 
@@ -63,6 +64,13 @@ export async function rootDirectorySystem(root: string): Promise<System> {
   if (missing.length === 0) await show("/etc");
   else for (const name of etc) await show(`/etc/${name}`);
   return { binds, links, files: Object.fromEntries(missing), shells, fixed: binds.map((bind) => bind.target) };
+}
+
+/** The same with another name for the box's user; a root directory's own accounts stay as they are. */
+export function withAccount(system: System, account: Account): System {
+  const named = Object.entries(accountFiles(system.shells[0] ?? "/bin/sh", account));
+  const ours = named.filter(([path]) => Object.hasOwn(system.files, path));
+  return { ...system, files: { ...system.files, ...Object.fromEntries(ours) } };
 }
 
 async function list(directory: string): Promise<string[]> {

@@ -72,6 +72,8 @@ export function boxSpec(
   const { mountPoint, answerIn, trust, placeholders } = more;
   const { workspaceHome } = spec;
   const second = workspaceHome === undefined ? [] : [{ source: treePath(mountPoint, 0), target: workspaceHome }];
+  const account =
+    workspaceHome === undefined ? undefined : { name: workspaceHome.slice("/home/".length), home: workspaceHome };
   return {
     id,
     answerIn,
@@ -82,7 +84,12 @@ export function boxSpec(
     ],
     limits: { pids: DEFAULT_PIDS, ...spec.limits },
     network: spec.network ?? "none",
-    env: { ...(workspaceHome === undefined ? {} : { HOME: workspaceHome }), ...spec.env, ...placeholders },
+    account,
+    env: {
+      ...(account === undefined ? {} : { HOME: account.home, USER: account.name, LOGNAME: account.name }),
+      ...spec.env,
+      ...placeholders,
+    },
     hostname: checkHostname(spec.hostname ?? DEFAULT_HOSTNAME),
     tmpBytes: spec.tmpBytes ?? DEFAULT_TMP_BYTES,
     readOnlyPaths: spec.readOnlyPaths ?? [],

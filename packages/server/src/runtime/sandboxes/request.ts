@@ -1,7 +1,17 @@
-import { compileRules, getPreset, namesIn, PresetError, type Rule, RuleError } from "@agentfense/permission";
+import {
+  compileRules,
+  getPreset,
+  namesIn,
+  PresetError,
+  parseRules,
+  type Rule,
+  RuleError,
+} from "@agentfense/permission";
 import { checkWish as checkShape, type Wish } from "../../isolation/exec/request.ts";
 import { invalid, RuntimeError } from "../runtime-error.ts";
 import { toRuntimeError } from "./refusals.ts";
+
+export type { Rule };
 
 const LARGEST = { labels: 64, labelName: 128, labelValue: 1024 };
 
@@ -50,6 +60,13 @@ export function storedRules(request: { readonly rules: readonly Rule[]; readonly
     if (!(error instanceof RuleError)) throw error;
     throw refused(error, preset.length);
   }
+}
+
+/** Rules that nobody has checked, as a file has them; throws when they, or the preset beside them, cannot be a sandbox's. */
+export function rulesOfData(data: unknown, preset: string): readonly Rule[] {
+  const rules = parseRules(data);
+  storedRules({ rules, preset });
+  return rules;
 }
 
 function presetRules(name: string): readonly Rule[] {

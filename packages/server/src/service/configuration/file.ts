@@ -1,20 +1,14 @@
 import { open } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
-import {
-  ConfigurationError,
-  type GivenValue,
-  isSetting,
-  ROOT_SECTION,
-  type Section,
-  type Source,
-  shown,
-  suggestion,
-} from "./keys.ts";
+import { ConfigurationError, type GivenValue, isSetting, ROOT_SECTION, type Section, type Source } from "./keys.ts";
+import { shown, suggestion } from "./wording.ts";
 
 const LARGEST_FILE = 1_048_576;
 /** Nodes looked at, those behind aliases each time: a few lines of aliases can stand for millions. */
 const MOST_NODES = 10_000;
+/** Templates have rules, which have members. */
+const DEEPEST = 6;
 
 /** The settings in a YAML file, each with its line. Sections may be empty; values may not. */
 export async function readConfigurationFile(path: string): Promise<Source> {
@@ -39,11 +33,16 @@ export async function readConfigurationFile(path: string): Promise<Source> {
     if (target !== undefined) return target;
     throw new ConfigurationError([`${fileName}: ${String(node)} stands for nothing`]);
   };
-  /** A value without its nodes. No value of ours has lists in lists or keys of its own: an empty one of either is enough. */
+  /** A value without its nodes. What is deeper than any value of ours is left out: it is refused all the same. */
   const plain = (node: Node, depth = 0): unknown => {
     if (isScalar(node)) return node.value;
-    if (!isSeq(node)) return {};
-    return depth > 0 ? [] : node.items.map((item) => plain(resolved(item as Node), depth + 1));
+    if (isSeq(node)) return depth > DEEPEST ? [] : node.items.map((item) => plain(resolved(item as Node), depth + 1));
+    if (!isMap(node) || depth > DEEPEST) return {};
+    const members = node.items.map(({ key, value }) => {
+      const name = isScalar(key) ? String(key.value) : shown(plain(key as Node, DEEPEST));
+      return [name, value === null ? null : plain(resolved(value as Node), depth + 1)] as const;
+    });
+    return Object.fromEntries(members);
   };
 
   const readSection = (section: Section, at: readonly string[], node: Node): void => {

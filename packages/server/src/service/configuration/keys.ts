@@ -1,6 +1,6 @@
-import { nearestName } from "@agentfense/protocol/nearest";
 import { SETTINGS } from "./schema.ts";
 import type { Setting } from "./values.ts";
+import { suggestion } from "./wording.ts";
 
 /** A part of the file: settings and further sections, by their names. */
 export interface Section {
@@ -104,16 +104,4 @@ export class ConfigurationError extends Error {
     this.name = "ConfigurationError";
     this.problems = problems;
   }
-}
-
-/** "; did you mean x?" when one of the names is a slip of the finger away. */
-export function suggestion(given: string, names: Iterable<string>): string {
-  const near = nearestName(given, names);
-  return near === undefined ? "" : `; did you mean ${near}?`;
-}
-
-/** A value in a message: as JSON, and not without end. */
-export function shown(value: unknown): string {
-  const json = JSON.stringify(value) ?? String(value);
-  return json.length > 80 ? `${json.slice(0, 80)}…` : json;
 }

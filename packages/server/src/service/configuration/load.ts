@@ -6,10 +6,10 @@ import {
   readEnvironment,
   readFlags,
   type Source,
-  shown,
 } from "./keys.ts";
 import { contradictions, derivedDefaults } from "./relations.ts";
 import type { ServerConfig } from "./schema.ts";
+import { shown } from "./wording.ts";
 
 export interface ConfigurationSources {
   readonly file?: string | undefined;
@@ -49,7 +49,8 @@ export async function loadConfiguration({ file, env, flags }: ConfigurationSourc
     // A default that is wrong was derived from a value that is, and that one is complained about.
     if (value === undefined && own !== undefined) {
       const place = own.origin.replace(/^(?:file|flag|environment) /, "");
-      problems.push(`${place}: ${name}: expected ${setting.expects}, not ${shown(own.value)}`);
+      const wrong = setting.problem?.(own.value) ?? `expected ${setting.expects}, not ${shown(own.value)}`;
+      problems.push(`${place}: ${name}: ${wrong}`);
     }
     place(tree, path, value);
   }

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { isLoopback, parseAddress } from "../http/address.ts";
 import type { ServerConfig } from "./schema.ts";
+import type { TemplateSettings } from "./templates.ts";
 import { isAddress } from "./values.ts";
 
 /** The values that depend on others, and on who runs the server, as far as nobody gave them. */
@@ -23,7 +24,7 @@ export function derivedDefaults(
 
 /** One of the addresses that serve the API is open to other machines, or cannot be understood. */
 function listensBeyondLoopback(given: (name: string) => unknown): boolean {
-  return ["server.grpc_addr", "server.http_addr"].some((name) => {
+  return ["server.grpc_addr", "server.http_addr", "e2b.addr"].some((name) => {
     const text = given(name);
     if (text === undefined || text === "") return false;
     return typeof text !== "string" || isOpenAddress(text);
@@ -38,13 +39,12 @@ function stateDirectory(environment: Readonly<Record<string, string | undefined>
 }
 
 /** What is wrong with values that are each right by themselves; every sentence names the keys. */
-export function contradictions({ server, auth, limits, runtime, sandbox }: ServerConfig): string[] {
+export function contradictions({ server, auth, limits, runtime, sandbox, e2b }: ServerConfig): string[] {
   const { tls } = server;
   const isLimited = runtime.max_timeout !== 0;
-  const open = (["grpc_addr", "http_addr"] as const).filter(
-    (name) => server[name] !== "" && isOpenAddress(server[name]),
-  );
-  const addresses = open.map((name) => `server.${name} (${server[name]})`).join(" and ");
+  const listened = { "server.grpc_addr": server.grpc_addr, "server.http_addr": server.http_addr, "e2b.addr": e2b.addr };
+  const open = Object.entries(listened).filter(([, address]) => address !== "" && isOpenAddress(address));
+  const addresses = open.map(([name, address]) => `${name} (${address})`).join(" and ");
   const strange = server.allowed_origins.find((origin) => originOf(origin) !== origin);
   const checks: readonly (readonly [isWrong: boolean, problem: string])[] = [
     [
@@ -78,12 +78,35 @@ export function contradictions({ server, auth, limits, runtime, sandbox }: Serve
       limits.requests_per_second > 0 && limits.request_burst === 0,
       "limits.request_burst must be 1 or more while limits.requests_per_second is set",
     ],
+    [e2b.addr !== "" && !e2b.enabled, "e2b.addr is given while e2b.enabled is false"],
+    ...Object.entries(e2b.templates).flatMap(([name, each]) => templateChecks(`e2b.templates.${name}`, each, runtime)),
     [
       strange !== undefined,
       `server.allowed_origins: expected origins such as https://console.example.org, not ${JSON.stringify(strange)}`,
     ],
   ];
   return checks.filter(([isWrong]) => isWrong).map(([, problem]) => problem);
+}
+
+/** What no sandbox could be made of. */
+function templateChecks(
+  at: string,
+  { network, runtime: named }: TemplateSettings,
+  { type, networks, types, fallback }: ServerConfig["runtime"],
+): [isWrong: boolean, problem: string][] {
+  const runtime = named ?? type;
+  const mode = typeof network === "object" ? "filtered" : (network ?? "none");
+  return [
+    [!types.includes(runtime) && fallback === "", `${at}.runtime is ${runtime}, which runtime.types does not have`],
+    [
+      mode !== "none" && runtime === "bwrap" && !networks.includes(mode),
+      `${at}.network is ${mode}, which runtime.networks does not have`,
+    ],
+    [
+      typeof network === "object" && (network.allow ?? []).length + (network.presets ?? []).length === 0,
+      `${at}.network has a list without hosts: for no network say none`,
+    ],
+  ];
 }
 
 function originOf(text: string): string | undefined {

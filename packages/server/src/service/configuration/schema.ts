@@ -1,3 +1,4 @@
+import { templates } from "./templates.ts";
 import {
   address,
   choice,
@@ -48,7 +49,6 @@ const server = {
     "who agrees to risky calls over their MCP: the client's user (refused where the client cannot ask), or nobody, and they run",
   ),
   aio_browser: text("", "a Chromium that those clients may use, inside their sandboxes; empty is none"),
-  e2b: flag(true, "serve clients of E2B too, on http_addr below /e2b/, and what their URLs are signed for at /files"),
   confirmations: flag(
     true,
     "serve the WebSocket /v1/confirmations on http_addr, where people answer what agents ask; needs @agentfense/agent",
@@ -189,6 +189,19 @@ const sandbox = {
   max_resources: maxResources,
 };
 
+const e2b = {
+  enabled: flag(true, "serve clients of E2B, on http_addr below /e2b/, and what their URLs are signed for at /files"),
+  addr: optionalAddress("", 'a listener for clients of E2B alone, without the prefix /e2b; "" is none'),
+  public_ports: flag(
+    false,
+    "let everybody who reaches http_addr or addr reach the ports of their sandboxes by PORT-ID.localhost, as E2B does; otherwise with a key or token",
+  ),
+  templates: templates(
+    { runtimes: RUNTIMES, networks: NETWORKS, resources },
+    "what their sandboxes are, by the names that programs ask for; base and code-interpreter-v1 are empty workspaces unless they are here",
+  ),
+};
+
 const alerts = {
   denials_per_minute: count(10, "alert when one sandbox is denied more often; 0 is never"),
   sandboxes_per_hour: count(100, "alert when one owner creates more; 0 is never"),
@@ -207,7 +220,7 @@ const logging = {
   format: choice(["text", "json"], "text", "one line an entry, for people or as JSON"),
 };
 
-export const SETTINGS = { server, auth, limits, storage, runtime, secrets, sandbox, audit, logging };
+export const SETTINGS = { server, auth, limits, storage, runtime, secrets, sandbox, e2b, audit, logging };
 
 type Values<Node> = Node extends Setting<infer Value> ? Value : { -readonly [Name in keyof Node]: Values<Node[Name]> };
 

@@ -12,6 +12,8 @@ export interface Setting<Value = unknown> {
   readonly isPath?: true;
   /** From what a file has to the server's value; undefined when it is none. */
   read(given: unknown): Value | undefined;
+  /** What is wrong with a value that is none, where there is more to say than what is expected. */
+  problem?(given: unknown): string | undefined;
   /** From the environment or a flag, where everything is text, to what a file would have. */
   fromText(text: string): unknown;
   /** From the server's value to what a file would have. */

@@ -19,8 +19,12 @@ export interface DoorCall {
 export interface Door {
   /** "/aio/": every request below is this door's. Without a slash at the end: exactly this path. */
   readonly prefix: string;
+  /** It has a listener of its own there, and none of its requests come to the port of REST. */
+  readonly address?: string | undefined;
   /** A key besides those in `Authorization` and `X-Api-Key`. */
-  keyIn?(headers: IncomingHttpHeaders, target: string): string | undefined;
+  keyIn?(headers: IncomingHttpHeaders, target: string, method: string): string | undefined;
+  /** The key of whoever may reach the ports of a sandbox by their host names, where a request has neither a key nor a token for them. */
+  portKeyIn?(headers: IncomingHttpHeaders, sandboxId: string): string | undefined;
   answer(request: Request, call: DoorCall): Promise<Response>;
   /** Takes the connection over; absent where there are no WebSockets. Must not throw. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, call: DoorCall): void;
@@ -118,7 +122,7 @@ function withKey(transport: Transport, secret: string): Transport {
 /** The headers in which a key is looked for. */
 export function headersAt(door: Door, request: NodeRequest): HeaderSource {
   const usual = headerSource(request.headers);
-  const key = door.keyIn?.(request.headers, request.url ?? "");
+  const key = door.keyIn?.(request.headers, request.url ?? "", request.method ?? "");
   if (key === undefined || isBearer(usual)) return usual;
   return { get: (name) => (name === "x-api-key" ? key : name === "authorization" ? null : usual.get(name)) };
 }

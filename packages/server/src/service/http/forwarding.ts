@@ -38,6 +38,8 @@ export interface ForwarderOptions {
   readonly keys: Pick<Keys, "callerOf"> | undefined;
   /** Undefined: nobody gets in without a token. */
   readonly authenticator: Authenticator | undefined;
+  /** A key for the ports of a sandbox, at their host names, that a door knows of; absent: there are no doors. */
+  readonly portKeyIn?: ((headers: IncomingMessage["headers"], sandboxId: string) => string | undefined) | undefined;
   readonly calls: RunningCalls;
   readonly rates: OwnerRates;
   readonly isDraining: () => boolean;
@@ -149,16 +151,22 @@ export class Forwarder {
     const cookie = target.form === "host" ? tokenCookieOf(request.headers) : undefined;
     const token = explicitToken(request, target) ?? cookie;
     const admission =
-      token === undefined ? await this.#byKey(request, authenticator) : await this.#byToken(token, target);
+      token === undefined ? await this.#byKey(request, target, authenticator) : await this.#byToken(token, target);
     if (admission.caller.role === "read-only")
       throw new RuntimeError("ROLE_FORBIDS", "a read-only key may not use ports");
     rates.take(limitedAs(admission.caller));
     return admission;
   }
 
-  async #byKey(request: NodeRequest, authenticator: Authenticator | undefined): Promise<Admission> {
+  async #byKey(
+    { headers }: NodeRequest,
+    { form, sandboxId }: PortTarget,
+    authenticator: Authenticator | undefined,
+  ): Promise<Admission> {
     if (authenticator === undefined) throw refused("a token is required");
-    return await authenticator.identify(headerSource(request.headers));
+    const known = form === "host" ? this.#options.portKeyIn?.(headers, sandboxId) : undefined;
+    if (known === undefined) return await authenticator.identify(headerSource(headers));
+    return await authenticator.identify({ get: (name) => (name === "x-api-key" ? known : null) });
   }
 
   async #byToken(token: string, { sandboxId, port }: PortTarget): Promise<Admission> {
@@ -295,8 +303,8 @@ const HOP_BY_HOP = new Set([
   ...["forwarded", "via", "cookie", TOKEN_HEADER],
 ]);
 
-/** An API key, wherever it stands. */
-const KEY = /\baf_key_/;
+/** A key or a token of ours, wherever it stands: what runs in the sandbox is not to have it. */
+const KEY = /\baf(?:_key|e|t)_/;
 
 function requestHeaders(request: NodeRequest, { form, port }: PortTarget): OutgoingHttpHeaders {
   const dropped = new Set([...HOP_BY_HOP, ...namesIn(request.headers.connection)]);
@@ -305,7 +313,7 @@ function requestHeaders(request: NodeRequest, { form, port }: PortTarget): Outgo
     if (value === undefined || name.startsWith(":") || name.startsWith("x-forwarded-") || dropped.has(name)) continue;
     // On the path form they are ours; on a host name of its own a program may have its own.
     const isCredential = name === "authorization" || name === "x-api-key";
-    if (isCredential && (form === "path" || KEY.test(String(value)))) continue;
+    if ((isCredential && form === "path") || KEY.test(String(value))) continue;
     headers[name] = value;
   }
   const cookies = form === "host" ? foreignCookies(request.headers) : "";

@@ -12,12 +12,16 @@ test("every setting is described, and no two share a variable", async () => {
 
 test("what is described can be given again and means the same", async () => {
   const first = await load({
-    env: { AGENTFENSE_RUNTIME_MAX_TIMEOUT: "1h30m", AGENTFENSE_LIMITS_MAX_BODY_SIZE: "2000" },
+    env: {
+      AGENTFENSE_RUNTIME_MAX_TIMEOUT: "1h30m",
+      AGENTFENSE_LIMITS_MAX_BODY_SIZE: "2000",
+      AGENTFENSE_E2B_TEMPLATES: '{"mine":{"preset":"agent-safe","resources":{"memory_bytes":1048576}}}',
+    },
   });
   const env = Object.fromEntries(
     describeConfiguration(first).map(({ variable, value }) => [
       variable,
-      Array.isArray(value) ? value.join(",") : String(value),
+      Array.isArray(value) ? value.join(",") : typeof value === "object" ? JSON.stringify(value) : String(value),
     ]),
   );
   expect((await load({ env })).config).toEqual(first.config);

@@ -46,7 +46,7 @@ describe("a mistake is named with its place and what is expected", () => {
     [
       "a section where a value is due",
       "server:\n  grpc_addr:\n    port: 1\n",
-      "server.yaml:3: server.grpc_addr: expected an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/run/agentfense.sock, not {}",
+      'server.yaml:3: server.grpc_addr: expected an address such as 127.0.0.1:9000, [::1]:9000, :9000 or unix:/run/agentfense.sock, not {"port":1}',
     ],
     ["a value where a section is due", "logging: 3\n", "server.yaml:1: logging: expected a section with keys, not 3"],
     [
@@ -58,6 +58,31 @@ describe("a mistake is named with its place and what is expected", () => {
       "a control character",
       'runtime:\n  bwrap_path: "a\\nb"\n',
       'server.yaml:2: runtime.bwrap_path: expected a text, not "a\\nb"',
+    ],
+    [
+      "an unknown key of a template",
+      "e2b:\n  templates:\n    mine: { prest: agent-safe }\n",
+      "server.yaml:3: e2b.templates: unknown key mine.prest; did you mean preset?",
+    ],
+    [
+      "a preset that there is not",
+      "e2b: { templates: { mine: { preset: agent-save } } }\n",
+      expect.stringMatching(/^server\.yaml:1: e2b\.templates: mine\.preset: .*agent-save/),
+    ],
+    [
+      "a rule of a template",
+      'e2b: { templates: { mine: { permissions: [{ pattern: "**", permission: "maybe" }] } } }\n',
+      'server.yaml:1: e2b.templates: mine.permissions: rule 0 ("**"): permission must be one of none, view, read, write',
+    ],
+    [
+      "a resource of a template",
+      "e2b: { templates: { mine: { resources: { memory_bytes: lots } } } }\n",
+      'server.yaml:1: e2b.templates: mine.resources.memory_bytes: expected a size such as 512MiB, 10GB or a number of bytes, not "lots"',
+    ],
+    [
+      "a network that the server does not have",
+      "e2b: { templates: { mine: { network: { allow: [pypi.org] } } } }\n",
+      "e2b.templates.mine.network is filtered, which runtime.networks does not have",
     ],
     ["a key twice", "server: {}\nlogging: {}\nserver: {}\n", "server.yaml:3: Map keys must be unique"],
     ["a tag", "server: !secret {}\n", "server.yaml:1: Unresolved tag: !secret"],
