@@ -33,6 +33,7 @@ const CHECKS: readonly Check[] = [
   { name: "format, lint and import boundaries", commands: [node("biome", "ci", colours, ".")] },
   { name: "types", commands: [node("tsc", "-p", "tsconfig.json")] },
   { name: "unused code and dependencies", commands: [node("knip", "--no-progress", "--no-config-hints")] },
+  { name: "size", commands: [node("node", "scripts/size.ts")] },
   {
     name: "python: format and lint",
     commands: [python("ruff", "format", "--check", "."), python("ruff", "check", ".")],

@@ -62,7 +62,7 @@ export { AioExecutor, type AioExecutorOptions, type AioServerInfo } from "./exec
 export { DockerExecutor, type DockerExecutorOptions } from "./executors/docker/docker-executor.ts";
 export type { ExecutionTask, Executor } from "./executors/executor.ts";
 export { FenseExecutor, type FenseExecutorOptions } from "./executors/fense/fense-executor.ts";
-export type { SandboxSource } from "./executors/fense/sandbox-source.ts";
+export type { SandboxSource } from "./executors/sandboxed/sandbox-source.ts";
 export { SubprocessExecutor, type SubprocessExecutorOptions } from "./executors/subprocess/subprocess-executor.ts";
 export type { Assess } from "./manager/approval.ts";
 export type { ExecutionStep, ManagerEvent, ManagerListener } from "./manager/events.ts";

@@ -1,6 +1,6 @@
 import type { FromLocalOptions, Sandbox } from "@agentfense/sdk";
 import type { ConfirmationService } from "../confirmation/confirmation.ts";
-import type { SandboxSource } from "../executors/fense/sandbox-source.ts";
+import type { SandboxSource } from "../executors/sandboxed/sandbox-source.ts";
 import type { SecurityMode } from "../types.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { BrowserEvent } from "./result.ts";

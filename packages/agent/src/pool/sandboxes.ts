@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type FromLocalOptions, Sandbox } from "@agentfense/sdk";
 import { AgentError } from "../errors.ts";
 import { FenseExecutor } from "../executors/fense/fense-executor.ts";
-import type { SandboxSource } from "../executors/fense/sandbox-source.ts";
+import type { SandboxSource } from "../executors/sandboxed/sandbox-source.ts";
 import { SandboxWorkspace } from "../workspace/sandbox-workspace.ts";
 import { executorPool } from "./executor-pool.ts";
 import type { PoolOptions } from "./options.ts";

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { TestServer } from "../../../../test/support/server.ts";
 import type { ExecutionTask } from "../../src/executors/executor.ts";
 import { FenseExecutor } from "../../src/executors/fense/fense-executor.ts";
-import type { SandboxSource } from "../../src/executors/fense/sandbox-source.ts";
+import type { SandboxSource } from "../../src/executors/sandboxed/sandbox-source.ts";
 import { LANGUAGES } from "../../src/types.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";
 import { SandboxWorkspace } from "../../src/workspace/sandbox-workspace.ts";

@@ -7,7 +7,7 @@ import { EmbeddedEngine, Sandbox } from "agentfense";
 import { SandboxManager } from "agentfense/agent";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AutoApproveConfirmationService } from "../../src/confirmation/callback.ts";
-import type { SandboxSource } from "../../src/executors/fense/sandbox-source.ts";
+import type { SandboxSource } from "../../src/executors/sandboxed/sandbox-source.ts";
 import type { ManagerEvent } from "../../src/manager/events.ts";
 import { fensePool } from "../../src/pool/sandboxes.ts";
 import { AgentWorkspace } from "../../src/workspace/agent-workspace.ts";

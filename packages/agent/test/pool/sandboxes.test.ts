@@ -9,7 +9,7 @@ import { eventually } from "../../../../test/support/eventually.ts";
 import { TestServer } from "../../../../test/support/server.ts";
 import { AgentError } from "../../src/errors.ts";
 import type { Executor } from "../../src/executors/executor.ts";
-import type { SandboxSource } from "../../src/executors/fense/sandbox-source.ts";
+import type { SandboxSource } from "../../src/executors/sandboxed/sandbox-source.ts";
 import { executorPool } from "../../src/pool/executor-pool.ts";
 import { fensePool, sandboxPool } from "../../src/pool/sandboxes.ts";
 import { Random } from "./random.ts";

@@ -8,11 +8,12 @@ import { CommandFailure, UsageError } from "../command-failure.ts";
 import { print, warn } from "../output.ts";
 import { ContentReader } from "../policy/content-reader.ts";
 import { describeFindings, isReadableSecret } from "../policy/lint.ts";
+import { surveyDirectory } from "../policy/survey.ts";
 import { paintFor, printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
+import { findOutputs, findSecrets } from "./findings.ts";
 import { policyText, summaryOf } from "./policy-text.ts";
 import { isPurpose, PURPOSES, type Purpose, type PurposeName } from "./purposes.ts";
-import { findOutputs, findSecrets, surveyDirectory } from "./survey.ts";
 
 /** `agentfense init` */
 export async function init(

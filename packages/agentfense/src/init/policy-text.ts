@@ -2,8 +2,8 @@ import { compileRules, getPreset, LEVEL, listPresets, type Rule } from "@agentfe
 import { POLICY_FILE } from "@agentfense/sdk/project";
 import { printable } from "../terminal.ts";
 import { counted } from "../wording.ts";
+import type { Outputs, SecretGroup } from "./findings.ts";
 import type { Section } from "./purposes.ts";
-import type { Outputs, SecretGroup } from "./survey.ts";
 
 /** What was found in a project. */
 export interface Findings {

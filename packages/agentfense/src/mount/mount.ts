@@ -5,10 +5,10 @@ import { cleanStaleMount, MountHost, type WorkspaceEvent, type WorkspaceSpec } f
 import { readDeltaRecord, requireSameDirectory, writeDeltaRecord } from "../changes/kept-delta.ts";
 import { CommandFailure, UsageError } from "../command-failure.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
+import { locateMountPoint, requireApart, resolveDelta } from "../run/placement.ts";
 import { TemporaryDelta } from "../run/run-delta.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
-import { locateMountPoint, requireApart, resolveDelta } from "./placement.ts";
 import { StopRequests } from "./stop-requests.ts";
 
 export interface MountValues extends RulesValues {

@@ -2,7 +2,6 @@ import { writeFile } from "node:fs/promises";
 import { type Level, lint, type TreeEntry } from "@agentfense/permission";
 import { type Change, listChanges } from "@agentfense/server/isolation";
 import { CommandFailure } from "../command-failure.ts";
-import { surveyDirectory } from "../init/survey.ts";
 import { print, warn } from "../output.ts";
 import { passOn } from "../run/command-output.ts";
 import { inSandbox } from "../run/embedded.ts";
@@ -15,6 +14,7 @@ import { printable } from "../terminal.ts";
 import { counted } from "../wording.ts";
 import { ContentReader } from "./content-reader.ts";
 import { type Observed, type Proposal, type ProposedRule, proposeRules } from "./propose.ts";
+import { surveyDirectory } from "./survey.ts";
 import type { ViewEntry } from "./workspace-view.ts";
 
 const EVERYTHING = [{ pattern: "**/*", permission: "write" }] as const;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { TemporaryHome } from "@agentfense/server/isolation";
 import { readDeltaRecord, requireSameDirectory } from "../changes/kept-delta.ts";
-import { requireDeltaApart } from "../mount/placement.ts";
+import { requireDeltaApart } from "./placement.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /** Where the changes of a run go: a directory of the user's, or one that goes away with this unless it is kept. */

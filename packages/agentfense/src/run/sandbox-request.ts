@@ -12,13 +12,13 @@ import {
   withSecretHosts,
 } from "@agentfense/server/isolation";
 import { UsageError } from "../command-failure.ts";
-import { requireDeltaApart, resolveDelta } from "../mount/placement.ts";
 import { askedNetwork } from "../network-list.ts";
 import { announcePolicy, explainingPolicy, findPolicy } from "../project-policy.ts";
 import { rulesFor } from "../rules.ts";
 import { type ShownToolchains, toolchainsFor } from "../toolchains/workspaces.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import type { SandboxValues } from "./options.ts";
+import { requireDeltaApart, resolveDelta } from "./placement.ts";
 import { readSecrets } from "./secrets.ts";
 
 /** What `run` and `shell` were asked for, checked as far as that goes without making anything. */

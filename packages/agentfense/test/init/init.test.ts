@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { compileRules, levelName } from "@agentfense/permission";
 import { readProjectPolicy, takenRules } from "@agentfense/sdk/project";
 import { describe, expect, test } from "vitest";
+import { findOutputs, findSecrets } from "../../src/init/findings.ts";
 import { policyText } from "../../src/init/policy-text.ts";
-import { findOutputs, findSecrets, surveyDirectory } from "../../src/init/survey.ts";
+import { surveyDirectory } from "../../src/policy/survey.ts";
 import { atATerminal, reasonAgainstTerminals } from "../at-a-terminal.ts";
 import { agentfense, scratch } from "../run-cli.ts";
 

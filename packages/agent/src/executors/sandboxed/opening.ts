@@ -1,7 +1,7 @@
 import { type ConnectOptions, type FromLocalOptions, Sandbox } from "@agentfense/sdk";
 import type { AgentWorkspace } from "../../workspace/agent-workspace.ts";
 import { OUTPUT_BYTES } from "../executor.ts";
-import type { SandboxSource } from "../fense/sandbox-source.ts";
+import type { SandboxSource } from "./sandbox-source.ts";
 
 /** A workspace, and how sandboxes are opened on its directory. */
 export interface WorkspaceSandboxOptions

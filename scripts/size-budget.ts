@@ -1,0 +1,45 @@
+export interface Size {
+  readonly lines: number;
+  readonly files: number;
+}
+
+export interface Growth extends Size {
+  /** What users have of it. */
+  readonly why: string;
+}
+
+export interface Budget {
+  /** Becomes smaller when the part does; it never grows. */
+  readonly base: Size;
+  readonly growth?: readonly Growth[];
+}
+
+/**
+ * How much of what people write each part may have. Two people have to be able to hold all of it: what makes a part larger
+ * than its budget gets a line in `growth`, with its reason.
+ */
+export const BUDGETS: Readonly<Record<string, Budget>> = {
+  "packages/permission/src": { base: { lines: 2_400, files: 21 } },
+  "packages/permission/test": { base: { lines: 1_900, files: 13 } },
+  "packages/fuse/src": { base: { lines: 3_050, files: 21 } },
+  "packages/fuse/test": { base: { lines: 1_950, files: 15 } },
+  "packages/protocol/src": { base: { lines: 300, files: 5 } },
+  "packages/protocol/test": { base: { lines: 100, files: 2 } },
+  "packages/server/src": { base: { lines: 51_950, files: 375 } },
+  "packages/server/test": { base: { lines: 29_300, files: 193 } },
+  "packages/sdk/src": { base: { lines: 12_000, files: 95 } },
+  "packages/sdk/test": { base: { lines: 3_950, files: 27 } },
+  "packages/doors/src": { base: { lines: 5_550, files: 54 } },
+  "packages/doors/test": { base: { lines: 1_150, files: 10 } },
+  "packages/agent/src": { base: { lines: 14_400, files: 146 } },
+  "packages/agent/test": { base: { lines: 9_600, files: 62 } },
+  "packages/agentfense/src": { base: { lines: 10_200, files: 108 } },
+  "packages/agentfense/test": { base: { lines: 6_400, files: 58 } },
+  "python/src": { base: { lines: 13_850, files: 147 } },
+  "python/tests": { base: { lines: 10_950, files: 100 } },
+  "python/scripts": { base: { lines: 450, files: 5 } },
+  test: { base: { lines: 48_500, files: 328 } },
+  bench: { base: { lines: 4_000, files: 48 } },
+  examples: { base: { lines: 1_300, files: 50 } },
+  scripts: { base: { lines: 1_850, files: 31 } },
+};
