@@ -29,7 +29,10 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/server/test": { base: { lines: 29_300, files: 193 } },
   "packages/sdk/src": { base: { lines: 12_000, files: 95 } },
   "packages/sdk/test": { base: { lines: 3_950, files: 27 } },
-  "packages/doors/src": { base: { lines: 5_550, files: 54 } },
+  "packages/doors/src": {
+    base: { lines: 5_550, files: 54 },
+    growth: [{ lines: 1_500, files: 8, why: "all calls of E2B's clients: users, metrics, logs, templates, ports" }],
+  },
   "packages/doors/test": { base: { lines: 1_150, files: 10 } },
   "packages/agent/src": { base: { lines: 14_400, files: 146 } },
   "packages/agent/test": { base: { lines: 9_600, files: 62 } },
