@@ -59,6 +59,7 @@ describe("create and get", () => {
       idle_pause: null,
       home: "",
       workspace_home: "",
+      pause_at_expiry: false,
       revocable: true,
     });
     expect(at(created.expires_at) - at(created.created_at)).toBe(3600);
@@ -100,6 +101,7 @@ describe("create and get", () => {
         idlePause: null,
         home: "",
         workspaceHome: "",
+        pauseAtExpiry: false,
       },
     });
     expect(Date.parse(json.expiresAt as string) - Date.parse(json.createdAt as string)).toBe(90_000);

@@ -145,8 +145,11 @@ describe("a watch", () => {
         if (messages.length === 1) await api.exec(sandbox, "rm -f src/deep/x.ts; echo > src/deep/x.ts");
         if (data.path === expected) break;
       }
-      expect(messages[0]).toEqual({ kind: "FILE_EVENT_KIND_UNSPECIFIED", path: "" });
-      expect(messages.at(-1)).toEqual({ kind: "FILE_EVENT_KIND_RENAME", path: expected });
+      expect(messages[0]).toMatchObject({ kind: "FILE_EVENT_KIND_UNSPECIFIED", path: "" });
+      expect(messages.at(-1)).toMatchObject({
+        kind: "FILE_EVENT_KIND_RENAME",
+        path: expected,
+      });
     }
   });
 });

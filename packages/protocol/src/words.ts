@@ -1,6 +1,13 @@
 import { ChangeKind, EntryKind, VersionOrigin } from "./generated/sandbox/v1/codebase_pb.js";
 import { PatternType, Permission, SandboxStatus, SessionStatus } from "./generated/sandbox/v1/common_pb.js";
-import { FileEventKind, NetworkMode, ProcessKind, RuntimeType, SyncMode } from "./generated/sandbox/v1/sandbox_pb.js";
+import {
+  FileEventCause,
+  FileEventKind,
+  NetworkMode,
+  ProcessKind,
+  RuntimeType,
+  SyncMode,
+} from "./generated/sandbox/v1/sandbox_pb.js";
 import { Role } from "./generated/sandbox/v1/system_pb.js";
 
 // The words that our programs use, and the numbers by which they travel. Zero is "not given" in all of them.
@@ -82,5 +89,14 @@ export const CHANGE_TYPES = {
 } as const;
 
 export const FILE_EVENTS = { rename: FileEventKind.RENAME, change: FileEventKind.CHANGE } as const;
+
+export const FILE_EVENT_CAUSES = {
+  made: FileEventCause.MADE,
+  removed: FileEventCause.REMOVED,
+  "moved-away": FileEventCause.MOVED_AWAY,
+  "moved-here": FileEventCause.MOVED_HERE,
+  written: FileEventCause.WRITTEN,
+  attributes: FileEventCause.ATTRIBUTES,
+} as const;
 
 export const ROLES = { admin: Role.ADMIN, user: Role.USER, "read-only": Role.READ_ONLY } as const;

@@ -278,6 +278,8 @@ class SandboxInfo:
     home: str
     #: Where its workspace is too, as the home of its commands; "": it is no home.
     workspace_home: str
+    #: At its expiry it is paused and kept, and not destroyed.
+    pause_at_expiry: bool
     created_at: datetime
     started_at: Optional[datetime] = None
     stopped_at: Optional[datetime] = None
@@ -515,6 +517,8 @@ class FileInfo:
     #: In hexadecimal; "" in a view.
     sha256: str = ""
     permission: Optional[Permission] = None
+    #: Extended attributes by their names without "user."; of a view, where they were asked for.
+    attributes: Optional[Mapping[str, str]] = None
 
     @property
     def is_dir(self) -> bool:
@@ -727,6 +731,8 @@ class FileChange:
     event_type: str
     #: Relative to what is watched.
     filename: str
+    #: What it was: `made`, `removed`, `moved-away`, `moved-here`, `written` or `attributes`; None: that is not known.
+    cause: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,8 @@ async def test_a_list_of_hosts_is_kept_and_replaced(client: AsyncSandboxClient, 
 
 
 async def test_a_sandbox_expires_when_it_was_said_last(client: AsyncSandboxClient, codebase: Codebase) -> None:
-    made = await client.create_sandbox(codebase.id, expires_in=3600, workspace_home="/home/user")
-    assert made.workspace_home == "/home/user"
+    made = await client.create_sandbox(codebase.id, expires_in=3600, workspace_home="/home/user", pause_at_expiry=True)
+    assert (made.workspace_home, made.pause_at_expiry) == ("/home/user", True)
     assert (await client.update_expiry(made.id, 60, extend_only=True)).expires_at == made.expires_at
     sooner = await client.update_expiry(made.id, 60)
     assert sooner.expires_at is not None

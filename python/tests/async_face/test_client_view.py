@@ -24,6 +24,10 @@ async def test_a_file_is_written_and_read(client: AsyncSandboxClient, sandbox: S
     assert (written.kind, written.permission, written.sha256) == (EntryKind.FILE, Permission.WRITE, "")
     await client.write_file(sandbox.id, "notes.txt", [b"two", b"\n"], append=True)
     assert await client.read_file_bytes(sandbox.id, "notes.txt") == b"one\ntwo\n"
+    await client.write_file(sandbox.id, "notes.txt", "", attributes={"a.b": "ü", "c": "d"}, attribute_prefix="a.")
+    await client.write_file(sandbox.id, "notes.txt", "", attributes={"a.e": "f"}, attribute_prefix="a.")
+    assert (await client.stat_file(sandbox.id, "notes.txt", attributes=True)).attributes == {"a.e": "f", "c": "d"}
+    assert (await client.stat_file(sandbox.id, "notes.txt")).attributes is None
     large = bytes(range(256)) * 8192
     await client.write_file(sandbox.id, "large", large)
     async with client.read_file(sandbox.id, "large") as stream:
@@ -73,7 +77,7 @@ async def test_the_rules_apply(client: AsyncSandboxClient, codebase: Codebase) -
 async def test_a_watch_tells_from_the_moment_it_is_on(client: AsyncSandboxClient, sandbox: SandboxInfo) -> None:
     watch = await client.watch_files(sandbox.id, "src", recursive=True)
     await client.write_file(sandbox.id, "src/new.py", "x")
-    assert await watch.__anext__() == FileChange("rename", "new.py")
+    assert await watch.__anext__() == FileChange("rename", "new.py", "made")
     await watch.close()
     assert [change async for change in watch] == []
     with pytest.raises(FileNotFoundError):

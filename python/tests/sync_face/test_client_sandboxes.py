@@ -148,8 +148,8 @@ def test_a_list_of_hosts_is_kept_and_replaced(client: SandboxClient, codebase: C
 
 
 def test_a_sandbox_expires_when_it_was_said_last(client: SandboxClient, codebase: Codebase) -> None:
-    made = client.create_sandbox(codebase.id, expires_in=3600, workspace_home="/home/user")
-    assert made.workspace_home == "/home/user"
+    made = client.create_sandbox(codebase.id, expires_in=3600, workspace_home="/home/user", pause_at_expiry=True)
+    assert (made.workspace_home, made.pause_at_expiry) == ("/home/user", True)
     assert client.update_expiry(made.id, 60, extend_only=True).expires_at == made.expires_at
     sooner = client.update_expiry(made.id, 60)
     assert sooner.expires_at is not None

@@ -25,6 +25,10 @@ def test_a_file_is_written_and_read(client: SandboxClient, sandbox: SandboxInfo)
     assert (written.kind, written.permission, written.sha256) == (EntryKind.FILE, Permission.WRITE, "")
     client.write_file(sandbox.id, "notes.txt", [b"two", b"\n"], append=True)
     assert client.read_file_bytes(sandbox.id, "notes.txt") == b"one\ntwo\n"
+    client.write_file(sandbox.id, "notes.txt", "", attributes={"a.b": "ü", "c": "d"}, attribute_prefix="a.")
+    client.write_file(sandbox.id, "notes.txt", "", attributes={"a.e": "f"}, attribute_prefix="a.")
+    assert client.stat_file(sandbox.id, "notes.txt", attributes=True).attributes == {"a.e": "f", "c": "d"}
+    assert client.stat_file(sandbox.id, "notes.txt").attributes is None
     large = bytes(range(256)) * 8192
     client.write_file(sandbox.id, "large", large)
     with client.read_file(sandbox.id, "large") as stream:
@@ -74,7 +78,7 @@ def test_the_rules_apply(client: SandboxClient, codebase: Codebase) -> None:
 def test_a_watch_tells_from_the_moment_it_is_on(client: SandboxClient, sandbox: SandboxInfo) -> None:
     watch = client.watch_files(sandbox.id, "src", recursive=True)
     client.write_file(sandbox.id, "src/new.py", "x")
-    assert watch.__next__() == FileChange("rename", "new.py")
+    assert watch.__next__() == FileChange("rename", "new.py", "made")
     watch.close()
     assert [change for change in watch] == []
     with pytest.raises(FileNotFoundError):

@@ -85,6 +85,7 @@ describe("sandboxes", () => {
       revocable: false,
       home: "",
       workspaceHome: "",
+      pauseAtExpiry: false,
       idlePauseMs: 600_000,
       createdAt: MOMENT,
       expiresAt: MOMENT,
@@ -380,10 +381,38 @@ describe("files of a sandbox", () => {
   test("are watched from the moment that the watch is on", async () => {
     const id = await sandbox();
     const watch = await client.watchFiles(id, "/");
-    await client.exec(id, "echo x > seen.txt");
-    const { value } = await watch.next();
-    expect(value).toEqual({ eventType: "rename", filename: "seen.txt" });
-    await watch.return();
+    await client.exec(id, "echo x > seen.txt; mv seen.txt there.txt; chmod 600 there.txt; rm there.txt");
+    const told: string[] = [];
+    for await (const { eventType, filename, cause } of watch) {
+      told.push(`${eventType} ${filename} ${cause}`);
+      if (cause === "removed") break;
+    }
+    expect(told).toEqual([
+      "rename seen.txt made",
+      "change seen.txt written",
+      "rename seen.txt moved-away",
+      "rename there.txt moved-here",
+      "change there.txt attributes",
+      "rename there.txt removed",
+    ]);
+  });
+
+  test("have extended attributes, replaced by their prefix, told where they are asked for", async () => {
+    const id = await sandbox();
+    await client.exec(id, "mkdir -p marked && touch marked/none");
+    const write = (attributes: Record<string, string>) =>
+      client.writeFile(id, "marked/a.txt", "a", { attributes, attributePrefix: "mark." });
+    await write({ "mark.one": "1", "mark.two": "ü", other: "stays" });
+    await write({ "mark.two": "2" });
+    const attributes = { "mark.two": "2", other: "stays" };
+    expect(await client.statFile(id, "marked/a.txt", { attributes: true })).toMatchObject({ attributes });
+    expect(await client.statFile(id, "marked/a.txt")).not.toHaveProperty("attributes");
+    const listed = await client.listDirectory(id, "marked", { attributes: true });
+    expect(listed.map((entry) => entry.attributes)).toEqual([attributes, {}]);
+    const inside =
+      "perl -e '$b = q( ) x 99; $n = q(user.mark.two); print syscall(191, $ARGV[0], $n, $b, 99)' marked/a.txt";
+    if (process.arch === "x64") expect((await client.exec(id, inside)).stdout).toBe("1");
+    await expect(write({ "": "x" })).rejects.toThrow(/name of an attribute/);
   });
 });
 

@@ -75,6 +75,7 @@ import type {
   VersionOptions,
   WaitForPortOptions,
   WatchEventsOptions,
+  WithAttributes,
   WriteFileOptions,
 } from "../model/requests.ts";
 import { RemoteEngine } from "../remote/engine.ts";
@@ -502,12 +503,12 @@ export class SandboxClient implements AsyncDisposable {
   }
 
   /** What is in a directory. */
-  listDirectory(sandboxId: string, path: string, options?: RecursiveOptions): Promise<FileInfo[]> {
+  listDirectory(sandboxId: string, path: string, options?: RecursiveOptions & WithAttributes): Promise<FileInfo[]> {
     return this.#files.list(sandboxId, path, options);
   }
 
   /** What is at a path; of a symbolic link, the link. */
-  statFile(sandboxId: string, path: string, options?: CallOptions): Promise<FileInfo> {
+  statFile(sandboxId: string, path: string, options?: CallOptions & WithAttributes): Promise<FileInfo> {
     return this.#files.stat(sandboxId, path, options);
   }
 

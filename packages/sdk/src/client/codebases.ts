@@ -139,7 +139,7 @@ export class CodebaseCalls {
       const place = { codebaseId, path, recursive, version: bigintOf(version, "version") };
       const request = { ...place, pageSize: pageSizeOf(pageSize ?? FILES_A_PAGE), pageToken };
       const page = await this.#rpc.unary(method.listFiles, request, { signal });
-      return { items: page.files.map(fileInfoOf), nextPageToken: page.nextPageToken };
+      return { items: page.files.map((file) => fileInfoOf(file)), nextPageToken: page.nextPageToken };
     });
   }
 

@@ -2,11 +2,11 @@ import { SandboxService } from "@agentfense/protocol/sandbox";
 import { ConnectionError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { FileChange, FileInfo } from "../model/records.ts";
-import type { Content, RecursiveOptions, WriteFileOptions } from "../model/requests.ts";
+import type { Content, RecursiveOptions, WithAttributes, WriteFileOptions } from "../model/requests.ts";
 import type { CallStream } from "./call-stream.ts";
 import { collected, streamed, uploadOf } from "./content.ts";
 import { fileInfoOf } from "./messages/codebase.ts";
-import { FILE_EVENTS, uint32Of, wordOf } from "./messages/values.ts";
+import { causeOf, FILE_EVENTS, uint32Of, wordOf } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
 
 const { method } = SandboxService;
@@ -31,9 +31,10 @@ export class FileCalls {
     sandboxId: string,
     path: string,
     content: Content,
-    { mode, append = false, signal }: WriteFileOptions = {},
+    { mode, append = false, attributes = {}, attributePrefix = "", signal }: WriteFileOptions = {},
   ): Promise<FileInfo> {
-    const upload = uploadOf({ sandboxId, path, mode: uint32Of(mode, "mode"), append }, content);
+    const metadata = { sandboxId, path, mode: uint32Of(mode, "mode"), append, attributes: { ...attributes } };
+    const upload = uploadOf({ ...metadata, attributePrefix }, content);
     // Replacing a file twice is as good as once, adding to it is not.
     const requests = { ...upload, repeatable: upload.repeatable && !append };
     return fileInfoOf(await this.#rpc.clientStream(method.writeFile, requests, { signal }));
@@ -42,14 +43,20 @@ export class FileCalls {
   async list(
     sandboxId: string,
     path: string,
-    { recursive = false, signal }: RecursiveOptions = {},
+    { recursive = false, attributes = false, signal }: RecursiveOptions & WithAttributes = {},
   ): Promise<FileInfo[]> {
-    const { files } = await this.#rpc.unary(method.listDirectory, { sandboxId, path, recursive }, { signal });
-    return files.map(fileInfoOf);
+    const request = { sandboxId, path, recursive, attributes };
+    const { files } = await this.#rpc.unary(method.listDirectory, request, { signal });
+    return files.map((file) => fileInfoOf(file, attributes));
   }
 
-  async stat(sandboxId: string, path: string, options?: CallOptions): Promise<FileInfo> {
-    return fileInfoOf(await this.#rpc.unary(method.statFile, { sandboxId, path }, options));
+  async stat(
+    sandboxId: string,
+    path: string,
+    { attributes = false, signal }: CallOptions & WithAttributes = {},
+  ): Promise<FileInfo> {
+    const found = await this.#rpc.unary(method.statFile, { sandboxId, path, attributes }, { signal });
+    return fileInfoOf(found, attributes);
   }
 
   async makeDirectory(
@@ -79,9 +86,10 @@ export class FileCalls {
     if (done === true) {
       throw new ConnectionError("the server ended the watch before it began", { code: "CONNECTION_FAILED" });
     }
-    return events.map(({ kind, path: filename }) => ({
+    return events.map(({ kind, path: filename, cause }) => ({
       eventType: wordOf(FILE_EVENTS, kind, "change of a file"),
       filename,
+      ...causeOf(cause),
     }));
   }
 }

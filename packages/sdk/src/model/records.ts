@@ -30,6 +30,8 @@ export interface SandboxInfo {
   readonly home: string;
   /** Where its workspace is too, as the home of its commands; "": it is no home. */
   readonly workspaceHome: string;
+  /** At its expiry it is paused and kept, and not destroyed. */
+  readonly pauseAtExpiry: boolean;
   readonly createdAt: Date;
   readonly startedAt?: Date;
   readonly stoppedAt?: Date;
@@ -156,6 +158,8 @@ export interface FileInfo {
   /** SHA-256; "" in a view. */
   readonly sha256: string;
   readonly permission?: Exclude<Level, "none">;
+  /** Extended attributes by their names without "user."; of a view, where they were asked for. */
+  readonly attributes?: Readonly<Record<string, string>>;
 }
 
 export interface UploadResult {
@@ -300,7 +304,11 @@ export interface FileChange {
   readonly eventType: "rename" | "change";
   /** Relative to what is watched. */
   readonly filename: string;
+  /** What it was; absent where that is not known. */
+  readonly cause?: FileChangeCause;
 }
+
+export type FileChangeCause = "made" | "removed" | "moved-away" | "moved-here" | "written" | "attributes";
 
 export type Role = "admin" | "user" | "read-only";
 

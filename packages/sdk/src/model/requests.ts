@@ -81,6 +81,8 @@ export interface CreateSandboxRequest extends SandboxOptions {
   readonly codebaseVersion?: number | undefined;
   /** Shows the workspace at "/home/NAME" too: the home of its commands, and where they run. Default: a home apart from it. */
   readonly workspaceHome?: string | undefined;
+  /** Pauses it at its expiry, where it runs then, and keeps it. Default: it is destroyed. */
+  readonly pauseAtExpiry?: boolean | undefined;
 }
 
 export interface UpdateExpiryOptions extends CallOptions {
@@ -162,7 +164,20 @@ export interface ApplyOptions extends PathsOptions {
   readonly holdExecutables?: boolean | undefined;
 }
 
-export interface WriteFileOptions extends CallOptions {
+/** Extended attributes that a file is written with. */
+export interface AttributeOptions {
+  /** By their names without "user.". */
+  readonly attributes?: Readonly<Record<string, string>> | undefined;
+  /** The file loses those whose names begin so and that are not given. Default: none. */
+  readonly attributePrefix?: string | undefined;
+}
+
+export interface WithAttributes {
+  /** With extended attributes. */
+  readonly attributes?: boolean | undefined;
+}
+
+export interface WriteFileOptions extends CallOptions, AttributeOptions {
   /** Permission bits of a new file; default 0o644. */
   readonly mode?: number | undefined;
   readonly append?: boolean | undefined;

@@ -4,7 +4,7 @@ import type { SandboxClient } from "../client/client.ts";
 import { FileNotFoundError, InvalidConfigurationError } from "../errors.ts";
 import type { CallOptions } from "../model/options.ts";
 import type { FileChange, FileInfo } from "../model/records.ts";
-import type { Content, RecursiveOptions } from "../model/requests.ts";
+import type { AttributeOptions, Content, RecursiveOptions, WithAttributes } from "../model/requests.ts";
 import { workspacePath } from "./parts.ts";
 
 export type TextEncodingName = "utf8" | "utf-8" | "utf16le" | "latin1" | "ascii" | "base64" | "base64url" | "hex";
@@ -20,14 +20,14 @@ export interface ReadFileOptions extends CallOptions {
   readonly encoding?: TextEncodingName | undefined;
 }
 
-export interface WriteOptions extends CallOptions {
+export interface WriteOptions extends CallOptions, AttributeOptions {
   /** Permission bits of a new file; default 0o644. */
   readonly mode?: number | undefined;
   /** "w" replaces what is there, "a" adds to it; default "w". */
   readonly flag?: "w" | "a" | undefined;
 }
 
-export interface ReadDirectoryOptions extends RecursiveOptions {
+export interface ReadDirectoryOptions extends RecursiveOptions, WithAttributes {
   readonly withFileTypes?: boolean | undefined;
 }
 
@@ -69,16 +69,16 @@ export class SandboxFiles {
   }
 
   async writeFile(path: string, content: Content, options: WriteOptions = {}): Promise<void> {
-    const { flag = "w", mode, signal } = options;
+    const { flag = "w", ...more } = options;
     if (flag !== "w" && flag !== "a") {
       throw new InvalidConfigurationError(`the flag is "w" or "a", not ${JSON.stringify(flag)}`, {
         code: "INVALID_ARGUMENT",
       });
     }
-    await this.#client.writeFile(this.#sandboxId, workspacePath(path), content, { mode, append: flag === "a", signal });
+    await this.#client.writeFile(this.#sandboxId, workspacePath(path), content, { ...more, append: flag === "a" });
   }
 
-  async appendFile(path: string, content: Content, options: Omit<WriteOptions, "flag"> = {}): Promise<void> {
+  async appendFile(path: string, content: Content, options: Pick<WriteOptions, "mode" | "signal"> = {}): Promise<void> {
     await this.writeFile(path, content, { ...options, flag: "a" });
   }
 
@@ -90,15 +90,15 @@ export class SandboxFiles {
   readdir(path: string, options?: ReadDirectoryOptions): Promise<string[] | FileStat[]>;
   /** What is in a directory: names, "a/b" when recursive; or with what is known of each. */
   async readdir(path: string, options: ReadDirectoryOptions = {}): Promise<string[] | FileStat[]> {
-    const { recursive, withFileTypes = false, signal } = options;
-    const entries = await this.#client.listDirectory(this.#sandboxId, workspacePath(path), { recursive, signal });
+    const { withFileTypes = false, ...more } = options;
+    const entries = await this.#client.listDirectory(this.#sandboxId, workspacePath(path), more);
     if (withFileTypes) return entries.map(fileStat);
     const depth = namesIn(workspacePath(path)).length;
     return entries.map((entry) => namesIn(entry.path).slice(depth).join("/"));
   }
 
   /** Of a symbolic link: the link. */
-  async stat(path: string, options: CallOptions = {}): Promise<FileStat> {
+  async stat(path: string, options: CallOptions & WithAttributes = {}): Promise<FileStat> {
     return fileStat(await this.#client.statFile(this.#sandboxId, workspacePath(path), options));
   }
 

@@ -47,10 +47,21 @@ export class MockSandbox {
     this.env = request.env;
     this.#log = log;
     // Whatever runtime was asked for, it is this one; limits, the home and what pauses or ends it are told and nothing else.
-    const { codebaseId, permissions, labels, resources, revocable, idlePause, home, workspaceHome } = request;
+    const { codebaseId, permissions, labels, resources, revocable, idlePause, home, workspaceHome, pauseAtExpiry } =
+      request;
     const expiresAt = expiresIn && timestampFromMs(Date.now() + durationMs(expiresIn));
     this.message = create(SandboxSchema, {
-      ...{ codebaseId, permissions, labels, codebaseVersion, networkRules, revocable, home, workspaceHome },
+      ...{
+        codebaseId,
+        permissions,
+        labels,
+        codebaseVersion,
+        networkRules,
+        revocable,
+        home,
+        workspaceHome,
+        pauseAtExpiry,
+      },
       ...(resources && { resources }),
       ...(idlePause && { idlePause }),
       ...(expiresAt && { expiresAt }),

@@ -56,6 +56,7 @@ class AsyncSandboxMethods(AsyncClientPart):
         home: Union[str, os.PathLike[str], None] = None,
         secrets: Optional[SecretsLike] = None,
         workspace_home: Optional[str] = None,
+        pause_at_expiry: bool = False,
     ) -> SandboxInfo:
         """Makes a sandbox, which is not started.
 
@@ -80,6 +81,7 @@ class AsyncSandboxMethods(AsyncClientPart):
                 keeps; or the names of such. Means a filtered network, with their hosts on its list.
             workspace_home: Shows the workspace at "/home/NAME" too: the home of its commands, and where they run.
                 Default: a home apart from it.
+            pause_at_expiry: Pauses it at its expiry, where it runs then, and keeps it. Default: it is destroyed.
         """
         request = await run_blocking(
             create_sandbox_message,
@@ -100,6 +102,7 @@ class AsyncSandboxMethods(AsyncClientPart):
             home=home,
             secrets=secrets,
             workspace_home=workspace_home,
+            pause_at_expiry=pause_at_expiry,
         )
         return sandbox_of(await self._calls.unary(SandboxService.create_sandbox, request))
 

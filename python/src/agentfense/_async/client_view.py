@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import AsyncIterator, List, Optional
+from typing import AsyncIterator, List, Mapping, Optional
 
 from agentfense._async.client_base import AsyncClientPart, content_pieces, is_repeatable
 from agentfense._async.client_stream import AsyncCallStream
@@ -10,7 +10,7 @@ from agentfense._connection.method import SandboxService
 from agentfense._messages.codebase import file_info_of
 from agentfense._messages.content import data_of
 from agentfense._messages.events import file_change_of
-from agentfense._messages.numbers import mode_bits
+from agentfense._messages.numbers import mode_bits, strings
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.exceptions import ConnectionError
 from agentfense.types import Content, FileChange, FileInfo
@@ -30,7 +30,15 @@ class AsyncViewMethods(AsyncClientPart):
             return b"".join([piece async for piece in pieces])
 
     async def write_file(
-        self, sandbox_id: str, path: str, content: Content, *, mode: Optional[int] = None, append: bool = False
+        self,
+        sandbox_id: str,
+        path: str,
+        content: Content,
+        *,
+        mode: Optional[int] = None,
+        append: bool = False,
+        attributes: Optional[Mapping[str, str]] = None,
+        attribute_prefix: str = "",
     ) -> FileInfo:
         """Writes a file, or adds to it.
 
@@ -40,9 +48,17 @@ class AsyncViewMethods(AsyncClientPart):
             content: Text, bytes, or an iterable of bytes, which is sent as it comes.
             mode: Permission bits of a new file; default 0o644.
             append: Add to what is there.
+            attributes: Extended attributes that it gets, by their names without "user.".
+            attribute_prefix: It loses those whose names begin so and that are not given; default: none.
         """
         metadata = sandbox_pb2.WriteFileChunk.Metadata(
-            sandbox_id=sandbox_id, path=path, mode=mode_bits(mode), append=append, announces_end=True
+            sandbox_id=sandbox_id,
+            path=path,
+            mode=mode_bits(mode),
+            append=append,
+            announces_end=True,
+            attributes=strings(attributes, "attributes"),
+            attribute_prefix=attribute_prefix,
         )
 
         async def requests() -> AsyncIterator[sandbox_pb2.WriteFileChunk]:
@@ -55,16 +71,20 @@ class AsyncViewMethods(AsyncClientPart):
         repeatable = is_repeatable(content) and not append
         return file_info_of(await self._calls.client_stream(SandboxService.write_file, requests, repeatable=repeatable))
 
-    async def list_directory(self, sandbox_id: str, path: str = "", recursive: bool = False) -> List[FileInfo]:
-        """What is in a directory."""
-        request = sandbox_pb2.ListDirectoryRequest(sandbox_id=sandbox_id, path=path, recursive=recursive)
+    async def list_directory(
+        self, sandbox_id: str, path: str = "", recursive: bool = False, *, attributes: bool = False
+    ) -> List[FileInfo]:
+        """What is in a directory, with extended attributes if they are asked for."""
+        request = sandbox_pb2.ListDirectoryRequest(
+            sandbox_id=sandbox_id, path=path, recursive=recursive, attributes=attributes
+        )
         answer = await self._calls.unary(SandboxService.list_directory, request)
-        return [file_info_of(file) for file in answer.files]
+        return [file_info_of(file, attributes) for file in answer.files]
 
-    async def stat_file(self, sandbox_id: str, path: str) -> FileInfo:
-        """What is at a path; of a symbolic link, the link."""
-        request = sandbox_pb2.StatFileRequest(sandbox_id=sandbox_id, path=path)
-        return file_info_of(await self._calls.unary(SandboxService.stat_file, request))
+    async def stat_file(self, sandbox_id: str, path: str, *, attributes: bool = False) -> FileInfo:
+        """What is at a path, with extended attributes if they are asked for; of a symbolic link, the link."""
+        request = sandbox_pb2.StatFileRequest(sandbox_id=sandbox_id, path=path, attributes=attributes)
+        return file_info_of(await self._calls.unary(SandboxService.stat_file, request), attributes)
 
     async def make_directory(self, sandbox_id: str, path: str, *, recursive: bool = False) -> FileInfo:
         """Makes a directory; when recursive also those on the way, and one that is there is no error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import AsyncIterator, List, Optional, Union, overload
+from typing import AsyncIterator, List, Mapping, Optional, Union, overload
 
 from typing_extensions import Literal
 
@@ -41,7 +41,14 @@ class AsyncSandboxFiles:
         return self._client.read_file(self._sandbox_id, workspace_path(path))
 
     async def write_file(
-        self, path: str, content: Content, *, mode: Optional[int] = None, flag: Literal["w", "a"] = "w"
+        self,
+        path: str,
+        content: Content,
+        *,
+        mode: Optional[int] = None,
+        flag: Literal["w", "a"] = "w",
+        attributes: Optional[Mapping[str, str]] = None,
+        attribute_prefix: str = "",
     ) -> None:
         """Writes a file.
 
@@ -50,10 +57,20 @@ class AsyncSandboxFiles:
             content: Text (UTF-8), bytes, or pieces of bytes, which are sent as they come.
             mode: Permission bits of a new file; default 0o644.
             flag: "w" replaces what is there, "a" adds to it.
+            attributes: Extended attributes that it gets, by their names without "user.".
+            attribute_prefix: It loses those whose names begin so and that are not given; default: none.
         """
         if flag not in ("w", "a"):
             raise InvalidConfigurationError(f'the flag is "w" or "a", not {flag!r}')
-        await self._client.write_file(self._sandbox_id, workspace_path(path), content, mode=mode, append=flag == "a")
+        await self._client.write_file(
+            self._sandbox_id,
+            workspace_path(path),
+            content,
+            mode=mode,
+            append=flag == "a",
+            attributes=attributes,
+            attribute_prefix=attribute_prefix,
+        )
 
     async def append_file(self, path: str, content: Content, *, mode: Optional[int] = None) -> None:
         """Adds to the end of a file, which is made if it is not there."""
@@ -66,22 +83,25 @@ class AsyncSandboxFiles:
 
     @overload
     async def readdir(
-        self, path: str, *, recursive: bool = False, with_file_types: Literal[True]
+        self, path: str, *, recursive: bool = False, with_file_types: Literal[True], attributes: bool = False
     ) -> List[FileInfo]: ...
 
     async def readdir(
-        self, path: str, *, recursive: bool = False, with_file_types: bool = False
+        self, path: str, *, recursive: bool = False, with_file_types: bool = False, attributes: bool = False
     ) -> Union[List[str], List[FileInfo]]:
         """Gives what is in a directory: names, "a/b" when recursive; or what is known of each."""
-        entries = await self._client.list_directory(self._sandbox_id, workspace_path(path), recursive=recursive)
+        entries = await self._client.list_directory(
+            self._sandbox_id, workspace_path(path), recursive=recursive, attributes=attributes
+        )
         if with_file_types:
             return [_from_workspace(entry) for entry in entries]
         depth = len(names_in(workspace_path(path)))
         return ["/".join(names_in(entry.path)[depth:]) for entry in entries]
 
-    async def stat(self, path: str) -> FileInfo:
-        """Gives what is known of a path; of a symbolic link, the link."""
-        return _from_workspace(await self._client.stat_file(self._sandbox_id, workspace_path(path)))
+    async def stat(self, path: str, *, attributes: bool = False) -> FileInfo:
+        """Gives what is known of a path, with extended attributes if asked for; of a symbolic link, the link."""
+        found = await self._client.stat_file(self._sandbox_id, workspace_path(path), attributes=attributes)
+        return _from_workspace(found)
 
     async def mkdir(self, path: str, *, recursive: bool = False) -> None:
         """Makes a directory; when recursive also those on the way, and one that is there is no error."""

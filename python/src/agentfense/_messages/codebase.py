@@ -31,7 +31,7 @@ def codebase_of(message: codebase_pb2.Codebase) -> Codebase:
     )
 
 
-def file_info_of(message: codebase_pb2.FileInfo) -> FileInfo:
+def file_info_of(message: codebase_pb2.FileInfo, with_attributes: bool = False) -> FileInfo:
     """A file of a codebase or of a view. What is hidden is not listed, so that a level is not always there."""
     has_level = message.permission != common_pb2.PERMISSION_UNSPECIFIED
     return FileInfo(
@@ -44,6 +44,7 @@ def file_info_of(message: codebase_pb2.FileInfo) -> FileInfo:
         target=message.symlink_target,
         sha256=message.checksum,
         permission=PERMISSIONS.word(message.permission) if has_level else None,
+        attributes=dict(message.attributes) if with_attributes else None,
     )
 
 

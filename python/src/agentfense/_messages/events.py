@@ -11,6 +11,15 @@ from agentfense._wire.sandbox.v1 import event_pb2, sandbox_pb2
 from agentfense.exceptions import SandboxError
 from agentfense.types import AuditEvent, FileChange
 
+_CAUSES = {
+    sandbox_pb2.FILE_EVENT_CAUSE_MADE: "made",
+    sandbox_pb2.FILE_EVENT_CAUSE_REMOVED: "removed",
+    sandbox_pb2.FILE_EVENT_CAUSE_MOVED_AWAY: "moved-away",
+    sandbox_pb2.FILE_EVENT_CAUSE_MOVED_HERE: "moved-here",
+    sandbox_pb2.FILE_EVENT_CAUSE_WRITTEN: "written",
+    sandbox_pb2.FILE_EVENT_CAUSE_ATTRIBUTES: "attributes",
+}
+
 _FILE_EVENTS = {
     sandbox_pb2.FILE_EVENT_KIND_RENAME: "rename",
     sandbox_pb2.FILE_EVENT_KIND_CHANGE: "change",
@@ -51,4 +60,4 @@ def file_change_of(message: sandbox_pb2.FileEvent) -> FileChange:
     if kind is None:
         text = f"the server sent a change of a file that this client does not know: {message.kind}"
         raise SandboxError(text, hint="update the client")
-    return FileChange(event_type=kind, filename=message.path)
+    return FileChange(event_type=kind, filename=message.path, cause=_CAUSES.get(message.cause))

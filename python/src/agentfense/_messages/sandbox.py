@@ -58,6 +58,7 @@ def create_sandbox_message(
     home: Union[str, os.PathLike[str], None],
     secrets: Optional[SecretsLike],
     workspace_home: Optional[str],
+    pause_at_expiry: bool,
 ) -> sandbox_pb2.CreateSandboxRequest:
     """What a sandbox is to be. It reads the values of secrets, from files and commands too."""
     return sandbox_pb2.CreateSandboxRequest(
@@ -70,6 +71,7 @@ def create_sandbox_message(
         revocable=revocable,
         home=_home(home),
         workspace_home=workspace_home or "",
+        pause_at_expiry=pause_at_expiry,
         runtime=RUNTIMES.number(runtime),
         network=network_number(network),
         network_rules=network_rule_messages(network),
@@ -124,6 +126,7 @@ def sandbox_of(message: sandbox_pb2.Sandbox) -> SandboxInfo:
         revocable=message.revocable,
         home=message.home,
         workspace_home=message.workspace_home,
+        pause_at_expiry=message.pause_at_expiry,
         created_at=moment(message.created_at),
         started_at=moment_or_none(message.HasField("started_at"), message.started_at),
         stopped_at=moment_or_none(message.HasField("stopped_at"), message.stopped_at),

@@ -57,6 +57,7 @@ class SandboxMethods(ClientPart):
         home: Union[str, os.PathLike[str], None] = None,
         secrets: Optional[SecretsLike] = None,
         workspace_home: Optional[str] = None,
+        pause_at_expiry: bool = False,
     ) -> SandboxInfo:
         """Makes a sandbox, which is not started.
 
@@ -81,6 +82,7 @@ class SandboxMethods(ClientPart):
                 keeps; or the names of such. Means a filtered network, with their hosts on its list.
             workspace_home: Shows the workspace at "/home/NAME" too: the home of its commands, and where they run.
                 Default: a home apart from it.
+            pause_at_expiry: Pauses it at its expiry, where it runs then, and keeps it. Default: it is destroyed.
         """
         request = run_blocking(
             create_sandbox_message,
@@ -101,6 +103,7 @@ class SandboxMethods(ClientPart):
             home=home,
             secrets=secrets,
             workspace_home=workspace_home,
+            pause_at_expiry=pause_at_expiry,
         )
         return sandbox_of(self._calls.unary(SandboxService.create_sandbox, request))
 

@@ -56,7 +56,7 @@ export function codebaseOf(message: CodebaseMessage): Codebase {
   };
 }
 
-export function fileInfoOf(message: FileInfoMessage): FileInfo {
+export function fileInfoOf(message: FileInfoMessage, withAttributes = false): FileInfo {
   return {
     path: message.path,
     name: message.name,
@@ -67,6 +67,7 @@ export function fileInfoOf(message: FileInfoMessage): FileInfo {
     target: message.symlinkTarget,
     sha256: message.checksum,
     ...permissionOf(message.permission),
+    ...(withAttributes ? { attributes: message.attributes } : {}),
   };
 }
 

@@ -57,6 +57,7 @@ export async function createSandboxMessage(
     revocable: request.revocable ?? false,
     home: request.home ?? "",
     workspaceHome: request.workspaceHome ?? "",
+    pauseAtExpiry: request.pauseAtExpiry ?? false,
     runtime: numberFor(RUNTIMES, request.runtime, "runtime"),
     ...networkFields(request.network),
     secrets: await secretFields(request.secrets),
@@ -123,6 +124,7 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     idlePauseMs: msOf(message.idlePause),
     home: message.home,
     workspaceHome: message.workspaceHome,
+    pauseAtExpiry: message.pauseAtExpiry,
     createdAt: dateOf(message.createdAt),
     ...datesOf({ startedAt, stoppedAt, expiresAt }),
   };

@@ -98,6 +98,12 @@ export const CHANGE_KINDS = wire.CHANGE_KINDS satisfies Numbers<records.ChangeKi
 export const MANIFEST_KINDS = wire.MANIFEST_KINDS satisfies Numbers<ManifestEntry["kind"]>;
 export const CHANGE_TYPES = wire.CHANGE_TYPES satisfies Numbers<records.Change["type"]>;
 export const PROCESS_KINDS = wire.PROCESS_KINDS satisfies Numbers<records.ProcessKind>;
+/** Of a server that knows one which this client does not: none. */
+export function causeOf(number: number): Pick<records.FileChange, "cause"> {
+  const known = Object.entries(wire.FILE_EVENT_CAUSES).find(([, each]) => each === number);
+  return known === undefined ? {} : { cause: known[0] as records.FileChangeCause };
+}
+
 export const FILE_EVENTS = wire.FILE_EVENTS satisfies Numbers<records.FileChange["eventType"]>;
 export const ROLES = wire.ROLES satisfies Numbers<records.Role>;
 

@@ -1,7 +1,7 @@
 import type { Rule } from "@agentfense/permission";
 import { IsolationError, throwIfCancelled } from "../backend/isolation-error.ts";
 import type { Cancellable } from "../exec/api.ts";
-import type { ViewChange, ViewStat } from "./api.ts";
+import type { NewAttributes, ViewChange, ViewStat } from "./api.ts";
 import type { KernelWatch } from "./kernel-watch.ts";
 import type { OperationName } from "./operations.ts";
 import { fileFailed, parseViewPath } from "./path.ts";
@@ -55,14 +55,18 @@ export class MountedFiles {
   async write(
     path: string,
     content: AsyncIterable<Uint8Array>,
-    options: Cancellable & { readonly mode?: number; readonly append?: boolean } = {},
+    options: Cancellable & {
+      readonly mode?: number;
+      readonly append?: boolean;
+      readonly attributes?: NewAttributes | undefined;
+    } = {},
   ): Promise<ViewStat> {
-    const { signal, mode, append = false } = options;
+    const { signal, mode, append = false, attributes } = options;
     if (mode !== undefined && !(Number.isInteger(mode) && mode >= 0 && mode <= 0o777)) {
       throw new IsolationError("INVALID_ARGUMENT", "a mode is a number from 0 to 0777");
     }
     throwIfCancelled(signal);
-    const fd = await this.#ask<number>("openToWrite", path, { append, mode });
+    const fd = await this.#ask<number>("openToWrite", path, { append, mode, attributes });
     this.#open.add(fd);
     try {
       for await (const piece of content) {
@@ -81,10 +85,14 @@ export class MountedFiles {
   }
 
   /** In the order of their paths; all below with `recursive`. Links are not followed below the path itself. */
-  async list(path: string, options: Cancellable & { readonly recursive?: boolean } = {}): Promise<readonly ViewStat[]> {
+  async list(
+    path: string,
+    options: Cancellable & { readonly recursive?: boolean; readonly attributes?: boolean } = {},
+  ): Promise<readonly ViewStat[]> {
     throwIfCancelled(options.signal);
+    const { recursive = false, attributes = false } = options;
     try {
-      return await this.#ask("list", path, { recursive: options.recursive ?? false });
+      return await this.#ask("list", path, { recursive, attributes });
     } catch (error) {
       if (!(error instanceof IsolationError) || error.errno !== "E2BIG") throw error;
       throw new IsolationError("RESOURCES_EXHAUSTED", "there are too many entries to list at once", {
@@ -94,8 +102,8 @@ export class MountedFiles {
   }
 
   /** Does not follow a link at the end. */
-  async stat(path: string): Promise<ViewStat> {
-    return await this.#ask("stat", path, {});
+  async stat(path: string, { attributes = false }: { readonly attributes?: boolean } = {}): Promise<ViewStat> {
+    return await this.#ask("stat", path, { attributes });
   }
 
   async makeDirectory(path: string, options: { readonly recursive?: boolean } = {}): Promise<ViewStat> {

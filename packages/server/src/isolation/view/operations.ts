@@ -2,7 +2,8 @@ import { Errno, syscalls } from "@agentfense/fuse";
 import { closing, onlyRegular } from "../filesystem/descriptors.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import { utf8Of } from "../filesystem/names.ts";
-import type { ViewStat } from "./api.ts";
+import type { NewAttributes, ViewStat } from "./api.ts";
+import { attributesAt, setAttributes } from "./attributes.ts";
 import { markTree } from "./marking.ts";
 import { viewPath } from "./path.ts";
 import { atPath, type MountedView, type ViewPlace } from "./resolution.ts";
@@ -31,14 +32,23 @@ export const OPERATIONS = {
   openToRead: (at: At): number =>
     atPath(at, at.names, { followLast: true }, (place) => notRegular(place) ?? openRegular(place, Open.RDONLY)),
 
-  openToWrite: (at: At & { readonly append: boolean; readonly mode: number | undefined }): number =>
+  openToWrite: (
+    at: At & {
+      readonly append: boolean;
+      readonly mode: number | undefined;
+      readonly attributes: NewAttributes | undefined;
+    },
+  ): number =>
     atPath(at, at.names, { followLast: true }, (place) => {
       const wrong = place.stat === undefined ? undefined : notRegular(place);
       if (wrong !== undefined) return wrong;
       const how = at.append ? Open.APPEND : Open.TRUNC;
       const fd = openRegular(place, Open.WRONLY | Open.CREAT | how, at.mode ?? NEW_FILE);
       if (fd >= 0 && at.mode !== undefined) syscalls.fchmod(fd, at.mode);
-      return fd;
+      if (fd < 0 || at.attributes === undefined) return fd;
+      const code = setAttributes(fd, at.attributes);
+      if (code < 0) syscalls.close(fd);
+      return code < 0 ? code : fd;
     }),
 
   read: ({ fd, offset, length }: { readonly fd: number; readonly offset: number; readonly length: number }) => {
@@ -58,12 +68,12 @@ export const OPERATIONS = {
 
   close: ({ fd }: { readonly fd: number }): number => syscalls.close(fd),
 
-  stat: (at: At): ViewStat | number =>
+  stat: (at: At & { readonly attributes?: boolean }): ViewStat | number =>
     atPath(at, at.names, { followLast: false }, (place) =>
-      place.stat === undefined ? -Errno.ENOENT : describe(place, at.names),
+      place.stat === undefined ? -Errno.ENOENT : describe(place, at.names, at.attributes),
     ),
 
-  *list(at: At & { readonly recursive: boolean }): Generator<void, ViewStat[] | number> {
+  *list(at: At & { readonly recursive: boolean; readonly attributes?: boolean }): Generator<void, ViewStat[] | number> {
     const first = entriesOf(at, at.names, { followLast: true });
     if (typeof first === "number") return first;
     const listed: ViewStat[] = [];
@@ -151,7 +161,11 @@ function removeOne(at: At): number {
   });
 }
 
-function entriesOf(at: At, names: readonly string[], options: { followLast: boolean }): Walked[] | number {
+function entriesOf(
+  at: At & { readonly attributes?: boolean },
+  names: readonly string[],
+  options: { followLast: boolean },
+): Walked[] | number {
   return atPath(at, names, options, (place) => {
     if (place.stat === undefined) return -Errno.ENOENT;
     const directory = syscalls.openat(place.directory, place.name, Open.RDONLY | Open.DIRECTORY);
@@ -167,7 +181,7 @@ function entriesOf(at: At, names: readonly string[], options: { followLast: bool
       const stat = new Stat();
       if (syscalls.statat(directory, name, stat) < 0) continue;
       const path = [...names, text];
-      entries.push({ names: path, stat: describe({ directory, name, stat }, path) });
+      entries.push({ names: path, stat: describe({ directory, name, stat }, path, at.attributes) });
     }
     return entries;
   });
@@ -179,7 +193,11 @@ const KINDS: Readonly<Record<number, ViewStat["kind"]>> = {
   [FileType.SYMLINK]: "symlink",
 };
 
-function describe({ directory, name, stat = new Stat() }: Omit<ViewPlace, "way">, names: readonly string[]): ViewStat {
+function describe(
+  { directory, name, stat = new Stat() }: Omit<ViewPlace, "way">,
+  names: readonly string[],
+  withAttributes = false,
+): ViewStat {
   const kind = KINDS[stat.type] ?? "other";
   return {
     path: viewPath(names),
@@ -188,6 +206,7 @@ function describe({ directory, name, stat = new Stat() }: Omit<ViewPlace, "way">
     mode: stat.mode & 0o7777,
     target: kind === "symlink" ? linkTarget(directory, name) : "",
     modifiedAtMs: stat.mtime * 1000 + Math.floor(stat.mtimeNs / 1_000_000),
+    ...(withAttributes ? { attributes: attributesAt(directory, name) } : {}),
   };
 }
 

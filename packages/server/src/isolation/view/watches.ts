@@ -137,7 +137,7 @@ export class ViewWatches implements MarkOwner {
     // A file that was open before the rules hid it can still be written to.
     if (this.#rulesInForce()([...watch.top, ...path.split("/")]) === "hidden") return;
     const kind = mask & (CAME | WENT) ? "rename" : "change";
-    watch.tell({ kind, path: watch.only === undefined ? path : "" });
+    watch.tell({ kind, path: watch.only === undefined ? path : "", ...causeOf(mask) });
     if (!watch.recursive || !(mask & Inotify.ISDIR) || kind === "change") return;
     this.#markAnew(watch, path);
   }
@@ -261,6 +261,20 @@ export class ViewWatches implements MarkOwner {
   }
 }
 
+const CAUSES = [
+  [Inotify.CREATE, "made"],
+  [Inotify.DELETE, "removed"],
+  [Inotify.MOVED_FROM, "moved-away"],
+  [Inotify.MOVED_TO, "moved-here"],
+  [Inotify.MODIFY, "written"],
+  [Inotify.ATTRIB, "attributes"],
+] as const;
+
+function causeOf(mask: number): Pick<ViewChange, "cause"> {
+  const cause = CAUSES.find(([bit]) => (mask & bit) !== 0)?.[1];
+  return cause === undefined ? {} : { cause };
+}
+
 /** `passage`: seen only if something visible is below. */
 type Decide = (names: readonly string[]) => "visible" | "passage" | "hidden";
 
@@ -352,7 +366,7 @@ export class Watch {
   tell(change: ViewChange): void {
     if (this.#ended) return;
     const last = this.#queue.at(-1);
-    if (last?.kind === change.kind && last.path === change.path) return;
+    if (last?.kind === change.kind && last.path === change.path && last.cause === change.cause) return;
     if (this.#queue.length >= MOST_QUEUED) this.#queue = [LOOK_AGAIN];
     else this.#queue.push(change);
     this.#news.ring();

@@ -5,7 +5,7 @@ import type { ChangeCounts } from "../../isolation/changes/list.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../../isolation/exec/api.ts";
 import type { NetworkList } from "../../isolation/network/list.ts";
 import type { AttachOptions, ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
-import type { ViewChange, ViewStat } from "../../isolation/view/api.ts";
+import type { NewAttributes, ViewChange, ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import type { Page, PageRequest } from "../page.ts";
 import type { AskedSecret } from "../secrets/api.ts";
@@ -47,6 +47,7 @@ export interface CreateSandboxRequest {
   readonly home: string;
   /** "": the workspace is no home. */
   readonly workspaceHome: string;
+  readonly pauseAtExpiry: boolean;
 }
 
 export interface HomeRecord {
@@ -269,15 +270,20 @@ export interface Sandboxes {
     id: string,
     path: string,
     content: AsyncIterable<Uint8Array>,
-    options: { readonly mode: number; readonly append: boolean; readonly signal?: AbortSignal },
+    options: {
+      readonly mode: number;
+      readonly append: boolean;
+      readonly attributes?: NewAttributes | undefined;
+      readonly signal?: AbortSignal;
+    },
   ): Promise<ViewEntry>;
   listDirectory(
     caller: Caller,
     id: string,
     path: string,
-    options: { readonly recursive: boolean },
+    options: { readonly recursive: boolean; readonly attributes?: boolean },
   ): Promise<readonly ViewEntry[]>;
-  stat(caller: Caller, id: string, path: string): Promise<ViewEntry>;
+  stat(caller: Caller, id: string, path: string, options?: { readonly attributes?: boolean }): Promise<ViewEntry>;
   makeDirectory(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<ViewEntry>;
   remove(caller: Caller, id: string, path: string, options: { readonly recursive: boolean }): Promise<void>;
   move(caller: Caller, id: string, from: string, to: string): Promise<ViewEntry>;

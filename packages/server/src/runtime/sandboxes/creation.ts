@@ -55,6 +55,7 @@ export function newSandbox(request: AdmittedRequest, codebase: CodebaseRecord, t
     revocable: request.revocable,
     home: request.home,
     workspaceHome: checkWorkspaceHome(request.workspaceHome),
+    pauseAtExpiry: request.pauseAtExpiry,
     resources: chooseResources(request.resources, defaults),
     env: { ...request.env },
     idlePauseMs: chooseIdlePause(request.idlePauseMs, defaults),

@@ -1,5 +1,5 @@
 import { levelName } from "@agentfense/permission";
-import type { ViewStat } from "../../isolation/view/api.ts";
+import type { NewAttributes, ViewStat } from "../../isolation/view/api.ts";
 import type { Caller } from "../caller.ts";
 import { invalid } from "../runtime-error.ts";
 import type { Sandboxes, ViewEntry } from "./api.ts";
@@ -60,14 +60,16 @@ export function fileCalls({ registry, sync, auditTrail }: Parts): Calls {
       return translatingEach(await translating(files.read(viewPath(asked), { signal })));
     },
 
-    async writeFile(caller, id, path, content, { mode, append, signal }) {
+    async writeFile(caller, id, path, content, { mode, append, attributes, signal }) {
       const { registered, files, asked } = await view(caller, id, () => {
         const at = entryPath(path);
+        if (attributes !== undefined) checkAttributes(attributes);
         if (Number.isInteger(mode) && mode >= 0 && mode <= 0o777) return at;
         throw invalid("mode is a number of permission bits, at most 0777");
       });
       // Without a mode a file that is there keeps its own. A failure in the middle leaves what was written so far, as it would inside.
-      const written = files.write(viewPath(asked), content, { ...(mode === 0 ? {} : { mode }), append, signal });
+      const more = { ...(mode === 0 ? {} : { mode }), append, attributes, signal };
+      const written = files.write(viewPath(asked), content, more);
       return await changed(caller, registered, "file_written", { path: inside(asked) }, written);
     },
 
@@ -77,9 +79,9 @@ export function fileCalls({ registry, sync, auditTrail }: Parts): Calls {
       return stats.map((stat) => entryOf(registered, stat));
     },
 
-    async stat(caller, id, path) {
+    async stat(caller, id, path, options) {
       const { registered, files, asked } = await view(caller, id, () => workspacePath(path));
-      return entryOf(registered, await translating(files.stat(viewPath(asked))));
+      return entryOf(registered, await translating(files.stat(viewPath(asked), options)));
     },
 
     async makeDirectory(caller, id, path, options) {
@@ -108,6 +110,19 @@ export function fileCalls({ registry, sync, auditTrail }: Parts): Calls {
       return translatingEach(await translating(files.watch(viewPath(asked), options)));
     },
   };
+}
+
+const LARGEST_ATTRIBUTE = { name: 250, value: 64 * 1024 };
+
+function checkAttributes({ values, prefix }: NewAttributes): void {
+  for (const name of [...Object.keys(values), ...(prefix === "" ? [] : [prefix])]) {
+    if (name !== "" && !name.includes("\0") && Buffer.byteLength(name) <= LARGEST_ATTRIBUTE.name) continue;
+    throw invalid(`the name of an attribute has 1 to ${LARGEST_ATTRIBUTE.name} bytes, and no NUL`);
+  }
+  for (const [name, value] of Object.entries(values)) {
+    if (Buffer.byteLength(value) <= LARGEST_ATTRIBUTE.value) continue;
+    throw invalid(`the attribute ${name} has more than ${LARGEST_ATTRIBUTE.value} bytes`);
+  }
 }
 
 /** Any path but the root, which is always there and stays. */

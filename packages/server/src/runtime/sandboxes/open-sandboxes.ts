@@ -20,6 +20,7 @@ import type { RegisteredSandbox } from "./registered-sandbox.ts";
 import { SandboxRegistry } from "./registry.ts";
 import { bringBack, findSandboxes, reap, settleInterrupted, tidyDeltas } from "./restart.ts";
 import { openSessions } from "./sessions.ts";
+import type { State } from "./state.ts";
 import { Sync } from "./sync.ts";
 
 /** Closing ends what runs, syncs a last time and leaves the records: what ran will run again. */
@@ -36,6 +37,8 @@ export interface OpenSandboxes extends Sandboxes, AsyncDisposable {
 const FRESH_MS = 30_000;
 /** A box that does not end is killed with the server. */
 const LONGEST_CLOSE_MS = 7_000;
+
+const PAUSABLE: ReadonlySet<State> = new Set(["RUNNING", "IDLE"]);
 
 /** The sandboxes of all owners: each call is answered by the part that does the work. */
 export async function openSandboxes(options: SandboxesOptions): Promise<OpenSandboxes> {
@@ -58,13 +61,17 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const sessions = openSessions({ ...given, pausing, commands });
   const own = { ...given, homes: new Homes(given), sync, pausing, sessions };
   const lifecycle = new Lifecycle(own);
-  const destroyExpired = (registered: RegisteredSandbox): void => {
+  const endExpired = (registered: RegisteredSandbox): void => {
     if (registered.departure !== undefined) return;
-    lifecycle.destroy(SERVER, registered, "expired").catch((error: unknown) => {
-      log({ level: "error", message: "an expired sandbox could not be destroyed", sandboxId: registered.id, error });
+    const isPaused = registered.record.pauseAtExpiry && PAUSABLE.has(registered.state);
+    const ending = isPaused
+      ? pausing.expire(registered, clock() + defaults.maxExpirationMs)
+      : lifecycle.destroy(SERVER, registered, "expired");
+    ending.catch((error: unknown) => {
+      log({ level: "error", message: "an expired sandbox could not be ended", sandboxId: registered.id, error });
     });
   };
-  const reaper = reap(registry, destroyExpired, { clock, intervalMs: defaults.cleanupIntervalMs });
+  const reaper = reap(registry, endExpired, { clock, intervalMs: defaults.cleanupIntervalMs });
   const parts: Parts = { ...own, lifecycle, commands };
   const calls: Sandboxes = {
     ...sandboxCalls({ ...parts, onExpiry: () => reaper.look() }),

@@ -44,6 +44,16 @@ export class Pausing {
     return this.#take("pause", caller, registered);
   }
 
+  /** At its expiry, in place of its end: it is kept until then. Not when its expiry was said anew meanwhile. */
+  expire(registered: RegisteredSandbox, keptUntilMs: number): Promise<void> {
+    const { expiresAtMs } = registered.record;
+    return registered.turns.run(async () => {
+      if (registered.record.expiresAtMs !== expiresAtMs || registered.state === "PAUSED") return;
+      await this.#become("pause", SERVER, registered);
+      await registered.update({ expiresAtMs: keptUntilMs });
+    });
+  }
+
   resume(caller: Caller, registered: RegisteredSandbox): Promise<SandboxRecord> {
     return this.#take("resume", caller, registered);
   }

@@ -208,6 +208,8 @@ export interface SandboxRecord {
   readonly home: string;
   /** Where its workspace is too, as the home of its processes; "": it is no home. */
   readonly workspaceHome: string;
+  /** At its expiry it is paused and kept. */
+  readonly pauseAtExpiry: boolean;
   readonly resources: ResourceRecord;
   readonly env: Readonly<Record<string, string>>;
   /** So long nothing is asked of it before it pauses by itself; 0: never. */

@@ -1,5 +1,5 @@
 import type { CodebaseService, UploadResultSchema } from "@agentfense/protocol/codebase";
-import { FILE_EVENTS } from "@agentfense/protocol/words";
+import { FILE_EVENT_CAUSES, FILE_EVENTS } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { Handlers, SandboxHandlers } from "./handlers.ts";
@@ -142,22 +142,24 @@ export function fileHandlers(sandboxes: Sandboxes) {
     },
 
     writeFile(requests, { caller, signal }) {
-      return receiveUpload(requests, async ({ sandboxId, path, mode, append }, content) => {
+      return receiveUpload(requests, async ({ sandboxId, path, mode, append, ...more }, content) => {
         required(sandboxId, "sandbox_id", "in metadata");
         required(path, "path", "in metadata");
-        const options = { mode: permissionBits(mode, "mode"), append, signal };
+        const { attributes: values, attributePrefix: prefix } = more;
+        const attributes = prefix === "" && Object.keys(values).length === 0 ? undefined : { values, prefix };
+        const options = { mode: permissionBits(mode, "mode"), append, attributes, signal };
         return viewInfo(await sandboxes.writeFile(caller, sandboxId, path, content, options), pathForm(path));
       });
     },
 
-    async listDirectory({ sandboxId, path, recursive }, { caller }) {
-      const entries = await sandboxes.listDirectory(caller, sandboxId, path || ROOT, { recursive });
+    async listDirectory({ sandboxId, path, recursive, attributes }, { caller }) {
+      const entries = await sandboxes.listDirectory(caller, sandboxId, path || ROOT, { recursive, attributes });
       const form = pathForm(path);
       return { files: entries.map((entry) => viewInfo(entry, form)) };
     },
 
-    async statFile({ sandboxId, path }, { caller }) {
-      return viewInfo(await sandboxes.stat(caller, sandboxId, path || ROOT), pathForm(path));
+    async statFile({ sandboxId, path, attributes }, { caller }) {
+      return viewInfo(await sandboxes.stat(caller, sandboxId, path || ROOT, { attributes }), pathForm(path));
     },
 
     async makeDirectory({ sandboxId, path, recursive }, { caller }) {
@@ -177,7 +179,9 @@ export function fileHandlers(sandboxes: Sandboxes) {
     async *watchFiles({ sandboxId, path, recursive }, { caller, signal }) {
       const changes = await sandboxes.watch(caller, sandboxId, path || ROOT, { recursive, signal });
       yield {}; // the watch is on
-      for await (const change of changes) yield { kind: FILE_EVENTS[change.kind], path: change.path };
+      for await (const { kind, path: changed, cause } of changes) {
+        yield { kind: FILE_EVENTS[kind], path: changed, ...(cause && { cause: FILE_EVENT_CAUSES[cause] }) };
+      }
     },
   } satisfies SandboxHandlers;
 }

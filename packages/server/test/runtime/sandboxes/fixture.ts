@@ -221,6 +221,7 @@ export function sandboxRequest(changes: Partial<CreateSandboxRequest> = {}): Cre
     env: {},
     home: "",
     workspaceHome: "",
+    pauseAtExpiry: false,
     ...changes,
   };
 }

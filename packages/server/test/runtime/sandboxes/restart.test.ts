@@ -100,6 +100,24 @@ describe("expiry", () => {
     expect(place.sandboxes.counts()).toMatchObject({ PENDING: 1, RUNNING: 0 });
   });
 
+  test("pauses a sandbox that is to be kept then, once; said anew before, it stays", async () => {
+    await using place = await SandboxesFixture.open();
+    const { id } = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 500, pauseAtExpiry: true }));
+    await place.sandboxes.start(ALICE, id);
+    const record = () => place.sandboxes.get(ALICE, id);
+    await eventually(async () => expect((await record()).status).toBe("PAUSED"));
+    await eventually(async () =>
+      expect((await record()).expiresAtMs).toBeGreaterThan(Date.now() + 300 * 24 * 3600_000),
+    );
+    await place.sandboxes.resume(ALICE, id);
+    await place.sandboxes.updateExpiry(ALICE, id, { expiresInMs: 600_000, extendOnly: false });
+    expect((await record()).status).toBe("RUNNING");
+    expect((await place.events("sandbox_expired")).map(({ sandboxId }) => sandboxId)).toEqual([]);
+    // One that does not run then is destroyed as every other.
+    const idle = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 60, pauseAtExpiry: true }));
+    await eventually(async () => expect(await place.store.sandbox(idle.id)).toBeUndefined());
+  });
+
   test("that came while the server was down counts when it is back", async () => {
     await using place = await SandboxesFixture.open();
     const { id } = await place.sandboxes.create(ALICE, place.request({ expiresInMs: 60 }));

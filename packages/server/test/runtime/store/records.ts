@@ -90,6 +90,7 @@ export function sandbox(values: Partial<SandboxRecord> & { id: string }): Sandbo
     revocable: false,
     home: "",
     workspaceHome: "",
+    pauseAtExpiry: false,
     resources: { memoryBytes: 1024 },
     env: { HOME: "/root" },
     createdAtMs: 1000,

@@ -214,6 +214,7 @@ test("a database from before versions were dropped knows what they keep", async 
       ALTER TABLE sandboxes DROP COLUMN secrets;
       DROP TABLE secrets;
       ALTER TABLE sandboxes DROP COLUMN workspace_home;
+      ALTER TABLE sandboxes DROP COLUMN pause_at_expiry;
       PRAGMA user_version = 1;
     `);
   }

@@ -55,6 +55,7 @@ describe("JSON of answers", () => {
       revocable: false,
       home: "",
       workspaceHome: "",
+      pauseAtExpiry: false,
     });
   });
 

@@ -120,6 +120,7 @@ export const SANDBOX: SandboxRecord = {
   revocable: false,
   home: "tools",
   workspaceHome: "/home/user",
+  pauseAtExpiry: true,
   resources: { memoryBytes: 1024, pidsLimit: 10 },
   env: { SECRET: "hush" },
   idlePauseMs: 600_000,
@@ -151,6 +152,7 @@ const SANDBOX_JSON = {
   home: "tools",
   secrets: ["KEPT", "OWN"],
   workspaceHome: "/home/user",
+  pauseAtExpiry: true,
 };
 
 const SESSION: SessionRecord = {
@@ -498,6 +500,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         revocable: true,
         home: "tools",
         workspaceHome: "/home/user",
+        pauseAtExpiry: true,
         env: { A: "b" },
         idlePause: { seconds: 0n, nanos: 0 },
       },
@@ -534,6 +537,7 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
         revocable: true,
         home: "tools",
         workspaceHome: "/home/user",
+        pauseAtExpiry: true,
         env: { A: "b" },
         idlePauseMs: 0,
       },
@@ -806,22 +810,38 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
   },
   WriteFile: {
     requests: [
-      { content: { case: "metadata", value: { sandboxId, path: "/src/a.ts", mode: 0o600, append: true } } },
+      {
+        content: {
+          case: "metadata",
+          value: {
+            ...{ sandboxId, path: "/src/a.ts", mode: 0o600, append: true },
+            ...{ attributes: { "e2b.a": "b" }, attributePrefix: "e2b." },
+          },
+        },
+      },
       { content: { case: "data", value: bytes("abc") } },
     ],
-    asks: ["sandboxes.writeFile", sandboxId, "/src/a.ts", ["abc"], { mode: 0o600, append: true, signal: "signal" }],
+    asks: [
+      "sandboxes.writeFile",
+      sandboxId,
+      "/src/a.ts",
+      ["abc"],
+      {
+        ...{ mode: 0o600, append: true, attributes: { values: { "e2b.a": "b" }, prefix: "e2b." }, signal: "signal" },
+      },
+    ],
     answer: VIEW,
     responses: [{ ...VIEW_JSON, path: "/src/a.ts" }],
   },
   ListDirectory: {
-    requests: [{ sandboxId, recursive: true }],
-    asks: ["sandboxes.listDirectory", sandboxId, "/", { recursive: true }],
-    answer: [VIEW],
-    responses: [{ files: [VIEW_JSON] }],
+    requests: [{ sandboxId, recursive: true, attributes: true }],
+    asks: ["sandboxes.listDirectory", sandboxId, "/", { recursive: true, attributes: true }],
+    answer: [{ ...VIEW, attributes: { "e2b.a": "b" } }],
+    responses: [{ files: [{ ...VIEW_JSON, attributes: { "e2b.a": "b" } }] }],
   },
   StatFile: {
     requests: [{ sandboxId, path: "src/a.ts" }],
-    asks: ["sandboxes.stat", sandboxId, "src/a.ts"],
+    asks: ["sandboxes.stat", sandboxId, "src/a.ts", { attributes: false }],
     answer: VIEW,
     responses: [VIEW_JSON],
   },

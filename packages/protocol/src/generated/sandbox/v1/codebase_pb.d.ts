@@ -469,6 +469,13 @@ export declare type FileInfo = Message<"sandbox.v1.FileInfo"> & {
    * @generated from field: sandbox.v1.Permission permission = 9;
    */
   permission: Permission;
+
+  /**
+   * Its extended attributes, by their names without "user.", where they were asked for; in a sandbox's view only.
+   *
+   * @generated from field: map<string, string> attributes = 10;
+   */
+  attributes: { [key: string]: string };
 };
 
 /**

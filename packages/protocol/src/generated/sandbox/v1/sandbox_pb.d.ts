@@ -248,6 +248,13 @@ export declare type Sandbox = Message<"sandbox.v1.Sandbox"> & {
    * @generated from field: string workspace_home = 23;
    */
   workspaceHome: string;
+
+  /**
+   * At its expiry it is paused and kept, and not destroyed.
+   *
+   * @generated from field: bool pause_at_expiry = 24;
+   */
+  pauseAtExpiry: boolean;
 };
 
 /**
@@ -374,6 +381,13 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
    * @generated from field: string workspace_home = 19;
    */
   workspaceHome: string;
+
+  /**
+   * Pauses the sandbox at its expiry, where it runs then, and keeps it for the longest time that there is; otherwise it is destroyed.
+   *
+   * @generated from field: bool pause_at_expiry = 20;
+   */
+  pauseAtExpiry: boolean;
 };
 
 /**
@@ -1822,6 +1836,20 @@ export declare type WriteFileChunk_Metadata = Message<"sandbox.v1.WriteFileChunk
    * @generated from field: bool announces_end = 5;
    */
   announcesEnd: boolean;
+
+  /**
+   * Extended attributes that it gets, by their names without "user.".
+   *
+   * @generated from field: map<string, string> attributes = 6;
+   */
+  attributes: { [key: string]: string };
+
+  /**
+   * It loses those whose names begin so and that are not given; "" is none.
+   *
+   * @generated from field: string attribute_prefix = 7;
+   */
+  attributePrefix: string;
 };
 
 /**
@@ -1848,6 +1876,13 @@ export declare type ListDirectoryRequest = Message<"sandbox.v1.ListDirectoryRequ
    * @generated from field: bool recursive = 3;
    */
   recursive: boolean;
+
+  /**
+   * With their extended attributes.
+   *
+   * @generated from field: bool attributes = 4;
+   */
+  attributes: boolean;
 };
 
 /**
@@ -1869,6 +1904,13 @@ export declare type StatFileRequest = Message<"sandbox.v1.StatFileRequest"> & {
    * @generated from field: string path = 2;
    */
   path: string;
+
+  /**
+   * With its extended attributes.
+   *
+   * @generated from field: bool attributes = 3;
+   */
+  attributes: boolean;
 };
 
 /**
@@ -2155,6 +2197,13 @@ export declare type FileEvent = Message<"sandbox.v1.FileEvent"> & {
    * @generated from field: string path = 2;
    */
   path: string;
+
+  /**
+   * What it was, where that is known.
+   *
+   * @generated from field: sandbox.v1.FileEventCause cause = 3;
+   */
+  cause: FileEventCause;
 };
 
 /**
@@ -2867,6 +2916,55 @@ export enum FileEventKind {
  * Describes the enum sandbox.v1.FileEventKind.
  */
 export declare const FileEventKindSchema: GenEnum<FileEventKind>;
+
+/**
+ * @generated from enum sandbox.v1.FileEventCause
+ */
+export enum FileEventCause {
+  /**
+   * It changed by another way than through the file system of the sandbox, or more happened at once.
+   *
+   * @generated from enum value: FILE_EVENT_CAUSE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: FILE_EVENT_CAUSE_MADE = 1;
+   */
+  MADE = 1,
+
+  /**
+   * @generated from enum value: FILE_EVENT_CAUSE_REMOVED = 2;
+   */
+  REMOVED = 2,
+
+  /**
+   * @generated from enum value: FILE_EVENT_CAUSE_MOVED_AWAY = 3;
+   */
+  MOVED_AWAY = 3,
+
+  /**
+   * @generated from enum value: FILE_EVENT_CAUSE_MOVED_HERE = 4;
+   */
+  MOVED_HERE = 4,
+
+  /**
+   * @generated from enum value: FILE_EVENT_CAUSE_WRITTEN = 5;
+   */
+  WRITTEN = 5,
+
+  /**
+   * Mode, owner, times, extended attributes.
+   *
+   * @generated from enum value: FILE_EVENT_CAUSE_ATTRIBUTES = 6;
+   */
+  ATTRIBUTES = 6,
+}
+
+/**
+ * Describes the enum sandbox.v1.FileEventCause.
+ */
+export declare const FileEventCauseSchema: GenEnum<FileEventCause>;
 
 /**
  * @generated from enum sandbox.v1.ProcessKind

@@ -189,6 +189,7 @@ const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   `,
   "ALTER TABLE sandboxes ADD COLUMN workspace_home TEXT NOT NULL DEFAULT ''",
+  "ALTER TABLE sandboxes ADD COLUMN pause_at_expiry INTEGER NOT NULL DEFAULT 0",
 ];
 
 /** Some that every version of the schema has. */

@@ -21,6 +21,7 @@ const SANDBOXES = new Table<SandboxRecord>("sandboxes", {
   revocable: flag("revocable"),
   home: "home",
   workspaceHome: "workspace_home",
+  pauseAtExpiry: flag("pause_at_expiry"),
   resources: json("resources"),
   env: json("env"),
   idlePauseMs: "idle_pause_ms",

@@ -74,7 +74,8 @@ export function entryInfo(entry: EntryRecord, form: PathForm): FileInfoInit {
 
 /** A file as a sandbox sees it. */
 export function viewInfo(entry: ViewEntry, form: PathForm): FileInfoInit {
-  return { ...commonInfo(entry, form), permission: words.PERMISSIONS[entry.permission] };
+  const { permission, attributes = {} } = entry;
+  return { ...commonInfo(entry, form), permission: words.PERMISSIONS[permission], attributes };
 }
 
 function commonInfo(entry: EntryRecord | ViewEntry, form: PathForm): FileInfoInit {

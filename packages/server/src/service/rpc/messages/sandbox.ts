@@ -40,6 +40,7 @@ export function createSandboxRequestOf(message: wire.CreateSandboxRequest): runt
     env: message.env,
     home: message.home,
     workspaceHome: message.workspaceHome,
+    pauseAtExpiry: message.pauseAtExpiry,
     expiresInMs: durationMs(message.expiresIn, "expires_in"),
     // Zero is an answer here: not even by the server's default.
     idlePauseMs: message.idlePause && (durationMs(message.idlePause, "idle_pause") ?? 0),

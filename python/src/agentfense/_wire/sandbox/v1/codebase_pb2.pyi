@@ -455,6 +455,26 @@ Global___ListFilesResponse: _TypeAlias = ListFilesResponse  # noqa: Y015
 class FileInfo(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class AttributesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     PATH_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     IS_DIR_FIELD_NUMBER: _builtins.int
@@ -464,6 +484,7 @@ class FileInfo(_message.Message):
     SYMLINK_TARGET_FIELD_NUMBER: _builtins.int
     CHECKSUM_FIELD_NUMBER: _builtins.int
     PERMISSION_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
     path: _builtins.str
     name: _builtins.str
     is_dir: _builtins.bool
@@ -477,6 +498,10 @@ class FileInfo(_message.Message):
     """The level that the rules give it; in a sandbox's view only."""
     @_builtins.property
     def modified_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def attributes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Its extended attributes, by their names without "user.", where they were asked for; in a sandbox's view only."""
+
     def __init__(
         self,
         *,
@@ -489,10 +514,11 @@ class FileInfo(_message.Message):
         symlink_target: _builtins.str = ...,
         checksum: _builtins.str = ...,
         permission: _common_pb2.Permission.ValueType = ...,
+        attributes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["modified_at", b"modified_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checksum", b"checksum", "is_dir", b"is_dir", "mode", b"mode", "modified_at", b"modified_at", "name", b"name", "path", b"path", "permission", b"permission", "size", b"size", "symlink_target", b"symlink_target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "checksum", b"checksum", "is_dir", b"is_dir", "mode", b"mode", "modified_at", b"modified_at", "name", b"name", "path", b"path", "permission", b"permission", "size", b"size", "symlink_target", b"symlink_target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

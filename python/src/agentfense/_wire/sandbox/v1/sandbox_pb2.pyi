@@ -123,6 +123,35 @@ FILE_EVENT_KIND_CHANGE: FileEventKind.ValueType  # 2
 """Content or attributes changed."""
 Global___FileEventKind: _TypeAlias = FileEventKind  # noqa: Y015
 
+class _FileEventCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FileEventCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FileEventCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FILE_EVENT_CAUSE_UNSPECIFIED: _FileEventCause.ValueType  # 0
+    """It changed by another way than through the file system of the sandbox, or more happened at once."""
+    FILE_EVENT_CAUSE_MADE: _FileEventCause.ValueType  # 1
+    FILE_EVENT_CAUSE_REMOVED: _FileEventCause.ValueType  # 2
+    FILE_EVENT_CAUSE_MOVED_AWAY: _FileEventCause.ValueType  # 3
+    FILE_EVENT_CAUSE_MOVED_HERE: _FileEventCause.ValueType  # 4
+    FILE_EVENT_CAUSE_WRITTEN: _FileEventCause.ValueType  # 5
+    FILE_EVENT_CAUSE_ATTRIBUTES: _FileEventCause.ValueType  # 6
+    """Mode, owner, times, extended attributes."""
+
+class FileEventCause(_FileEventCause, metaclass=_FileEventCauseEnumTypeWrapper): ...
+
+FILE_EVENT_CAUSE_UNSPECIFIED: FileEventCause.ValueType  # 0
+"""It changed by another way than through the file system of the sandbox, or more happened at once."""
+FILE_EVENT_CAUSE_MADE: FileEventCause.ValueType  # 1
+FILE_EVENT_CAUSE_REMOVED: FileEventCause.ValueType  # 2
+FILE_EVENT_CAUSE_MOVED_AWAY: FileEventCause.ValueType  # 3
+FILE_EVENT_CAUSE_MOVED_HERE: FileEventCause.ValueType  # 4
+FILE_EVENT_CAUSE_WRITTEN: FileEventCause.ValueType  # 5
+FILE_EVENT_CAUSE_ATTRIBUTES: FileEventCause.ValueType  # 6
+"""Mode, owner, times, extended attributes."""
+Global___FileEventCause: _TypeAlias = FileEventCause  # noqa: Y015
+
 class _ProcessKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -296,6 +325,7 @@ class Sandbox(_message.Message):
     NETWORK_RULES_FIELD_NUMBER: _builtins.int
     SECRETS_FIELD_NUMBER: _builtins.int
     WORKSPACE_HOME_FIELD_NUMBER: _builtins.int
+    PAUSE_AT_EXPIRY_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     codebase_id: _builtins.str
     status: _common_pb2.SandboxStatus.ValueType
@@ -316,6 +346,8 @@ class Sandbox(_message.Message):
     """The home it uses, when that is not its own."""
     workspace_home: _builtins.str
     """Where its workspace is too, when that is its home."""
+    pause_at_expiry: _builtins.bool
+    """At its expiry it is paused and kept, and not destroyed."""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]: ...
     @_builtins.property
@@ -368,10 +400,11 @@ class Sandbox(_message.Message):
         network_rules: _abc.Iterable[Global___NetworkRule] | None = ...,
         secrets: _abc.Iterable[_builtins.str] | None = ...,
         workspace_home: _builtins.str = ...,
+        pause_at_expiry: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "idle_pause", b"idle_pause", "resources", b"resources", "started_at", b"started_at", "stopped_at", b"stopped_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_rules", b"network_rules", "owner_id", b"owner_id", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync", "workspace_home", b"workspace_home"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "created_at", b"created_at", "expires_at", b"expires_at", "home", b"home", "id", b"id", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_rules", b"network_rules", "owner_id", b"owner_id", "pause_at_expiry", b"pause_at_expiry", "permissions", b"permissions", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "started_at", b"started_at", "status", b"status", "status_reason", b"status_reason", "stopped_at", b"stopped_at", "sync", b"sync", "workspace_home", b"workspace_home"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -440,6 +473,7 @@ class CreateSandboxRequest(_message.Message):
     NETWORK_PRESETS_FIELD_NUMBER: _builtins.int
     SECRETS_FIELD_NUMBER: _builtins.int
     WORKSPACE_HOME_FIELD_NUMBER: _builtins.int
+    PAUSE_AT_EXPIRY_FIELD_NUMBER: _builtins.int
     codebase_id: _builtins.str
     runtime: Global___RuntimeType.ValueType
     image: _builtins.str
@@ -457,6 +491,8 @@ class CreateSandboxRequest(_message.Message):
     """Makes the workspace the home of its commands, and where they run: at this place too, "/home/NAME". Without it a home is apart from
     the workspace, and nothing in it is a change.
     """
+    pause_at_expiry: _builtins.bool
+    """Pauses the sandbox at its expiry, where it runs then, and keeps it for the longest time that there is; otherwise it is destroyed."""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]:
         """Without any, and without a preset, everything is hidden."""
@@ -509,10 +545,11 @@ class CreateSandboxRequest(_message.Message):
         network_presets: _abc.Iterable[_builtins.str] | None = ...,
         secrets: _abc.Iterable[Global___SandboxSecret] | None = ...,
         workspace_home: _builtins.str = ...,
+        pause_at_expiry: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_in", b"expires_in", "idle_pause", b"idle_pause", "resources", b"resources"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_presets", b"network_presets", "network_rules", b"network_rules", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "sync", b"sync", "workspace_home", b"workspace_home"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["codebase_id", b"codebase_id", "codebase_version", b"codebase_version", "env", b"env", "expires_in", b"expires_in", "home", b"home", "idle_pause", b"idle_pause", "image", b"image", "labels", b"labels", "network", b"network", "network_presets", b"network_presets", "network_rules", b"network_rules", "pause_at_expiry", b"pause_at_expiry", "permissions", b"permissions", "preset", b"preset", "resources", b"resources", "revocable", b"revocable", "runtime", b"runtime", "secrets", b"secrets", "sync", b"sync", "workspace_home", b"workspace_home"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1885,11 +1922,33 @@ class WriteFileChunk(_message.Message):
     class Metadata(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
+        @_typing.final
+        class AttributesEntry(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            KEY_FIELD_NUMBER: _builtins.int
+            VALUE_FIELD_NUMBER: _builtins.int
+            key: _builtins.str
+            value: _builtins.str
+            def __init__(
+                self,
+                *,
+                key: _builtins.str = ...,
+                value: _builtins.str = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
         SANDBOX_ID_FIELD_NUMBER: _builtins.int
         PATH_FIELD_NUMBER: _builtins.int
         MODE_FIELD_NUMBER: _builtins.int
         APPEND_FIELD_NUMBER: _builtins.int
         ANNOUNCES_END_FIELD_NUMBER: _builtins.int
+        ATTRIBUTES_FIELD_NUMBER: _builtins.int
+        ATTRIBUTE_PREFIX_FIELD_NUMBER: _builtins.int
         sandbox_id: _builtins.str
         path: _builtins.str
         mode: _builtins.int
@@ -1897,6 +1956,12 @@ class WriteFileChunk(_message.Message):
         append: _builtins.bool
         announces_end: _builtins.bool
         """As for UploadChunk. What was written before stays, as it would inside."""
+        attribute_prefix: _builtins.str
+        """It loses those whose names begin so and that are not given; "" is none."""
+        @_builtins.property
+        def attributes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+            """Extended attributes that it gets, by their names without "user."."""
+
         def __init__(
             self,
             *,
@@ -1905,10 +1970,12 @@ class WriteFileChunk(_message.Message):
             mode: _builtins.int = ...,
             append: _builtins.bool = ...,
             announces_end: _builtins.bool = ...,
+            attributes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+            attribute_prefix: _builtins.str = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["announces_end", b"announces_end", "append", b"append", "mode", b"mode", "path", b"path", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["announces_end", b"announces_end", "append", b"append", "attribute_prefix", b"attribute_prefix", "attributes", b"attributes", "mode", b"mode", "path", b"path", "sandbox_id", b"sandbox_id"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1944,19 +2011,23 @@ class ListDirectoryRequest(_message.Message):
     SANDBOX_ID_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     RECURSIVE_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
     sandbox_id: _builtins.str
     path: _builtins.str
     recursive: _builtins.bool
+    attributes: _builtins.bool
+    """With their extended attributes."""
     def __init__(
         self,
         *,
         sandbox_id: _builtins.str = ...,
         path: _builtins.str = ...,
         recursive: _builtins.bool = ...,
+        attributes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "recursive", b"recursive", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "path", b"path", "recursive", b"recursive", "sandbox_id", b"sandbox_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1968,17 +2039,21 @@ class StatFileRequest(_message.Message):
 
     SANDBOX_ID_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
     sandbox_id: _builtins.str
     path: _builtins.str
+    attributes: _builtins.bool
+    """With its extended attributes."""
     def __init__(
         self,
         *,
         sandbox_id: _builtins.str = ...,
         path: _builtins.str = ...,
+        attributes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["path", b"path", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "path", b"path", "sandbox_id", b"sandbox_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2253,20 +2328,24 @@ class FileEvent(_message.Message):
 
     KIND_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
     kind: Global___FileEventKind.ValueType
     path: _builtins.str
     """Relative to what is watched: "a.ts", "src/a.ts". Empty for what is watched itself; a CHANGE of that may also mean that more
     happened than can be told: look again.
     """
+    cause: Global___FileEventCause.ValueType
+    """What it was, where that is known."""
     def __init__(
         self,
         *,
         kind: Global___FileEventKind.ValueType = ...,
         path: _builtins.str = ...,
+        cause: Global___FileEventCause.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "path", b"path"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "kind", b"kind", "path", b"path"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
