@@ -14,6 +14,7 @@ from agentfense._messages.batch import batch_chunks, content_bytes
 from agentfense._messages.command import command_event_of, command_text, exec_message, exec_result_of
 from agentfense._messages.content import PIECE_BYTES, pieces
 from agentfense._messages.manifest import MESSAGE_BYTES, in_messages
+from agentfense._messages.network import network_number
 from agentfense._messages.numbers import count, page_size_of, strings
 from agentfense._messages.rules import rule_messages, rule_of
 from agentfense._messages.time import duration_message, moment, timedelta_of, timestamp_message
@@ -120,6 +121,20 @@ def test_a_command_is_a_line_or_a_program() -> None:
     for nonsense in ([], ["a", 1]):
         with pytest.raises(InvalidConfigurationError):
             exec_message("sb_1", nonsense)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("command", [None, 5, {"0": "true"}, b"true", ["true", 5]])
+def test_what_is_no_command_is_refused(command: Any) -> None:
+    with pytest.raises(InvalidConfigurationError, match="a command is a string, or a list of strings"):
+        exec_message("sb_1", command)
+
+
+@pytest.mark.parametrize("network", [{"allow": ["pypi.org"]}, ["pypi.org"]])
+def test_hosts_that_are_no_network_list_are_refused_with_what_they_should_be(network: Any) -> None:
+    with pytest.raises(InvalidConfigurationError, match=r"a NetworkList, as in NetworkList\(\['pypi.org'\]\)"):
+        network_number(network)
+    with pytest.raises(InvalidConfigurationError, match=r"must be one of none, .*, not 5"):
+        network_number(5)  # type: ignore[arg-type]
 
 
 def test_exact_bytes_travel_only_where_the_text_is_not_all_of_it() -> None:

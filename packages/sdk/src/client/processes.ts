@@ -6,6 +6,7 @@ import {
   ProcessOutput_OutputType as Type,
 } from "@agentfense/protocol/sandbox";
 import { ConnectionError } from "../errors.ts";
+import { type MembersOf, requireKnownMembers } from "../model/known-members.ts";
 import type { CallOptions, Command } from "../model/options.ts";
 import type { ProcessEnd, ProcessEvent, ProcessInfo } from "../model/records.ts";
 import type { AttachOptions, SpawnOptions, TerminalSize } from "../model/requests.ts";
@@ -23,6 +24,10 @@ const KINDS = {
   [Type.TERMINAL]: "terminal",
 } as const;
 
+const SPAWNING: MembersOf<SpawnOptions> = {
+  ...{ tag: true, env: true, workdir: true, stdin: true, terminal: true, timeoutMs: true, signal: true },
+};
+
 /** Processes that outlive their call. Each is known by its number, or by its tag. */
 export class ProcessCalls {
   readonly #rpc: Rpc;
@@ -32,6 +37,7 @@ export class ProcessCalls {
   }
 
   async start(sandboxId: string, command: Command, options: SpawnOptions = {}): Promise<ProcessInfo> {
+    requireKnownMembers(options, SPAWNING, "the options of a process");
     const { tag = "", stdin = false, terminal, signal, ...rest } = options;
     const request = {
       ...commandMembers(sandboxId, command, rest),

@@ -310,8 +310,9 @@ export class Sandbox implements AsyncDisposable {
     await this.#parts.release();
   }
 
-  /** Destroys it if this object made it, and lets go of the connection. */
+  /** Destroys it if this object made it, and lets go of the connection; nothing after `close`. */
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closing.signal.aborted) return;
     try {
       if (this.#parts.owner === "this") await this.destroy();
     } finally {

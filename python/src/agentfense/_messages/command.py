@@ -49,8 +49,8 @@ def exec_message(
 
 def arguments(command: Sequence[str]) -> Sequence[str]:
     """A program and its arguments, of which there is at least the program."""
-    words: Sequence[object] = command
-    if not all(isinstance(word, str) for word in words):
+    words: object = command
+    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
         raise InvalidConfigurationError("a command is a string, or a list of strings")
     if len(command) == 0:
         raise InvalidConfigurationError("a command without a shell needs a program")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import List, Union
+from typing import List, Mapping, Union
 
 from agentfense._messages.words import NETWORKS
 from agentfense._wire.sandbox.v1 import sandbox_pb2
+from agentfense.exceptions import InvalidConfigurationError
 from agentfense.types import NetworkList, NetworkMode, NetworkRule
 
 
 def network_number(network: Union[NetworkMode, NetworkList, str, None]) -> sandbox_pb2.NetworkMode.ValueType:
     """A word's; a list means a filtered network."""
+    given: object = network
+    if isinstance(given, (Mapping, list, tuple)):
+        raise InvalidConfigurationError("the hosts of a network are a NetworkList, as in NetworkList(['pypi.org'])")
     return NETWORKS.number(NetworkMode.FILTERED if isinstance(network, NetworkList) else network)
 
 

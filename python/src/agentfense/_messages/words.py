@@ -39,9 +39,9 @@ class Words(Generic[Word, Number]):
         """The number of a word or of its string; None is "not given"."""
         if word is None:
             return self._not_given
-        number = self._numbers.get(str(word.value) if isinstance(word, Enum) else word)
-        if number is not None:
-            return number
+        text: object = word.value if isinstance(word, Enum) else word
+        if isinstance(text, str) and text in self._numbers:
+            return self._numbers[text]
         raise InvalidConfigurationError(f"{self._what} must be one of {', '.join(self._numbers)}, not {word!r}")
 
     def word(self, number: int) -> Word:

@@ -1,15 +1,24 @@
 import type { ExecOutput, ExecRequestSchema, ExecResult } from "@agentfense/protocol/sandbox";
 import { ExecOutput_OutputType as OutputType } from "@agentfense/protocol/sandbox";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { Command, CommandOptions } from "../../model/options.ts";
+import { type MembersOf, requireKnownMembers } from "../../model/known-members.ts";
+import type { Command, CommandOptions, RunOptions } from "../../model/options.ts";
 import type { CommandEnd, CommandEvent, RunResult } from "../../model/records.ts";
-import { durationOf, msOf, numberOf } from "./values.ts";
+import { durationOf, invalid, msOf, numberOf } from "./values.ts";
+
+/** Those that the callers of `execMessage` deal with themselves are among them. */
+const RUNNING: MembersOf<RunOptions> = {
+  ...{ timeoutMs: true, env: true, workdir: true, stdin: true, signal: true },
+  ...{ check: true, onStdout: true, onStderr: true },
+};
 
 export function execMessage(
   sandboxId: string,
   command: Command,
-  { env, workdir = "", timeoutMs, stdin }: Omit<CommandOptions, "signal">,
+  options: Omit<CommandOptions, "signal">,
 ): MessageInitShape<typeof ExecRequestSchema> {
+  requireKnownMembers(options, RUNNING, "the options of a command");
+  const { env, workdir = "", timeoutMs, stdin } = options;
   return {
     ...commandMembers(sandboxId, command, { env, workdir, timeoutMs }),
     ...(stdin === undefined ? {} : typeof stdin === "string" ? { stdin } : { stdinBytes: stdin }),
@@ -22,6 +31,9 @@ export function commandMembers(
   command: Command,
   { env, workdir = "", timeoutMs }: Pick<CommandOptions, "env" | "workdir" | "timeoutMs">,
 ) {
+  if (typeof command !== "string" && !Array.isArray(command)) {
+    throw invalid("a command is a line for the shell, or a list of a program and its arguments");
+  }
   return {
     sandboxId,
     ...(typeof command === "string" ? { command } : { argv: [...command] }),

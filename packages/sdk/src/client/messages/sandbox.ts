@@ -14,6 +14,7 @@ import type {
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { SandboxError } from "../../errors.ts";
+import { type MembersOf, requireKnownMembers } from "../../model/known-members.ts";
 import type {
   NetworkList,
   NetworkRule,
@@ -73,18 +74,15 @@ function idlePauseMessage(ms: number): Duration {
   return ms === 0 ? create(DurationSchema) : durationOf(ms, "idlePauseMs");
 }
 
-const LIMITS = [
-  "memoryBytes",
-  "cpuQuota",
-  "cpuShares",
-  "pidsLimit",
-  "diskBytes",
-  "diskFiles",
-  "outputBytes",
-] as const satisfies readonly (keyof ResourceLimits)[];
+const RESOURCES: MembersOf<ResourceLimits> = {
+  ...{ memoryBytes: true, cpuQuota: true, cpuShares: true, pidsLimit: true },
+  ...{ diskBytes: true, diskFiles: true, outputBytes: true },
+};
+const LIMITS = Object.keys(RESOURCES) as (keyof ResourceLimits)[];
 
 /** 0 would mean the server's default on the wire, and nothing of the kind to whoever wrote it. */
 function resourcesMessage(resources: ResourceLimits): MessageInitShape<typeof ResourceLimitsSchema> {
+  requireKnownMembers(resources, RESOURCES, "resources");
   const message: { -readonly [Name in keyof ResourceLimits]?: bigint } = {};
   for (const limit of LIMITS) {
     const value = resources[limit];
@@ -173,10 +171,15 @@ function networkFields(network: SandboxOptions["network"]): NetworkFields {
   return { network: NETWORKS.filtered, ...listFields(network) };
 }
 
+const LINE: MembersOf<NetworkRule> = { host: true, ports: true, methods: true, paths: true, addresses: true };
+
 /** The server reads a host with its ports: there is one who knows what is right. */
-export function listFields({ allow = [], presets = [] }: NetworkList) {
+export function listFields(list: NetworkList) {
+  requireKnownMembers(list, { allow: true, presets: true }, "the hosts of a network");
+  const { allow = [], presets = [] } = list;
   const networkRules = allow.map((rule) => {
     if (typeof rule === "string") return { host: rule };
+    requireKnownMembers(rule, LINE, "lines of a network's list");
     const { host, ports = [], methods = [], paths = [], addresses = [] } = rule;
     return { host, ports: [...ports], methods: [...methods], paths: [...paths], addresses: [...addresses] };
   });

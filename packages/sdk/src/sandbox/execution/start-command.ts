@@ -45,6 +45,8 @@ export function startSessionCommand(
 
 type OpenCall = ExecutionParts["open"];
 
-function callOptions({ timeoutMs, env, workdir, stdin }: CommandOptions): CommandOptions {
-  return { timeoutMs, env, workdir, stdin };
+/** What is not ours goes on to the client, which refuses what nobody knows. */
+function callOptions(options: CommandOptions & OutputCallbacks): CommandOptions {
+  const { onStdout: _out, onStderr: _err, signal: _signal, ...rest } = options;
+  return rest;
 }

@@ -1,8 +1,9 @@
 import { Listing } from "../../listing.ts";
+import { requireKnownMembers } from "../../model/known-members.ts";
 import type { CallOptions } from "../../model/options.ts";
 import type { SandboxInfo } from "../../model/records.ts";
 import type { ListSandboxesOptions } from "../../model/requests.ts";
-import { type ConnectOptions, connect, type OpeningKit, type OpenOptions } from "./kit.ts";
+import { type ConnectOptions, connect, OPENING, type OpeningKit, type OpenOptions } from "./kit.ts";
 import { open, ownCodebase, type PrepareCodebase, Undo } from "./open-sandbox.ts";
 
 export interface FromCodebaseOptions extends OpenOptions {
@@ -21,11 +22,13 @@ export async function openCodebase<S>(
   codebaseId: string,
   options: FromCodebaseOptions,
 ): Promise<S> {
+  requireKnownMembers(options, { ...OPENING, codebaseVersion: true }, "the options of fromCodebase");
   return await open(kit, options, givenCodebase({ codebaseId, codebaseVersion: options.codebaseVersion }));
 }
 
 /** A sandbox on a codebase that is there, or on an empty one of its own. */
 export async function openNew<S>(kit: OpeningKit<S>, options: CreateOptions): Promise<S> {
+  requireKnownMembers(options, { ...OPENING, codebaseId: true }, "the options of create");
   const { codebaseId } = options;
   return await open(kit, options, codebaseId === undefined ? emptyCodebase(options) : givenCodebase({ codebaseId }));
 }

@@ -2,13 +2,14 @@ import { realpath, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { PresetError, RuleError } from "@agentfense/permission";
 import { InvalidConfigurationError } from "../../errors.ts";
+import { type MembersOf, requireKnownMembers } from "../../model/known-members.ts";
 import type { SandboxOptions, UploadDirectoryOptions } from "../../model/options.ts";
 import { type ProjectPolicy, readProjectPolicy, withProjectPolicy } from "../../project/index.ts";
 import { selectEntries } from "../../upload/select.ts";
 import { sendEntries } from "../../upload/upload.ts";
 import { LocalCopy } from "../local-copy/local-copy.ts";
 import { LocalDirectory } from "../local-copy/local-directory.ts";
-import type { OpeningKit, OpenOptions } from "./kit.ts";
+import { OPENING, type OpeningKit, type OpenOptions } from "./kit.ts";
 import { open, ownCodebase, type PrepareCodebase } from "./open-sandbox.ts";
 
 /** How a directory becomes a codebase, where it has to be uploaded. */
@@ -22,8 +23,14 @@ export interface FromLocalOptions extends OpenOptions, UploadChoice {
   readonly policy?: false | undefined;
 }
 
+export const FROM_LOCAL: MembersOf<FromLocalOptions> = {
+  ...OPENING,
+  ...{ ignoreFiles: true, ignore: true, includeGit: true, skipUnreadable: true, onProgress: true, policy: true },
+};
+
 /** A sandbox on a directory of this machine. */
 export async function openLocal<S>(kit: OpeningKit<S>, directory: string, options: FromLocalOptions): Promise<S> {
+  requireKnownMembers(options, FROM_LOCAL, "the options of fromLocal");
   return await open(kit, options, await directoryCodebase(directory, options));
 }
 

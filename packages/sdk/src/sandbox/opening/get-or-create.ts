@@ -1,10 +1,11 @@
 import type { SandboxClient } from "../../client/client.ts";
 import { pause } from "../../client/retry.ts";
 import { InvalidConfigurationError, SandboxNotFoundError } from "../../errors.ts";
+import { requireKnownMembers } from "../../model/known-members.ts";
 import type { SandboxInfo } from "../../model/records.ts";
 import type { SandboxParts } from "../parts.ts";
 import { emptyCodebase, givenCodebase } from "./from-codebase.ts";
-import { directoryCodebase, type FromLocalOptions } from "./from-local.ts";
+import { directoryCodebase, FROM_LOCAL, type FromLocalOptions } from "./from-local.ts";
 import { connect, type OpeningKit } from "./kit.ts";
 import { build, type PrepareCodebase, startIdempotently, Undo } from "./open-sandbox.ts";
 
@@ -29,6 +30,8 @@ const TICK_MS = 2;
  * the oldest stays: callers that race end with the same one.
  */
 export async function openByKey<S>(kit: OpeningKit<S>, key: string, options: GetOrCreateOptions): Promise<S> {
+  const { start: _, ...known } = FROM_LOCAL;
+  requireKnownMembers(options, { ...known, directory: true, codebaseId: true }, "the options of getOrCreate");
   if (key === "") throw new InvalidConfigurationError("the key is empty", { code: "INVALID_ARGUMENT" });
   const prepare = await preparationFor(options);
   for (let attempt = 1; ; attempt += 1) {

@@ -1,5 +1,6 @@
 import { SandboxClient } from "../../client/client.ts";
 import type { Engine } from "../../engine.ts";
+import type { MembersOf } from "../../model/known-members.ts";
 import type { CallOptions, ConnectionOptions, SandboxOptions } from "../../model/options.ts";
 import type { SandboxParts } from "../parts.ts";
 
@@ -27,6 +28,19 @@ export interface OpenOptions extends ConnectOptions, SandboxOptions, CallOptions
   /** Of the codebase that is made; default: the owner of the API key, else the user of this process. */
   readonly ownerId?: string | undefined;
 }
+
+const CONNECTING: MembersOf<ConnectOptions> = {
+  ...{ endpoint: true, apiKey: true, tls: true, requestTimeoutMs: true, retries: true },
+  ...{ engine: true, client: true },
+};
+
+/** All that opening a sandbox can be told; a way to open one has some of its own. */
+export const OPENING: MembersOf<OpenOptions> = {
+  ...CONNECTING,
+  ...{ preset: true, permissions: true, runtime: true, image: true, resources: true, network: true, secrets: true },
+  ...{ sync: true, env: true, labels: true, expiresInMs: true, revocable: true, idlePauseMs: true, home: true },
+  ...{ start: true, name: true, ownerId: true, signal: true },
+};
 
 export interface Connection {
   readonly client: SandboxClient;
