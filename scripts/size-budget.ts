@@ -36,8 +36,14 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/doors/test": { base: { lines: 1_150, files: 10 } },
   "packages/agent/src": { base: { lines: 14_400, files: 146 } },
   "packages/agent/test": { base: { lines: 9_600, files: 62 } },
-  "packages/agentfense/src": { base: { lines: 10_200, files: 108 } },
-  "packages/agentfense/test": { base: { lines: 6_400, files: 58 } },
+  "packages/agentfense/src": {
+    base: { lines: 10_200, files: 108 },
+    growth: [{ lines: 100, files: 1, why: "policy lint tells what a commit of the agent's would delete; plain errors" }],
+  },
+  "packages/agentfense/test": {
+    base: { lines: 6_400, files: 58 },
+    growth: [{ lines: 200, files: 1, why: "what a newcomer's machine lacks is a sentence: full disks, absent places" }],
+  },
   "python/src": { base: { lines: 13_850, files: 147 } },
   "python/tests": { base: { lines: 10_950, files: 100 } },
   "python/scripts": { base: { lines: 450, files: 5 } },

@@ -193,10 +193,12 @@ hint: npm install @agentfense/agent@${version}
     });
   });
 
-  test("an older Node is told in one line what agentfense needs", async () => {
+  test("an older Node is told what agentfense needs, and what brings it", async () => {
     const { code, stdout, stderr } = await project.run("agentfense", ["--version"], { runtime: node20 });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/^agentfense: needs Node 24 or newer; this is Node 20\.[\d.]+\n$/);
+    expect(stderr).toMatch(
+      /^agentfense: needs Node 24 or newer; this is Node 20\.[\d.]+\nhint: [^\n]*: npm install node-linux-\w+@24\n$/,
+    );
     expect(packages.find(({ name }) => name === "agentfense")!.engines.node).toBe(">=24");
   });
 

@@ -5,7 +5,12 @@
 const OLDEST_NODE = 24;
 
 if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
-  process.stderr.write(`agentfense: needs Node ${OLDEST_NODE} or newer; this is Node ${process.versions.node}\n`);
+  // The packages of these names bring a Node that npx and npm scripts of this project take before the machine's.
+  const own = `node-${process.platform}-${process.arch}@${OLDEST_NODE}`;
+  process.stderr.write(
+    `agentfense: needs Node ${OLDEST_NODE} or newer; this is Node ${process.versions.node}\n` +
+      `hint: install one for this machine, or for npx in this project alone: npm install ${own}\n`,
+  );
   process.exitCode = 1;
 } else {
   // Before everything that is worth keeping is loaded.

@@ -3,11 +3,10 @@ import manifest from "../package.json" with { type: "json" };
 import type { Command } from "./command.ts";
 import { CommandFailure, UsageError } from "./command-failure.ts";
 import { FAMILIES, GROUPS } from "./commands.ts";
-import { complain } from "./output.ts";
+import { complain, UNWRITTEN } from "./output.ts";
 import { printable } from "./terminal.ts";
 
-// A reader that has seen enough (`| head`) is no error of ours.
-process.stdout.on("error", leaveWithReader);
+process.stdout.on("error", leaveWithOutput);
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -25,8 +24,9 @@ async function main(args: readonly string[]): Promise<number> {
       complain(error.message, await hintFor(error, found));
       return 2;
     }
-    if (isFull(error)) {
-      complain("no space is left on a disk", `if it is that of ${tmpdir()}: free some there, or set TMPDIR`);
+    const lack = lackOf(error);
+    if (lack !== undefined) {
+      complain(lack.message, lack.hint);
       return 125;
     }
     if (!(error instanceof CommandFailure)) throw error;
@@ -35,8 +35,18 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function isFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
+/** What this machine lacks, where an error of the system says no more than that: space, or a place for temporary files. */
+function lackOf(error: unknown): { readonly message: string; readonly hint: string } | undefined {
+  const { code, path = "" } = error as NodeJS.ErrnoException;
+  const place = tmpdir();
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return { message: "no space is left on a disk", hint: `if it is that of ${place}: free some there, or set TMPDIR` };
+  }
+  if (code === undefined || !`${path}/`.startsWith(`${place}/`)) return undefined;
+  return {
+    message: `there is no place for temporary files in ${place} (${code})`,
+    hint: "set TMPDIR to a directory in which you may write",
+  };
 }
 
 /** What the first words of a command line name, and how many words that took. */
@@ -64,7 +74,10 @@ async function find([first = "", second = ""]: readonly string[]): Promise<Found
 
 function unknownWord(given: string): UsageError {
   if (given.startsWith("-")) {
-    return new UsageError(`unknown option ${printable(given)}`, { slip: { given, known: ["--help", "--version"] } });
+    return new UsageError(`unknown option ${printable(given)}`, {
+      slip: { given, known: ["--help", "--version"] },
+      hint: `options stand behind their command: agentfense COMMAND ${printable(given.split("=", 1)[0]!)} …`,
+    });
   }
   const known = [...Object.keys(FAMILIES), "help"];
   return new UsageError(`unknown command ${printable(given)}; there are: ${known.join(", ")}`, {
@@ -78,7 +91,7 @@ async function carryOut(found: Found, rest: readonly string[]): Promise<number> 
   if (command === undefined) {
     throw new UsageError(`${name} needs a subcommand; there are: ${commands.map((each) => each.name).join(", ")}`);
   }
-  if (command.handlesClosedOutput) process.stdout.off("error", leaveWithReader);
+  if (command.handlesClosedOutput) process.stdout.off("error", leaveWithOutput);
   return await command.run(rest, FAMILIES);
 }
 
@@ -108,7 +121,7 @@ async function hintFor({ hint, slip }: UsageError, found: Found | undefined): Pr
   // Loaded only here, so that what goes well does not wait for it.
   const { nearestName } = await import("@agentfense/sdk/project");
   const near = nearestName(slip.given, slip.known);
-  return near === undefined ? readOn : `did you mean ${near}?`;
+  return near === undefined ? (hint ?? readOn) : `did you mean ${near}?`;
 }
 
 function tell(text: string): number {
@@ -116,7 +129,9 @@ function tell(text: string): number {
   return 0;
 }
 
-function leaveWithReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(0);
+/** A reader that has seen enough (`| head`) is no error of ours; what cannot be written, to a full disk perhaps, is one. */
+function leaveWithOutput(error: NodeJS.ErrnoException): void {
+  if (error.code === "EPIPE") process.exit(0);
+  complain(`${UNWRITTEN} (${error.code})`, undefined);
+  process.exit(1);
 }

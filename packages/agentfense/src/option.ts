@@ -78,6 +78,10 @@ function parsed(args: readonly string[], options: NonNullable<ParseArgsConfig["o
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: true, allowNegative: true });
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
+    const [, unvalued] = /^Option '(?:-\w, )?(--[^' ]+).*' argument (?:is ambiguous|missing)/.exec(error.message) ?? [];
+    if (unvalued !== undefined) {
+      throw new UsageError(`${unvalued} takes a value; one that begins with a dash is written ${unvalued}=-…`);
+    }
     // Node adds a second sentence about positionals that begin with a dash; the first says what is wrong.
     const message = printable(error.message.split(". To specify")[0]!);
     const [, given] = /^Unknown option '(--[^'=]+)/.exec(error.message) ?? [];

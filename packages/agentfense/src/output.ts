@@ -1,10 +1,15 @@
-import { once } from "node:events";
 import { printableSentence } from "./terminal.ts";
 
-/** Writes to stdout no faster than it is read, so that a big tree never piles up in memory. */
+/**
+ * Writes to stdout no faster than it is read, so that a big tree never piles up in memory. What cannot be written is told to
+ * whoever listens to errors of stdout.
+ */
 export async function print(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, "drain");
+  await new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
 }
+
+/** What is said of output that the system does not take. */
+export const UNWRITTEN = "what is printed here cannot be written";
 
 /** Something that the user should know and that is no part of the answer. */
 export function warn(sentence: string): void {

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import { ifAgentLayer, installLine, needAgentLayer } from "../src/agent-layer.ts";
@@ -28,6 +28,17 @@ test("the line that installs the agent layer fits where agentfense is", () => {
   writeFileSync(join(root, "_npx/0123456789abcdef/package.json"), "{}");
   expect(installLine("mcp", forOneCall)).toBe(`npx -p agentfense@${manifest.version} -p ${wanted} agentfense mcp`);
   expect(installLine("mcp", join(root, "repository/src"))).toBe(`npm install ${wanted}`);
+});
+
+test("a project that has agentfense from a packed file gets the layer from the one beside it, if it is there", () => {
+  const inProject = installedIn("project");
+  const dependencies = { agentfense: `file:../pack/agentfense-${manifest.version}.tgz` };
+  writeFileSync(join(root, "project/package.json"), JSON.stringify({ dependencies }));
+  expect(installLine("mcp", inProject)).toBe(`npm install ${wanted}`);
+  const layer = join(root, `pack/optional/agentfense-agent-${manifest.version}.tgz`);
+  mkdirSync(dirname(layer), { recursive: true });
+  writeFileSync(layer, "");
+  expect(installLine("mcp", inProject)).toBe(`npm install ${layer}`);
 });
 
 test("only the layer's own absence is taken for it: what else fails while loading is told as it is", async () => {

@@ -97,7 +97,11 @@ describe("a command given wrongly ends with 2, a reason and a hint", () => {
   test.each([
     [["moutn"], "unknown command moutn", "did you mean mount?"],
     [["frobnicate"], "unknown command frobnicate; there are: agent, run, shell,", "agentfense --help"],
-    [["--frobnicate"], "unknown option --frobnicate", "agentfense --help"],
+    [
+      ["--frobnicate=x"],
+      "unknown option --frobnicate=x",
+      "options stand behind their command: agentfense COMMAND --frobnicate …",
+    ],
     [["--hlep"], "unknown option --hlep", "did you mean --help?"],
     [["policy"], "policy needs a subcommand", "agentfense policy --help"],
     [["policy", "expalin"], "unknown command policy expalin", "did you mean policy explain?"],

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { scratch } from "./run-cli.ts";
@@ -38,6 +38,8 @@ async function lacking(preparation: string, args: (top: string) => readonly stri
   });
 }
 
+const FULL_DELTA = `
+  mkdir "$1/kept"; mount -t tmpfs -o size=64k none "$1/kept"; cat /dev/zero > "$1/kept/fill" 2>/dev/null || true`;
 const DOCTOR = "hint: see what is missing: agentfense doctor\n";
 const run = (top: string) => ["run", join(top, "project"), "--", "ls"];
 
@@ -58,8 +60,61 @@ test.skipIf(!isRoot).each([
     FULL_TMPDIR,
     "agentfense: no space is left on a disk\nhint: if it is that of TOP/tmp: free some there, or set TMPDIR\n",
   ],
+  [
+    "an absent place for temporary files",
+    'export TMPDIR="$1/absent"',
+    "agentfense: there is no place for temporary files in TOP/absent (ENOENT)\n" +
+      "hint: set TMPDIR to a directory in which you may write\n",
+  ],
+  [
+    "a place for temporary files where nothing can be made",
+    "export TMPDIR=/proc",
+    "agentfense: there is no place for temporary files in /proc (ENOENT)\n" +
+      "hint: set TMPDIR to a directory in which you may write\n",
+  ],
 ])("%s is a sentence with a hint, and exit code 125", async (_what, preparation, stderr) => {
   expect(await lacking(preparation, run)).toEqual({ code: 125, stdout: "", stderr });
+});
+
+test.skipIf(!isRoot)("a kept delta on a full disk is a sentence, and exit code 125", async () => {
+  const kept = (top: string) => ["run", "--delta", join(top, "kept/delta"), join(top, "project"), "--", "ls"];
+  expect(await lacking(FULL_DELTA, kept)).toEqual({
+    code: 125,
+    stdout: "",
+    stderr: expect.stringMatching(/^agentfense: the delta cannot be written: ENOSPC[^\n]*\n$/),
+  });
+});
+
+test.skipIf(!isRoot)("a mount says what run says about a missing device", async () => {
+  const mount = (top: string) => ["mount", join(top, "project"), join(top, "mountpoint")];
+  expect(await lacking(`mkdir "$1/mountpoint"; ${WITHOUT_FUSE}`, mount)).toMatchObject({
+    code: 1,
+    stderr:
+      "agentfense: cannot mount at TOP/mountpoint: there is no /dev/fuse\n" +
+      "hint: load it with: modprobe fuse; in a container, start that with: --device /dev/fuse\n",
+  });
+});
+
+test("output that cannot be written is a sentence, and nothing is left", async () => {
+  const top = await places();
+  const temporary = join(top, "tmp");
+  await mkdir(temporary);
+  const line = (args: string, { to = "> /dev/full" } = {}) =>
+    new Promise<{ code: unknown; stderr: string }>((resolve) => {
+      const env = { ...process.env, TMPDIR: temporary, PATH: "/usr/bin:/bin" };
+      const script = `"$0" "$1" ${args} < /dev/null ${to}`;
+      execFile("sh", ["-c", script, process.execPath, CLI], { cwd: top, env }, (error, _stdout, stderr) =>
+        resolve({ code: error?.code ?? 0, stderr }),
+      );
+    });
+  const sentence = "agentfense: what is printed here cannot be written (ENOSPC)\n";
+  expect(await line("policy tree project")).toEqual({ code: 1, stderr: sentence });
+  expect(await line("run project -- 'echo hello; sleep 1000'")).toEqual({ code: 125, stderr: sentence });
+  expect(await line("run --json project -- 'echo hello'")).toEqual({ code: 125, stderr: sentence });
+  expect(await line("run project -- 'echo hello >&2; sleep 1000'", { to: "2> /dev/full" })).toMatchObject({
+    code: 125,
+  });
+  expect(await readdir(temporary)).toEqual([]);
 });
 
 test.skipIf(!isRoot).each([

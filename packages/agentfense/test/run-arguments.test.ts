@@ -24,7 +24,12 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], reason: 
   ["an unreadable memory limit", ["run", "--memory", "lots", "project", "--", "true"], "--memory takes a size"],
   ["an unreadable CPU limit", ["run", "--cpus", "half", "project", "--", "true"], "--cpus takes a number of CPUs"],
   ["no CPU at all", ["run", "--cpus", "0", "project", "--", "true"], "--cpus takes a number of CPUs"],
-  ["an unreadable process limit", ["run", "--pids", "-1", "project", "--", "true"], "--pids"],
+  [
+    "a limit that looks like an option",
+    ["run", "--pids", "-1", "project", "--", "true"],
+    "--pids takes a value; one that begins with a dash is written --pids=-…\nhint",
+  ],
+  ["an option without its value", ["run", "project", "--pids", "--", "true"], "--pids takes a value; one"],
   ["an unreadable timeout", ["run", "--timeout", "soon", "project", "--", "true"], "--timeout takes a time"],
   ["a timeout of nothing", ["run", "--timeout", "0", "project", "--", "true"], "--timeout takes a time"],
   [

@@ -222,10 +222,16 @@ def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch, home: 
     [
         (
             "echo 'no such option: --private' >&2; exit 2",
-            r"` ended with exit code 2\nno such option: --private \(npm i",
+            r"` ended with exit code 2\nno such option: --private \(install the npm package",
         ),
-        ("kill -KILL $$", r"` was killed by signal 9 \(npm install -g agentfense, or name a server"),
-        ("exec >&-; echo waiting >&2; sleep 600", r"` does not say where it listens\nwaiting \(npm"),
+        (
+            "kill -KILL $$",
+            r"` was killed by signal 9 \(install the npm package agentfense, as its README says, or name a server",
+        ),
+        (
+            "exec >&-; echo waiting >&2; sleep 600",
+            r"` does not say where it listens\nwaiting \(install the npm package",
+        ),
     ],
 )
 def test_one_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, line: str, message: str) -> None:
@@ -234,6 +240,15 @@ def test_one_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, line:
         _server.lease()
     assert re.search(message, str(failure.value)), str(failure.value)
     assert failure.value.code == "CONNECTION_FAILED"
+
+
+def test_npx_that_has_no_such_package_is_not_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script(tmp_path / "npx", "#!/bin/sh\necho npm error code ENOTCACHED >&2\nexit 1\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("AGENTFENSE_COMMAND", raising=False)
+    with pytest.raises(ConnectionError, match="none in the node_modules of the working directory") as failure:
+        _server.lease()
+    assert "ENOTCACHED" not in str(failure.value)
 
 
 def test_one_that_says_nothing_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +265,7 @@ def test_a_program_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_program_is_the_one_named_else_the_one_on_path_else_what_npx_has(tmp_path: Path) -> None:
-    with pytest.raises(ConnectionError, match=r"there is no agentfense program .*\(npm install -g agentfense"):
+    with pytest.raises(ConnectionError, match=r"there is no agentfense program .*\(install the npm package agentfense"):
         find_program({"PATH": str(tmp_path)})
     npx = script(tmp_path / "npx", "")
     assert find_program({"PATH": str(tmp_path)}) == [str(npx), "--no", "--offline", "--", "agentfense"]

@@ -2,7 +2,7 @@ import type { BatchResult, Codebase, Version } from "@agentfense/sdk";
 import { paintMark } from "../changes/colours.ts";
 import { UsageError } from "../command-failure.ts";
 import { option } from "../option.ts";
-import { serverCommand } from "../remote/command.ts";
+import { ownerOf, serverCommand } from "../remote/command.ts";
 import { filesTable, OUTPUT_FILE, writeTo } from "../remote/files.ts";
 import { recordText, tableText } from "../table.ts";
 import { paintFor, printable } from "../terminal.ts";
@@ -22,12 +22,6 @@ function owner<const About extends string>(about: About) {
   return option({ name: "owner", value: "OWNER", about });
 }
 
-/** Whose a new codebase is: who the option says, else who the key says, else who we are on this machine. */
-async function ownerOfNew(hasKey: boolean, given: string | undefined): Promise<string> {
-  if (given !== undefined || hasKey) return given ?? "";
-  return (await import("node:os")).userInfo().username;
-}
-
 const create = serverCommand({
   name: "codebase create",
   summary: "make an empty codebase",
@@ -35,7 +29,7 @@ const create = serverCommand({
   options: { "": [owner("whose it is (default: the API key's owner; without a key, your name on this machine)")] },
   takes: ["NAME"],
   run: async ({ client, values, given: [name], hasKey }) =>
-    codebaseText(await client.createCodebase({ name, ownerId: await ownerOfNew(hasKey, values.owner) })),
+    codebaseText(await client.createCodebase({ name, ownerId: await ownerOf(hasKey, values.owner) })),
 });
 
 const upload = serverCommand({
@@ -70,7 +64,7 @@ say is left out (the latter in the same form, and with the last word), and so is
     if (codebase !== undefined && (name !== undefined || given !== undefined)) {
       throw new UsageError("--name and --owner are for a new codebase; leave them out with --codebase");
     }
-    const place = codebase ?? { ...(name !== undefined && { name }), ownerId: await ownerOfNew(hasKey, given) };
+    const place = codebase ?? { ...(name !== undefined && { name }), ownerId: await ownerOf(hasKey, given) };
     return await (await import("../remote/upload.ts")).upload(client, place, { directory, values, json });
   },
 });

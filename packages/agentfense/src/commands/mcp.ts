@@ -7,7 +7,7 @@ export const mcp = command({
   about: `An MCP server for an agent such as Claude Code or Cursor: run_code, shell, read_file, write_file, edit_file, list_files and
 search, in a sandbox that sees DIR (default: where you are) at /workspace as the rules allow. The changes and the audit trail
 are resources. It speaks over standard input and output, and ends when the client does; what we have to say goes to stderr.
-It is part of the agent layer: npm install @agentfense/agent.
+It is part of the agent layer, the package @agentfense/agent.
 
 DIR itself is not written unless you ask for it.`,
   options: MCP_OPTIONS,

@@ -1,10 +1,16 @@
 import { text } from "node:stream/consumers";
 import { UsageError } from "../command-failure.ts";
 import { option } from "../option.ts";
-import { serverCommand } from "../remote/command.ts";
+import { ownerOf, serverCommand } from "../remote/command.ts";
 import { parseSecret, parseSource } from "../secret-options.ts";
 import { tableText } from "../table.ts";
 import { printable } from "../terminal.ts";
+
+const OWNER = option({
+  name: "owner",
+  value: "ID",
+  about: "administrators: whose it is (default: the API key's owner; without a key, your name on this machine)",
+});
 
 const put = serverCommand({
   name: "secret put",
@@ -19,14 +25,14 @@ into requests to these hosts on their way out. SECRET is NAME@HOST[,HOST][=PLACE
         value: "SOURCE",
         about: "env:VARIABLE, file:PATH or command:LINE: where else the value is",
       }),
-      option({ name: "owner", value: "ID", about: "administrators: whose it is" }),
+      OWNER,
     ],
   },
   takes: ["SECRET"],
-  async run({ client, values: { owner, from }, given: [secret] }) {
+  async run({ client, values: { owner, from }, given: [secret], hasKey }) {
     const { name, ...destination } = parseSecret(secret, "SECRET");
     const source = from === undefined ? { value: await fromInput() } : parseSource(from, FROM);
-    await client.putSecret(name, { ...source, ...destination, ownerId: owner });
+    await client.putSecret(name, { ...source, ...destination, ownerId: await ownerOf(hasKey, owner) });
     return `keeps ${printable(name)}\n`;
   },
 });
@@ -52,10 +58,10 @@ const remove = serverCommand({
   name: "secret remove",
   summary: "remove a secret from the server",
   about: "Removes a secret from the server. In force at once: sandboxes that run do not send it any more either.",
-  options: { "": [option({ name: "owner", value: "ID", about: "administrators: whose it is" })] },
+  options: { "": [OWNER] },
   takes: ["NAME"],
-  async run({ client, values: { owner }, given: [name] }) {
-    await client.deleteSecret(name, { ownerId: owner });
+  async run({ client, values: { owner }, given: [name], hasKey }) {
+    await client.deleteSecret(name, { ownerId: await ownerOf(hasKey, owner) });
     return `removed ${printable(name)}\n`;
   },
 });

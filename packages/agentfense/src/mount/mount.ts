@@ -39,8 +39,8 @@ export async function mount(values: MountValues, given: readonly [string, string
   };
   await using host = await MountHost.start();
   const spec = { ...request.features, mountPoint, lowers: [directory], delta, rules: request.rules, onEvent };
-  const workspace = await host.mount(spec).catch((error: Error) => {
-    throw new CommandFailure(`cannot mount at ${printable(mountPoint)}: ${error.message}`);
+  const workspace = await host.mount(spec).catch((error: Error & { readonly hint?: string }) => {
+    throw new CommandFailure(`cannot mount at ${printable(mountPoint)}: ${error.message}`, { hint: error.hint });
   });
 
   // The delta is ours alone from here on.

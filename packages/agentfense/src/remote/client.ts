@@ -121,10 +121,18 @@ const HINTS: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: TRUST,
 };
 
+/** The fields of requests that hold ids: where to find the ids that there are. */
+const LISTS: readonly (readonly [start: string, hint: string])[] = [
+  ["codebase_id is not", "the ids are in: agentfense codebase list"],
+  ["sandbox_id is not", "the ids are in: agentfense sandbox list"],
+  ["session_id is not", "the ids are in: agentfense session list SANDBOX"],
+];
+
 function explained(error: unknown, exitCode: number | undefined): unknown {
   if (!(error instanceof SandboxError)) return error;
   const { message, code, details, hint } = error;
-  const known = HINTS[details.reason ?? ""] ?? HINTS[code] ?? hint;
+  const known =
+    HINTS[details.reason ?? ""] ?? HINTS[code] ?? hint ?? LISTS.find(([start]) => message.startsWith(start))?.[1];
   const isLost = code === "CONNECTION_FAILED" && known === undefined;
   return new CommandFailure(message, {
     exitCode,

@@ -88,3 +88,9 @@ export function serverCommand<
     },
   });
 }
+
+/** Whose something is: who the option says, else who the key says, else who we are on this machine. */
+export async function ownerOf(hasKey: boolean, given: string | undefined): Promise<string> {
+  if (given !== undefined || hasKey) return given ?? "";
+  return (await import("node:os")).userInfo().username;
+}

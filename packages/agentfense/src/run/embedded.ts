@@ -60,7 +60,9 @@ export async function inSandbox<Result>(
     await sandbox.start({ signal });
     // The delta is ours alone from here on, and nothing has run yet.
     const { directory, rules, rulesLabel: label } = request;
-    await writeDeltaRecord(delta, { directory, rules, label });
+    await writeDeltaRecord(delta, { directory, rules, label }).catch((error: Error) => {
+      throw new CommandFailure(error.message, { exitCode: NOT_RUN });
+    });
     return await use(sandbox);
   } catch (error) {
     throw explained(error);

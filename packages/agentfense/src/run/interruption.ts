@@ -1,19 +1,25 @@
 import { constants } from "node:os";
+import { UNWRITTEN, warn } from "../output.ts";
+import { NOT_RUN } from "./command-output.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** How long cleaning up may still take once somebody asked twice. */
 const HURRY_MS = 2_000;
 
 /**
- * Whatever ends a run before its command does: a signal, or a reader of our output that went away (SIGPIPE, as the command
- * itself would have met it). The first one aborts `signal`; a second one gives the cleaning up two seconds.
+ * Whatever ends a run before its command does: a signal, a reader of our output that went away (SIGPIPE, as the command
+ * itself would have met it), or output that cannot be written. The first one aborts `signal`; a second one gives the cleaning up two seconds.
  */
 export class Interruption implements Disposable {
   readonly #controller = new AbortController();
   readonly #onSignal = (name: NodeJS.Signals): void => this.#receive(name);
   readonly #onOutputError = (error: NodeJS.ErrnoException): void => {
-    if (error.code !== "EPIPE" && error.code !== "ECONNRESET") throw error;
-    if (this.#received === undefined) this.#receive("SIGPIPE");
+    if (error.code === "EPIPE" || error.code === "ECONNRESET") {
+      if (this.#received === undefined) this.#receive("SIGPIPE");
+    } else if (!this.signal.aborted) {
+      warn(`${UNWRITTEN} (${error.code})`);
+      this.#controller.abort(error);
+    }
   };
   #received: NodeJS.Signals | undefined;
 
@@ -26,9 +32,10 @@ export class Interruption implements Disposable {
     return this.#controller.signal;
   }
 
-  /** 128 + n for the signal n that came; undefined while none did. */
+  /** 128 + n for the signal n that came, our own code where nothing can be printed; undefined while nothing did. */
   get exitCode(): number | undefined {
-    return this.#received === undefined ? undefined : 128 + constants.signals[this.#received];
+    if (this.#received !== undefined) return 128 + constants.signals[this.#received];
+    return this.signal.aborted ? NOT_RUN : undefined;
   }
 
   [Symbol.dispose](): void {

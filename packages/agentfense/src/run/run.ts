@@ -49,6 +49,7 @@ export async function runCommand(
       warnOfLimits(outcome);
       reportChanges(request, settlement, exitCode);
     }
+    signal.throwIfAborted();
     return exitCodeAfter(settlement, exitCode);
   });
 }

@@ -1,3 +1,4 @@
+import { userInfo } from "node:os";
 import { SandboxStatus } from "@agentfense/protocol/common";
 import { describe, expect, test } from "vitest";
 import { registryError } from "../../../../test/support/scripted-server.ts";
@@ -66,6 +67,11 @@ describe("answers", () => {
     expect([wrong.code, wrong.stderr.includes(value)]).toEqual([2, false]);
     expect((await server.run(["secret", "list"])).stdout).toMatch(/^KEY +alice +api\.test +header x-api-key/m);
     expect((await server.run(["secret", "remove", "KEY"])).stdout).toBe("removed KEY\n");
+    // Without a key nobody but this machine says who we are.
+    expect(asked.splice(0)).toEqual([["KEY", userInfo().username]]);
+    await server.run(["secret", "put", "KEY@api.test=header x-api-key"], { input: value });
+    expect(asked.splice(0)).toEqual([{ ...secret, value, ownerId: userInfo().username }]);
+    await server.run(["secret", "remove", "KEY", "--api-key", "key"]);
     expect(asked.splice(0)).toEqual([["KEY", ""]]);
     const brought = ["--secret", "MINE@api.test,b.test=query k", "--secret-from", "MINE=env:OTHER"];
     await server.run(["sandbox", "create", "cb_1", "--secret", "KEY", ...brought], { env: { OTHER: value } });
@@ -196,6 +202,19 @@ describe("errors are a line, perhaps a hint, and exit code 1", () => {
       stdout: "",
       stderr: "agentfense: sandbox not found\\x1b[0m\nhint: list them: agentfense sandbox list\n",
     });
+  });
+
+  test("a name where an id belongs says where the ids are", async () => {
+    const message = "codebase_id is not of the form cb_ and 16 to 64 hexadecimal digits";
+    const server = await scriptedServer({
+      codebases: {
+        listFiles() {
+          throw registryError("INVALID_ARGUMENT", message);
+        },
+      },
+    });
+    const { stderr } = await server.run(["codebase", "files", "demo"]);
+    expect(stderr).toBe(`agentfense: ${message}\nhint: the ids are in: agentfense codebase list\n`);
   });
 
   test("a missing key says where to put one", async () => {

@@ -10,7 +10,7 @@ import subprocess
 from contextlib import suppress
 from typing import IO, List, Optional, Sequence
 
-from agentfense._server.program import INSTALL_HINT
+from agentfense._server.program import INSTALL_HINT, has_found_nothing, no_program
 from agentfense._server.socket_peer import Stranger, answers, require_own_socket
 from agentfense._server.tail import Tail
 from agentfense.exceptions import ConnectionError
@@ -89,6 +89,8 @@ class ServerProcess:
         if not self._ends_within(_FLUSH_SECONDS):
             raise self._failure("does not say where it listens", self._stderr.text)
         self._wait_for_output()
+        if has_found_nothing(self._command, self._stderr.text):
+            raise no_program()
         raise self._failure(_ending(self._process.returncode), self._stderr.text)
 
     def _own_socket(self, path: str) -> str:

@@ -323,6 +323,7 @@ function reasonFor(errno: number): string {
   if (errno === Errno.EILSEQ) return "a name or a link that is not UTF-8";
   if (errno === Errno.ESTALE) return "it changed while it was being copied";
   if (errno === Errno.ENOSPC || errno === Errno.EDQUOT) return "the disk is full";
+  if (errno === Errno.EROFS) return "its file system is read-only";
   if (errno === Errno.ENOTEMPTY) return "the directory is not empty";
   return errnoName(errno);
 }

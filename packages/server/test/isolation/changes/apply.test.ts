@@ -496,7 +496,7 @@ describe("applyChanges", () => {
     try {
       const report = await place.apply();
       expect(report.changes.map(({ path, outcome, reason }) => [path, outcome, reason])).toEqual([
-        ["/blocked/a", "failed", "EROFS"],
+        ["/blocked/a", "failed", "its file system is read-only"],
         ["/z", "applied", undefined],
       ]);
     } finally {
