@@ -7,6 +7,7 @@ import { namesIn } from "../filesystem/settlement.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { type DeltaDirectory, OPAQUE_MARKER, readDeltaDirectory } from "../filesystem/whiteouts.ts";
 import { copyState } from "../filesystem/xattrs.ts";
+import { Batch } from "./batch.ts";
 import { type EntryHandle, isBornLater, isUnchanged, MODE_BITS, readTarget, statOf } from "./comparison.ts";
 import {
   type ApplyReport,
@@ -45,13 +46,21 @@ export interface ApplicationOptions {
 
 /** Carries a delta into a codebase, directory by directory, and writes down what became of each entry. */
 export class Application {
-  readonly changes: ChangeReport[] = [];
+  /** In the order of the walk, whenever each is known. */
+  readonly #reports: ChangeReport[][] = [];
+  #dealtWith = 0;
   readonly #destination: Destination;
   readonly #options: ApplicationOptions;
+  readonly #batch: Batch;
 
   constructor(options: ApplicationOptions) {
     this.#destination = options.destination;
     this.#options = options;
+    this.#batch = new Batch(options.destination.keep);
+  }
+
+  get changes(): readonly ChangeReport[] {
+    return this.#reports.flat();
   }
 
   /** Goes through the layers of a delta and its one codebase. */
@@ -65,38 +74,54 @@ export class Application {
       syscalls.openat(layers.lowers[0] ?? -1, ".", Open.RDONLY | Open.DIRECTORY),
     );
     using _open = closing(lower);
-    await this.#directory({ delta: layers.tree, lower, names: [], scope, selection, opaque: undefined });
+    using batch = this.#batch;
+    using held = new DisposableStack();
+    await this.#directory({ delta: layers.tree, lower, names: [], scope, selection, opaque: undefined }, held);
+    batch.flush();
   }
 
-  async #directory(pair: Pair): Promise<void> {
+  /** Walks through a directory. What comes `after`, and what it holds until then, waits for the files in it. */
+  async #directory(pair: Pair, held: DisposableStack, after = (_slot: ChangeReport[]): void => {}): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#options.signal?.throwIfAborted();
-    using _rights = ownRights(pair.delta);
+    held.use(ownRights(pair.delta));
+    const departures = await this.#entries(pair).catch((error: unknown) => {
+      this.#batch[Symbol.dispose](); // while the directories of its files are open
+      throw error;
+    });
+    const slot = this.#slot();
+    const run = (errno: number): void => {
+      const settled = departures.length === 0 ? 0 : errno || (this.#destination.settle?.(pair, departures) ?? 0);
+      if (settled !== 0) {
+        this.#failedDirectory(pair, settled, slot, "its changes are applied but could not leave the delta");
+      }
+      after(slot);
+    };
+    this.#batch.end({ directory: pair.lower, held: held.move(), run });
+  }
+
+  /** Returns what leaves the delta; some of it joins when the batch does what waits. */
+  async #entries(pair: Pair): Promise<readonly Departure[]> {
     const read = atOnce(readDeltaDirectory(pair.delta));
-    if (typeof read === "number") return this.#failedDirectory(pair, -read);
+    if (typeof read === "number") return this.#unreadable(pair, -read);
     const mark = read.opaque ? statOf({ directory: pair.delta, name: OPAQUE_MARKER }) : undefined;
     const opaque = mark ?? pair.opaque;
     const hidden = opaque !== undefined && pair.lower >= 0 ? namesIn([pair.lower]) : [];
     const deleted = new Set([...read.whiteouts.keys(), ...hidden]);
     const errno = this.#destination.begin?.(pair, read) ?? 0;
-    if (errno !== 0) return this.#failedDirectory(pair, errno);
+    if (errno !== 0) return this.#unreadable(pair, errno);
     this.#reportMeaningless(pair, read);
     const departures: Departure[] = [];
     for (const name of [...new Set([...read.names, ...deleted])].sort()) {
       this.#options.signal?.throwIfAborted();
       if (pair.selection.child(name).standing === "outside") continue;
-      const left = await this.#entry({ ...pair, opaque }, read, name);
-      if (left !== undefined) departures.push(left);
+      await this.#entry({ ...pair, opaque }, read, name, (left) => departures.push(left));
     }
-    if (departures.length === 0) return;
-    const settled = this.#destination.settle?.(pair, departures) ?? 0;
-    if (settled !== 0) {
-      this.#failedDirectory(pair, settled, "its changes are applied but could not leave the delta");
-    }
+    return departures;
   }
 
-  /** Returns how the entry leaves the delta, if it does. */
-  async #entry(pair: Pair, read: DeltaDirectory, name: string): Promise<Departure | undefined> {
+  /** Says how the entry leaves the delta, if it does, as soon as that is certain. */
+  async #entry(pair: Pair, read: DeltaDirectory, name: string, leave: (left: Departure) => void): Promise<void> {
     const isEntry = read.names.has(name);
     const marker = isEntry ? name : read.whiteouts.get(name);
     const now = marker === undefined ? undefined : statOf({ directory: pair.delta, name: marker });
@@ -110,17 +135,16 @@ export class Application {
       now: now ?? pair.opaque ?? new syscalls.Stat(),
       old: statOf({ directory: pair.lower, name }),
     };
-    if (isEntry && now === undefined) return undefined; // gone meanwhile
-    if (isEntry && candidate.now.type === FileType.DIRECTORY) return this.#subdirectory(candidate, pair);
-    if (candidate.selection.standing !== "within") {
-      await this.#partOfRemoval(candidate);
-      return undefined;
-    }
-    const applied = isEntry ? await this.#replacement(candidate) : await this.#deletion(candidate);
-    return applied ? { name, isDirectory: false, entry: isEntry ? now : undefined } : undefined;
+    if (isEntry && now === undefined) return; // gone meanwhile
+    if (isEntry && candidate.now.type === FileType.DIRECTORY) return await this.#subdirectory(candidate, pair, leave);
+    if (candidate.selection.standing !== "within") return await this.#partOfRemoval(candidate);
+    const applied = (): void => leave({ name, isDirectory: false, entry: isEntry ? now : undefined });
+    const isApplied = isEntry ? await this.#replacement(candidate, applied) : await this.#deletion(candidate);
+    if (isApplied) applied();
   }
 
-  async #replacement(candidate: Candidate): Promise<boolean> {
+  /** Whether it is applied; what has to wait says that later. */
+  async #replacement(candidate: Candidate, applied: () => void): Promise<boolean> {
     const { names, now, old, source, target, scope } = candidate;
     if (old !== undefined && (await isUnchanged(source, target))) return true;
     const state = copyState(source.directory, source.name, names.join("/"), now);
@@ -141,11 +165,14 @@ export class Application {
       if (removal.gone) removal = await emptyTree(target, scope, candidate.names, this.#remover(candidate));
       if (!removal.gone) return this.#reportRemains(candidate, removal);
     }
-    const isLink = now.type === FileType.SYMLINK;
-    return this.#done(
-      candidate,
-      isLink ? this.#destination.link?.(candidate) : await this.#destination.file?.(candidate),
-    );
+    if (now.type === FileType.SYMLINK) return this.#done(candidate, this.#destination.link?.(candidate));
+    const file = await this.#destination.file?.(candidate);
+    if (typeof file !== "object") return this.#done(candidate, file);
+    const slot = this.#slot();
+    this.#batch.add(file, (errno) => {
+      if (this.#done(candidate, errno, slot)) applied();
+    });
+    return false;
   }
 
   async #deletion(candidate: Candidate): Promise<boolean> {
@@ -187,29 +214,28 @@ export class Application {
     return (place, names, type) => this.#destination.remove?.(place, names, type, candidate) ?? 0;
   }
 
-  async #subdirectory(candidate: Candidate, pair: Pair): Promise<Departure | undefined> {
+  async #subdirectory(candidate: Candidate, pair: Pair, leave: (left: Departure) => void): Promise<void> {
     const { names, scope, selection, now, old, source, target } = candidate;
     const merges = old?.type === FileType.DIRECTORY;
     if (names.length > LEVELS_LIMIT) {
       this.#report(candidate, "failed", `more than ${LEVELS_LIMIT} directories deep`);
-      return undefined;
+      return;
     }
-    if (!merges && !this.#makeDirectory(candidate)) return undefined;
+    if (!merges && !this.#makeDirectory(candidate)) return;
     const delta = syscalls.openat(source.directory, source.name, Open.PATH | Open.DIRECTORY);
     const lower = syscalls.openat(target.directory, target.name, Open.RDONLY | Open.DIRECTORY);
-    try {
-      const missing = lower < 0 && (this.#destination.writesCodebase || merges);
-      if (delta < 0 || missing) {
-        this.#report(candidate, "failed", reasonFor(-Math.min(delta, lower)));
-        return undefined;
-      }
-      await this.#directory({ delta, lower, names, scope, selection, opaque: pair.opaque });
-    } finally {
-      for (const fd of [delta, lower]) if (fd >= 0) syscalls.close(fd);
+    using held = new DisposableStack();
+    held.use(closing(delta, lower));
+    const missing = lower < 0 && (this.#destination.writesCodebase || merges);
+    if (delta < 0 || missing) {
+      this.#report(candidate, "failed", reasonFor(-Math.min(delta, lower)));
+      return;
     }
-    if (!merges) this.#destination.finishDirectory?.(candidate);
-    const settled = !merges || this.#settleMode(candidate, old);
-    return settled ? { name: source.name, isDirectory: true, entry: now } : undefined;
+    await this.#directory({ delta, lower, names, scope, selection, opaque: pair.opaque }, held, (slot) => {
+      if (!merges) this.#destination.finishDirectory?.(candidate);
+      const settled = !merges || this.#settleMode(candidate, old, slot);
+      if (settled) leave({ name: source.name, isDirectory: true, entry: now });
+    });
   }
 
   #makeDirectory(candidate: Candidate): boolean {
@@ -219,14 +245,14 @@ export class Application {
     return this.#done(candidate, this.#destination.makeDirectory?.(candidate));
   }
 
-  #settleMode(candidate: Candidate, old: syscalls.Stat): boolean {
+  #settleMode(candidate: Candidate, old: syscalls.Stat, slot: ChangeReport[]): boolean {
     const mode = candidate.now.mode & MODE_BITS;
     if ((old.mode & MODE_BITS) === mode) return true;
     if (candidate.selection.standing !== "within") return false;
     const refusal = this.#refusal(candidate);
-    if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
-    if (this.#isHeld(candidate)) return this.#report(candidate, "held", HELD);
-    return this.#done(candidate, this.#destination.setMode?.(candidate, (old.mode & 0o7000) | mode));
+    if (refusal !== undefined) return this.#report(candidate, "refused", refusal, slot);
+    if (this.#isHeld(candidate)) return this.#report(candidate, "held", HELD, slot);
+    return this.#done(candidate, this.#destination.setMode?.(candidate, (old.mode & 0o7000) | mode), slot);
   }
 
   #refusal({ names, scope, old }: Candidate): string | undefined {
@@ -242,12 +268,13 @@ export class Application {
   }
 
   /** Reports what came of carrying it out. */
-  #done(candidate: Candidate, errno = 0): boolean {
-    return errno === 0 ? this.#report(candidate, "applied") : this.#report(candidate, "failed", reasonFor(errno));
+  #done(candidate: Candidate, errno = 0, slot = this.#slot()): boolean {
+    if (errno === 0) return this.#report(candidate, "applied", undefined, slot);
+    return this.#report(candidate, "failed", reasonFor(errno), slot);
   }
 
   /** True for an applied change, so that a caller can return what it reports. */
-  #report(candidate: Candidate, outcome: Outcome, reason?: string): boolean {
+  #report(candidate: Candidate, outcome: Outcome, reason?: string, slot = this.#slot()): boolean {
     const { names, now, old, isDeletion } = candidate;
     const path = pathText(names);
     const report: ChangeReport = {
@@ -259,13 +286,21 @@ export class Application {
       sensitive: isMarked(candidate),
       overwroteNewer: outcome === "applied" && isNewer(old, now),
     };
-    this.#note(report, candidate);
+    this.#note(report, slot, candidate);
     return outcome === "applied";
   }
 
-  #note(report: ChangeReport, candidate?: Candidate): void {
-    this.changes.push(report);
-    this.#options.onProgress?.(this.changes.length);
+  /** A place for reports among the others. */
+  #slot(): ChangeReport[] {
+    const slot: ChangeReport[] = [];
+    this.#reports.push(slot);
+    return slot;
+  }
+
+  #note(report: ChangeReport, slot: ChangeReport[], candidate?: Candidate): void {
+    slot.push(report);
+    this.#dealtWith += 1;
+    this.#options.onProgress?.(this.#dealtWith);
     if (report.outcome !== "applied") this.#destination.kept?.(report, candidate);
   }
 
@@ -277,7 +312,7 @@ export class Application {
   #reportMeaningless(pair: Pair, { meaningless }: DeltaDirectory): void {
     if (pair.selection.standing !== "within") return;
     for (const name of meaningless) {
-      this.#note({
+      const report: ChangeReport = {
         outcome: "refused",
         kind: "deleted",
         path: pathText([...pair.names, name]),
@@ -285,12 +320,18 @@ export class Application {
         reason: "a name of the delta's bookkeeping that means nothing",
         sensitive: false,
         overwroteNewer: false,
-      });
+      };
+      this.#note(report, this.#slot());
     }
   }
 
-  #failedDirectory({ names }: Pair, errno: number, reason = "the directory cannot be read"): void {
-    this.#note({
+  #unreadable(pair: Pair, errno: number): readonly Departure[] {
+    this.#failedDirectory(pair, errno, this.#slot(), "the directory cannot be read");
+    return [];
+  }
+
+  #failedDirectory({ names }: Pair, errno: number, slot: ChangeReport[], reason: string): void {
+    const report: ChangeReport = {
       outcome: "failed",
       kind: "modified",
       path: pathText(names),
@@ -298,7 +339,8 @@ export class Application {
       reason: `${reason}: ${reasonFor(errno)}`,
       sensitive: false,
       overwroteNewer: false,
-    });
+    };
+    this.#note(report, slot);
   }
 }
 

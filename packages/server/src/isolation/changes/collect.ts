@@ -4,6 +4,7 @@ import type { DeltaStamp, SettledEntry } from "../filesystem/settlement.ts";
 import { stampOf } from "../filesystem/settlement.ts";
 import type { DeltaDirectory } from "../filesystem/whiteouts.ts";
 import { Application, type ApplicationOptions, HOLDS_PROTECTED } from "./application.ts";
+import type { Keep, NamelessFile } from "./batch.ts";
 import { type EntryHandle, MODE_BITS, readTarget, statOf } from "./comparison.ts";
 import type { Candidate, ChangeReport, Departure, Pair } from "./destination.ts";
 import { CodebaseWriter, type Destination } from "./destination.ts";
@@ -101,9 +102,12 @@ export async function writeChanges(spec: WriteSpec): Promise<WrittenChanges> {
 
 /** Writes down what is done to the codebase: nothing yet when the content is staged, or not wanted at all. */
 class Collecting implements Destination {
-  readonly changes: CollectedChange[] = [];
+  /** In the order of the walk, whenever each is known. */
+  readonly #changes: CollectedChange[][] = [];
+  readonly #slots = new Map<Candidate, CollectedChange[]>();
   readonly settled: SettledEntry[] = [];
   readonly writesCodebase: boolean;
+  readonly keep: Keep | undefined;
   readonly #area: StagingArea | undefined;
   readonly #codebase: CodebaseWriter | undefined;
   /** Of the files that were staged: what they were at that moment. */
@@ -116,6 +120,11 @@ class Collecting implements Destination {
     this.#area = area;
     this.#codebase = codebase;
     this.writesCodebase = codebase !== undefined;
+    this.keep = codebase?.keep;
+  }
+
+  get changes(): readonly CollectedChange[] {
+    return this.#changes.flat();
   }
 
   begin(pair: Pair, read: DeltaDirectory): number {
@@ -123,22 +132,36 @@ class Collecting implements Destination {
     return this.#codebase?.begin(pair, read) ?? 0;
   }
 
-  async file(candidate: Candidate): Promise<number> {
+  async file(candidate: Candidate): Promise<number | NamelessFile> {
     const path = pathText(candidate.names);
     if (!isText(path)) return Errno.EILSEQ;
-    const { now } = candidate;
-    if (this.#area === undefined) {
-      const errno = (await this.#codebase?.file(candidate)) ?? 0;
-      if (errno !== 0) return errno;
-      this.#add(candidate, { kind: "file", mode: now.mode & MODE_BITS, size: now.size }, stampOf(now));
-      return 0;
-    }
+    if (this.#area === undefined) return await this.#fileAtOnce(candidate);
     const copy = await this.#area.copy(candidate.source);
     if (typeof copy === "number") return copy;
     const { mode, size, sha256, name: staged, stamp } = copy;
     this.#stamps.set(path, stamp);
     this.#add(candidate, { kind: "file", mode: mode & MODE_BITS, size, sha256, staged }, stamp);
     return 0;
+  }
+
+  async #fileAtOnce(candidate: Candidate): Promise<number | NamelessFile> {
+    const { now } = candidate;
+    const add = (): void =>
+      this.#add(candidate, { kind: "file", mode: now.mode & MODE_BITS, size: now.size }, stampOf(now));
+    const file = (await this.#codebase?.file(candidate)) ?? 0;
+    if (file === 0) add();
+    if (typeof file === "number") return file;
+    this.#slots.set(candidate, this.#slot());
+    return {
+      fd: file.fd,
+      size: file.size,
+      place: () => {
+        const errno = file.place();
+        if (errno === 0) add();
+        return errno;
+      },
+      [Symbol.dispose]: () => file[Symbol.dispose](),
+    };
   }
 
   link(candidate: Candidate): number {
@@ -171,7 +194,7 @@ class Collecting implements Destination {
     const old = statOf(place);
     const errno = this.#codebase?.remove(place, names, type) ?? 0;
     if (errno !== 0) return errno;
-    this.changes.push({
+    this.#slot().push({
       change: {
         kind: "deleted",
         path,
@@ -187,8 +210,6 @@ class Collecting implements Destination {
   }
 
   settle(pair: Pair, departures: readonly Departure[]): number {
-    const errno = this.#codebase?.settle(pair, departures) ?? 0;
-    if (errno !== 0) return errno;
     for (const { name, isDirectory, entry } of departures) {
       const path = pathText([...pair.names, name]);
       if (!isText(path) || (isDirectory && !this.#directories.has(path))) continue;
@@ -204,7 +225,21 @@ class Collecting implements Destination {
     const hidden = candidate?.scope.level === LEVEL.none && { hidden: true as const };
     // What is protected below may be hidden.
     const told = reason.startsWith(HOLDS_PROTECTED) ? HOLDS_PROTECTED : reason;
-    this.changes.push({ change: { kind, path, type, size, sensitive }, ready: false, reason: told, ...hidden });
+    this.#slot(candidate).push({
+      change: { kind, path, type, size, sensitive },
+      ready: false,
+      reason: told,
+      ...hidden,
+    });
+  }
+
+  /** A place for changes among the others: that of a file that waited, else the next one. */
+  #slot(candidate?: Candidate): CollectedChange[] {
+    const kept = candidate && this.#slots.get(candidate);
+    if (kept !== undefined) return kept;
+    const slot: CollectedChange[] = [];
+    this.#changes.push(slot);
+    return slot;
   }
 
   #directory(candidate: Candidate, carryOut: () => number | undefined): number {
@@ -221,7 +256,7 @@ class Collecting implements Destination {
     const path = pathText(candidate.names);
     const { now, old } = candidate;
     const target = entry.kind === "symlink" ? entry.target : undefined;
-    this.changes.push({
+    this.#slot(candidate).push({
       change: {
         kind: old === undefined ? "added" : "modified",
         path,

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Scope } from "@agentfense/permission";
 import type { Delta } from "../filesystem/delta.ts";
+import { closing } from "../filesystem/descriptors.ts";
 import { readDirectory } from "../filesystem/directory-reader.ts";
 import type { Owner } from "../filesystem/presentation.ts";
 import { dissolveOpaque, removeName } from "../filesystem/settlement.ts";
@@ -9,8 +10,10 @@ import { copyData } from "../filesystem/transfer.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { type DeltaDirectory, whiteoutFor } from "../filesystem/whiteouts.ts";
 import { copyUserXattrs } from "../filesystem/xattrs.ts";
+import type { Keep, NamelessFile } from "./batch.ts";
 import { type EntryHandle, MODE_BITS, openRegular, readTarget, statOf } from "./comparison.ts";
 import type { EntryType } from "./diff.ts";
+import { keep } from "./durability.ts";
 import type { Selection } from "./selection.ts";
 import type { ChangeKind } from "./walk.ts";
 
@@ -24,7 +27,8 @@ export interface Destination {
   /** The codebase's directories are made as the walk goes down; otherwise those that it lacks are missing. */
   readonly writesCodebase?: boolean;
   begin?(pair: Pair, read: DeltaDirectory): number;
-  file?(candidate: Candidate): Promise<number>;
+  /** An errno, 0, or the file that is to have the name. */
+  file?(candidate: Candidate): Promise<number | NamelessFile>;
   link?(candidate: Candidate): number;
   makeDirectory?(candidate: Candidate): number;
   /** All that is in a new directory is in place. */
@@ -32,10 +36,12 @@ export interface Destination {
   setMode?(candidate: Candidate, mode: number): number;
   /** An entry of the codebase, which the candidate deletes or replaces; a directory when nothing is left in it. */
   remove?(place: EntryHandle, names: readonly string[], type: number, candidate: Candidate): number;
-  /** These need not be in the delta any longer. */
+  /** These need not be in the delta any longer: the codebase has them, safely on the disk. */
   settle?(pair: Pair, departures: readonly Departure[]): number;
   /** Not carried out, and why. */
   kept?(report: ChangeReport, candidate: Candidate | undefined): void;
+  /** Absent: there is nothing to wait for. */
+  readonly keep?: Keep | undefined;
 }
 
 const DIRECTORY = syscalls.FileType.DIRECTORY >> 12;
@@ -43,6 +49,7 @@ const DIRECTORY = syscalls.FileType.DIRECTORY >> 12;
 /** Writes the codebase and leaves the delta alone, which may be in use. */
 export class CodebaseWriter implements Destination {
   readonly writesCodebase = true;
+  readonly keep: Keep = keep;
   readonly #signal: AbortSignal | undefined;
 
   constructor(signal: AbortSignal | undefined) {
@@ -54,38 +61,27 @@ export class CodebaseWriter implements Destination {
     return 0;
   }
 
-  /** Puts a copy of the delta's file in place of whatever has the target's name but a filled directory. 0 or an errno. */
-  async file({ source, target }: Candidate): Promise<number> {
+  /** A copy of the delta's file, which takes the place of whatever has the target's name but a filled directory. */
+  async file({ source, target }: Candidate): Promise<number | NamelessFile> {
     const before = new Stat();
     const from = openDeltaFile(source, before);
     if (from < 0) return -from;
-    let name = "";
-    let to = -1;
-    try {
-      to = syscalls.openat(target.directory, ".", Open.TMPFILE | Open.RDWR, 0o600);
-      if (to < 0) {
-        name = unfinishedName();
-        to = syscalls.openat(target.directory, name, Open.RDWR | Open.CREAT | Open.EXCL, 0o600);
-        if (to < 0) return -to;
-      }
-      let code = await copyData(from, to, before.size, this.#signal);
-      if (code === 0) code = dress(from, to, before, target);
-      if (code === 0) code = syscalls.fsync(to);
-      if (code === 0 && hasChanged(from, before)) code = -Errno.ESTALE;
-      if (code < 0) return -code;
-      if (name === "") {
-        name = unfinishedName();
-        code = syscalls.linkDescriptor(to, target.directory, name);
-        if (code < 0) return -code;
-      }
-      code = putInPlace(target, name);
-      if (code === 0) name = "";
-      return -code;
-    } finally {
-      if (name !== "") syscalls.unlinkat(target.directory, name);
-      if (to >= 0) syscalls.close(to);
-      syscalls.close(from);
-    }
+    using open = new DisposableStack();
+    open.use(closing(from));
+    const copy = UnfinishedFile.in(target.directory);
+    if (typeof copy === "number") return copy;
+    open.use(copy);
+    let code = await copyData(from, copy.fd, before.size, this.#signal);
+    if (code === 0) code = dress(from, copy.fd, before, target);
+    if (code === 0 && hasChanged(from, before)) code = -Errno.ESTALE;
+    if (code < 0) return -code;
+    const all = open.move();
+    return {
+      fd: copy.fd,
+      size: before.size,
+      place: () => (hasChanged(from, before) ? Errno.ESTALE : -copy.place(target)),
+      [Symbol.dispose]: () => all.dispose(),
+    };
   }
 
   /** Recreates the delta's symlink; where it leads is nobody's business here. 0 or an errno. */
@@ -131,11 +127,6 @@ export class CodebaseWriter implements Destination {
   remove({ directory, name }: EntryHandle, _names: readonly string[], type: number): number {
     return -syscalls.unlinkat(directory, name, type === DIRECTORY ? syscalls.AT_REMOVEDIR : 0);
   }
-
-  // Only what is safely on the disk leaves the delta.
-  settle(pair: Pair, _departures: readonly Departure[]): number {
-    return -syscalls.fsync(pair.lower);
-  }
 }
 
 /** Writes the codebase, and takes what is there out of the delta, which nobody else has open. */
@@ -153,8 +144,8 @@ export class CodebaseMover extends CodebaseWriter {
     return -atOnce(dissolveOpaque(this.#delta, pair.delta, [pair.lower], read.names));
   }
 
-  override settle(pair: Pair, departures: readonly Departure[]): number {
-    return super.settle(pair, departures) || leaveDelta(pair.delta, departures);
+  settle(pair: Pair, departures: readonly Departure[]): number {
+    return leaveDelta(pair.delta, departures);
   }
 }
 
@@ -241,6 +232,49 @@ const UNFINISHED = /^\.agentfense-apply-[0-9a-f]{16}$/;
 
 export function isUnfinishedName(name: string): boolean {
   return UNFINISHED.test(name);
+}
+
+/** A new file, without a name where the disk can do that. Disposed of, it goes, unless it was put in its place. */
+class UnfinishedFile implements Disposable {
+  readonly fd: number;
+  readonly #directory: number;
+  #name: string;
+
+  private constructor(fd: number, directory: number, name: string) {
+    this.fd = fd;
+    this.#directory = directory;
+    this.#name = name;
+  }
+
+  /** An errno where none can be made. */
+  static in(directory: number): UnfinishedFile | number {
+    const nameless = syscalls.openat(directory, ".", Open.TMPFILE | Open.RDWR, 0o600);
+    if (nameless >= 0) return new UnfinishedFile(nameless, directory, "");
+    const name = unfinishedName();
+    const fd = syscalls.openat(directory, name, Open.RDWR | Open.CREAT | Open.EXCL, 0o600);
+    return fd < 0 ? -fd : new UnfinishedFile(fd, directory, name);
+  }
+
+  /** 0, or an errno below it. */
+  place(target: EntryHandle): number {
+    if (this.#name === "") {
+      // Where nothing is, one step does; a link replaces nothing.
+      const linked = syscalls.linkDescriptor(this.fd, target.directory, target.name);
+      if (-linked !== Errno.EEXIST) return linked;
+      const name = unfinishedName();
+      const code = syscalls.linkDescriptor(this.fd, this.#directory, name);
+      if (code < 0) return code;
+      this.#name = name;
+    }
+    const code = putInPlace(target, this.#name);
+    if (code === 0) this.#name = "";
+    return code;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#name !== "") syscalls.unlinkat(this.#directory, this.#name);
+    syscalls.close(this.fd);
+  }
 }
 
 function unfinishedName(): string {

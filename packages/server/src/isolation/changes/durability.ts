@@ -32,3 +32,22 @@ export function settleDirectories(fds: readonly number[]): void {
 export function settleEverything(fd: number): void {
   check("syncfs", syscalls.syncfs(fd));
 }
+
+/** Waits until these are on the disk, and tells of which that failed, with its errno. They may be of several file systems. */
+export function keep(fds: readonly number[]): ReadonlyMap<number, number> {
+  const failed = new Map<number, number>();
+  for (const together of byFileSystem(fds)) {
+    // Files of others can make the whole fail.
+    if (together.length > FEW && syscalls.syncfs(together[0]!) === 0) continue;
+    for (const fd of together) {
+      const code = syscalls.fsync(fd);
+      if (code < 0) failed.set(fd, -code);
+    }
+  }
+  return failed;
+}
+
+function byFileSystem(fds: readonly number[]): Iterable<readonly number[]> {
+  const stat = new syscalls.Stat();
+  return Map.groupBy(fds, (fd) => (syscalls.fstat(fd, stat) < 0 ? "" : `${stat.devMajor}:${stat.devMinor}`)).values();
+}

@@ -511,6 +511,30 @@ describe("applyChanges", () => {
     expect(readdirSync(place.lower)).toEqual([]);
   });
 
+  test("many files get their names together, are reported in the order of their paths, and an abort between leaves no half", async () => {
+    const files = Object.fromEntries(Array.from({ length: 150 }, (_, index) => [`f${1000 + index}`, `new ${index}`]));
+    const tree = { a: files, b: { c: files, f1000: "1" }, f1: "last" };
+    const place = arrange({ b: { f1000: "0" } }, { tree });
+    const stop = new AbortController();
+    const onProgress = (done: number): void => {
+      if (done === 200) stop.abort();
+    };
+    await expect(place.apply({ onProgress, signal: stop.signal })).rejects.toMatchObject({ name: "AbortError" });
+    const first = shape(place.lower);
+    expect(Object.keys(first).length).toBeGreaterThan(150);
+    expect(Object.keys(first).length).toBeLessThan(302);
+    const { changes } = await place.apply();
+    const paths = changes.map(({ path }) => path).filter((path) => path.includes("/f"));
+    expect(paths).toEqual([...paths].sort());
+    expect(changes.every(({ outcome }) => outcome === "applied")).toBe(true);
+    const whole = arrange(tree);
+    expect(shape(place.lower)).toEqual(shape(whole.lower));
+    for (const [path, entry] of Object.entries(first)) {
+      if (path !== "/b/f1000" && !path.endsWith("/")) expect(entry).toBe(shape(whole.lower)[path]);
+    }
+    expect(readdirSync(join(place.delta, "tree"))).toEqual([]);
+  });
+
   test("removes what a killed apply left, and does not take such a name from a delta", async () => {
     const left = ".agentfense-apply-0123456789abcdef";
     const place = arrange(
