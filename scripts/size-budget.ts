@@ -25,9 +25,15 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/fuse/test": { base: { lines: 1_950, files: 15 } },
   "packages/protocol/src": { base: { lines: 300, files: 5 } },
   "packages/protocol/test": { base: { lines: 100, files: 2 } },
-  "packages/server/src": { base: { lines: 51_950, files: 375 } },
+  "packages/server/src": {
+    base: { lines: 51_950, files: 375 },
+    growth: [{ lines: 1_500, files: 8, why: "code that keeps its names, in contexts" }],
+  },
   "packages/server/test": { base: { lines: 29_300, files: 193 } },
-  "packages/sdk/src": { base: { lines: 12_000, files: 95 } },
+  "packages/sdk/src": {
+    base: { lines: 12_000, files: 95 },
+    growth: [{ lines: 450, files: 3, why: "code that keeps its names, in contexts" }],
+  },
   "packages/sdk/test": { base: { lines: 3_950, files: 27 } },
   "packages/doors/src": {
     base: { lines: 5_550, files: 54 },
@@ -44,10 +50,19 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
     base: { lines: 6_400, files: 58 },
     growth: [{ lines: 200, files: 1, why: "what a newcomer's machine lacks is a sentence: full disks, absent places" }],
   },
-  "python/src": { base: { lines: 13_850, files: 147 } },
-  "python/tests": { base: { lines: 10_950, files: 100 } },
+  "python/src": {
+    base: { lines: 13_850, files: 147 },
+    growth: [{ lines: 450, files: 3, why: "code that keeps its names, in contexts" }],
+  },
+  "python/tests": {
+    base: { lines: 10_950, files: 100 },
+    growth: [{ lines: 200, files: 1, why: "code that keeps its names, in contexts" }],
+  },
   "python/scripts": { base: { lines: 450, files: 5 } },
-  test: { base: { lines: 48_500, files: 328 } },
+  test: {
+    base: { lines: 48_500, files: 328 },
+    growth: [{ lines: 1_300, files: 6, why: "code that keeps its names, in contexts" }],
+  },
   bench: { base: { lines: 4_000, files: 48 } },
   examples: { base: { lines: 1_300, files: 50 } },
   scripts: { base: { lines: 1_850, files: 31 } },

@@ -53,6 +53,14 @@ export const COVERAGE = {
     "ResizeProcess",
     "WaitProcess",
   ),
+  code: sandbox(
+    "CreateCodeContext",
+    "ListCodeContexts",
+    "RestartCodeContext",
+    "InterruptCodeContext",
+    "DeleteCodeContext",
+    "RunCode",
+  ),
   events: ["EventService.ListEvents", "EventService.WatchEvents"],
   system: [
     "SystemService.GetServerInfo",

@@ -28,6 +28,7 @@ export const ERRORS = {
   SYNC_REFUSED: { status: "FAILED_PRECONDITION", retryable: false },
   SESSION_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   SESSION_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
+  CONTEXT_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   PORT_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
   HOME_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   HOME_IN_USE: { status: "FAILED_PRECONDITION", retryable: false },

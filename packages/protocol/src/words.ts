@@ -1,6 +1,7 @@
 import { ChangeKind, EntryKind, VersionOrigin } from "./generated/sandbox/v1/codebase_pb.js";
 import { PatternType, Permission, SandboxStatus, SessionStatus } from "./generated/sandbox/v1/common_pb.js";
 import {
+  CodeLanguage,
   FileEventCause,
   FileEventKind,
   NetworkMode,
@@ -35,11 +36,19 @@ export const SANDBOX_STATUSES = {
 
 export const SESSION_STATUSES = { active: SessionStatus.ACTIVE, closed: SessionStatus.CLOSED } as const;
 
+export const CODE_LANGUAGES = {
+  python: CodeLanguage.PYTHON,
+  javascript: CodeLanguage.JAVASCRIPT,
+  typescript: CodeLanguage.TYPESCRIPT,
+  bash: CodeLanguage.BASH,
+} as const;
+
 export const PROCESS_KINDS = {
   started: ProcessKind.STARTED,
   command: ProcessKind.COMMAND,
   session: ProcessKind.SESSION,
   terminal: ProcessKind.TERMINAL,
+  context: ProcessKind.CONTEXT,
 } as const;
 
 export const RUNTIMES = { bwrap: RuntimeType.BWRAP, docker: RuntimeType.DOCKER, mock: RuntimeType.MOCK } as const;

@@ -39,6 +39,7 @@ export {
   VersionConflictError,
 } from "./errors.ts";
 export { Listing } from "./listing.ts";
+export { CodeResult } from "./model/code-result.ts";
 export type {
   CallOptions,
   Command,
@@ -72,6 +73,12 @@ export type {
   ChangeCounts,
   ChangeKind,
   Codebase,
+  CodeContextInfo,
+  CodeEnd,
+  CodeError,
+  CodeEvent,
+  CodeLanguage,
+  CodeStart,
   CommandEnd,
   CommandEvent,
   DirectoryUploadResult,
@@ -105,6 +112,8 @@ export type {
   BatchEntry,
   BatchOptions,
   ChangesOptions,
+  CodeContextOptions,
+  CodeOptions,
   Content,
   CreateCodebaseRequest,
   CreatedKey,
@@ -142,6 +151,7 @@ export type {
   WriteFileOptions,
 } from "./model/requests.ts";
 export { type ProjectPolicy, ProjectPolicyError, readProjectPolicy } from "./project/index.ts";
+export { type CodeCallbacks, CodeContext, type CodeExecution, type RunCodeOptions } from "./sandbox/code.ts";
 export { DiffListing } from "./sandbox/diff-listing.ts";
 export type { EventsOptions } from "./sandbox/events.ts";
 export { Execution } from "./sandbox/execution/execution.ts";

@@ -194,6 +194,7 @@ ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "SYNC_REFUSED": SandboxError,
     "SESSION_NOT_FOUND": SessionNotFoundError,
     "SESSION_CLOSED": SessionClosedError,
+    "CONTEXT_NOT_FOUND": SandboxError,
     "PORT_CLOSED": PortClosedError,
     "HOME_NOT_FOUND": SandboxError,
     "HOME_IN_USE": SandboxError,

@@ -53,6 +53,7 @@ class ProcessKind(_Word):
     COMMAND = "command"
     SESSION = "session"
     TERMINAL = "terminal"
+    CONTEXT = "context"
 
 
 class SessionStatus(_Word):

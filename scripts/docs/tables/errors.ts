@@ -57,6 +57,10 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
     meaning: "its shell ended, or another process took the channel to it; `close_reason` of the session says why",
     todo: "make another",
   },
+  CONTEXT_NOT_FOUND: {
+    meaning: "no such code context: it was removed, or the sandbox was stopped since",
+    todo: "make another, or name none",
+  },
   PORT_CLOSED: {
     meaning: "nothing in the sandbox accepts connections at this port",
     todo: "start a server there, on localhost or on all addresses, or wait for the port",

@@ -14,6 +14,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { aWhile, eventually, withoutHanging } from "../../support/eventually.ts";
 import { heldBytes } from "../../support/garbage.ts";
 import { heldTimeout } from "../../support/held-timeout.ts";
+import { describeCode } from "./code.suite.ts";
 import { describeHome } from "./home.suite.ts";
 import { describePauses } from "./pause.suite.ts";
 import { describePorts } from "./ports.suite.ts";
@@ -765,6 +766,7 @@ export function describeBackend(name: string, options: ContractOptions): void {
     }
     describePauses({ promise, reality, running, again, home: () => home });
     describe.skipIf(acted)("processes", () => describeProcesses({ running, reality, many: options.many ?? 500 }));
+    describe.skipIf(acted)("code", () => describeCode({ running, reality }));
 
     test("no skip names a promise that is not there", () => {
       expect(Object.keys(skip).filter((title) => !titles.has(title))).toEqual([]);

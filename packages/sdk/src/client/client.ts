@@ -18,6 +18,8 @@ import type {
   BatchResult,
   Change,
   Codebase,
+  CodeContextInfo,
+  CodeEvent,
   CommandEvent,
   DirectoryUploadResult,
   FileChange,
@@ -42,6 +44,8 @@ import type {
   BatchEntry,
   BatchOptions,
   ChangesOptions,
+  CodeContextOptions,
+  CodeOptions,
   Content,
   CreateCodebaseRequest,
   CreatedKey,
@@ -80,6 +84,7 @@ import type {
 } from "../model/requests.ts";
 import { RemoteEngine } from "../remote/engine.ts";
 import { uploadDirectory } from "../upload/upload.ts";
+import { CodeCalls } from "./code.ts";
 import { CodebaseCalls } from "./codebases.ts";
 import { EventCalls } from "./events.ts";
 import { ExecCalls } from "./exec.ts";
@@ -102,6 +107,7 @@ export class SandboxClient implements AsyncDisposable {
   readonly #exec: ExecCalls;
   readonly #sessions: SessionCalls;
   readonly #processes: ProcessCalls;
+  readonly #code: CodeCalls;
   readonly #files: FileCalls;
   readonly #changes: ChangeCalls;
   readonly #events: EventCalls;
@@ -116,6 +122,7 @@ export class SandboxClient implements AsyncDisposable {
     this.#exec = new ExecCalls(this.#rpc);
     this.#sessions = new SessionCalls(this.#rpc);
     this.#processes = new ProcessCalls(this.#rpc);
+    this.#code = new CodeCalls(this.#rpc);
     this.#files = new FileCalls(this.#rpc);
     this.#changes = new ChangeCalls(this.#rpc);
     this.#events = new EventCalls(this.#rpc);
@@ -461,6 +468,36 @@ export class SandboxClient implements AsyncDisposable {
   /** Resolves when it has ended, however long that takes. */
   waitProcess(sandboxId: string, process: number | string, options?: CallOptions): Promise<ProcessInfo> {
     return this.#processes.wait(sandboxId, process, options);
+  }
+
+  // Code, in contexts that keep its names.
+
+  /** Makes an interpreter that stays until it is deleted or the sandbox is stopped. */
+  createCodeContext(sandboxId: string, options?: CodeContextOptions): Promise<CodeContextInfo> {
+    return this.#code.create(sandboxId, options);
+  }
+
+  listCodeContexts(sandboxId: string, options?: CallOptions): Promise<CodeContextInfo[]> {
+    return this.#code.list(sandboxId, options);
+  }
+
+  /** Ends the interpreter with all that it started, and begins with a new one. */
+  restartCodeContext(sandboxId: string, contextId: string, options?: CallOptions): Promise<CodeContextInfo> {
+    return this.#code.restart(sandboxId, contextId, options);
+  }
+
+  /** The code that runs ends with a KeyboardInterrupt, and the names stay. */
+  interruptCodeContext(sandboxId: string, contextId: string, options?: CallOptions): Promise<void> {
+    return this.#code.interrupt(sandboxId, contextId, options);
+  }
+
+  deleteCodeContext(sandboxId: string, contextId: string, options?: CallOptions): Promise<void> {
+    return this.#code.delete(sandboxId, contextId, options);
+  }
+
+  /** Runs code with the first read: that its turn has come, what it prints and shows as it does, then its end. Leaving the loop interrupts it. */
+  runCode(sandboxId: string, code: string, options?: CodeOptions): AsyncGenerator<CodeEvent, void, undefined> {
+    return this.#code.run(sandboxId, code, options);
   }
 
   // Changes.

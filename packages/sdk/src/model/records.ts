@@ -1,4 +1,5 @@
 import type { Level, Rule } from "@agentfense/permission";
+import type { CodeResult } from "./code-result.ts";
 import type { NetworkMode, NetworkRule, ResourceLimits, RuntimeName, SecretPlace, SyncMode } from "./options.ts";
 
 export type SandboxStatus = "pending" | "running" | "paused" | "stopped" | "error";
@@ -92,7 +93,7 @@ export type CommandEvent =
   | { readonly kind: "exit"; readonly end: CommandEnd };
 
 /** `started` by `spawn`; the others are in the hands of whoever runs them. */
-export type ProcessKind = "started" | "command" | "session" | "terminal";
+export type ProcessKind = "started" | "command" | "session" | "terminal" | "context";
 
 /** How a process ended. */
 export interface ProcessEnd extends Pick<CommandEnd, "exitCode" | "signal" | "timedOut" | "outOfMemory"> {}
@@ -118,6 +119,61 @@ export interface ProcessInfo {
 export type ProcessEvent =
   | { readonly kind: "stdout" | "stderr" | "terminal"; readonly data: Uint8Array; readonly lostBytes: number }
   | { readonly kind: "exit"; readonly end: ProcessEnd };
+
+/** `typescript` is JavaScript whose types are taken away first; they share contexts. */
+export type CodeLanguage = "python" | "javascript" | "typescript" | "bash";
+
+export interface CodeContextInfo {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly language: CodeLanguage;
+  /** What runs the code, by its own word: "ipython", "python", "node 24.11.0", "/bin/bash". */
+  readonly interpreter: string;
+  readonly workdir: string;
+  /** The one that code of this language gets when it names none. */
+  readonly isDefault: boolean;
+  readonly createdAt: Date;
+  /** Pieces of code since its interpreter started. */
+  readonly executionCount: number;
+  readonly busy: boolean;
+}
+
+export interface CodeError {
+  readonly name: string;
+  readonly value: string;
+  readonly traceback: string;
+}
+
+/** How a piece of code ended. */
+export interface CodeEnd {
+  /** Of a shell's last command; otherwise 0, or 1 after an error. */
+  readonly exitCode: number;
+  readonly timedOut: boolean;
+  /** Something was beyond the limit of output and is lost. */
+  readonly truncated: boolean;
+  readonly outOfMemory: boolean;
+  /** The interpreter has ended, with all that it knew; the next code gets a new one. */
+  readonly contextLost: boolean;
+  readonly durationMs: number;
+  /** The codebase's version that the sync after it made; 0 when there was nothing to write. */
+  readonly syncedVersion: number;
+  /** What the sync left out, each as a sentence. */
+  readonly syncProblems: readonly string[];
+}
+
+/** `restarted`: why the names of earlier code are gone. */
+export interface CodeStart {
+  readonly contextId: string;
+  readonly executionCount: number;
+  readonly restarted: string | undefined;
+}
+
+export type CodeEvent =
+  | { readonly kind: "started"; readonly start: CodeStart }
+  | { readonly kind: "stdout" | "stderr"; readonly data: Uint8Array }
+  | { readonly kind: "result"; readonly result: CodeResult }
+  | { readonly kind: "error"; readonly error: CodeError }
+  | { readonly kind: "end"; readonly end: CodeEnd };
 
 export interface SessionInfo {
   readonly id: string;

@@ -1,5 +1,5 @@
 import type { CallOptions, CommandOptions, PageOptions, SandboxOptions, SandboxSecret } from "./options.ts";
-import type { ApiKey, Role, SandboxStatus } from "./records.ts";
+import type { ApiKey, CodeLanguage, Role, SandboxStatus } from "./records.ts";
 
 // What the calls of SandboxClient take, beyond what they have in common with Sandbox.
 
@@ -193,6 +193,25 @@ export interface OpenTerminalOptions extends CallOptions, TerminalSize {
   readonly argv?: readonly string[] | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly workdir?: string | undefined;
+}
+
+export interface CodeContextOptions extends CallOptions {
+  /** Default python. */
+  readonly language?: CodeLanguage | undefined;
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Absolute, or relative to the workspace; default where commands run. */
+  readonly workdir?: string | undefined;
+}
+
+export interface CodeOptions extends CallOptions {
+  /** Default: that of the context, or python. */
+  readonly language?: CodeLanguage | undefined;
+  /** By its id. Default: the language's own, which is made when it is first used. */
+  readonly contextId?: string | undefined;
+  /** For this code alone. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Then it is interrupted, and the names stay; only an interpreter that does not heed this is killed. */
+  readonly timeoutMs?: number | undefined;
 }
 
 export interface SpawnOptions extends CallOptions {

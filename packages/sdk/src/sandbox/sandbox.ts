@@ -21,6 +21,7 @@ import type { ApplyResult, AuditEvent, Change, RunResult, SandboxInfo, SandboxSt
 import type {
   ApplyOptions,
   ChangesOptions,
+  CodeContextOptions,
   CreateSessionOptions,
   DiffOptions,
   GetPortOptions,
@@ -33,6 +34,7 @@ import type {
   WaitForPortOptions,
 } from "../model/requests.ts";
 import { RemoteEngine } from "../remote/engine.ts";
+import { CodeContext, type CodeExecution, type RunCodeOptions, runCode } from "./code.ts";
 import { DiffListing } from "./diff-listing.ts";
 import { type EventsOptions, followEvents, pastEvents } from "./events.ts";
 import type { Execution } from "./execution/execution.ts";
@@ -198,6 +200,24 @@ export class Sandbox implements AsyncDisposable {
     throw new ProcessError(`there is no process ${JSON.stringify(which)} in the sandbox`, {
       code: "PROCESS_NOT_FOUND",
     });
+  }
+
+  /**
+   * Runs code in a context, which keeps its names for the next: the language's own, or `context`. An error of the code is a result. Code that
+   * runs out of time (60 s) is interrupted, and the names stay.
+   */
+  async runCode(code: string, options: RunCodeOptions = {}): Promise<CodeExecution> {
+    return await runCode(this.client, this.id, code, options);
+  }
+
+  /** An interpreter of its own, until it is removed or the sandbox is stopped. */
+  async createCodeContext(options: CodeContextOptions = {}): Promise<CodeContext> {
+    return new CodeContext(this.client, await this.client.createCodeContext(this.id, options));
+  }
+
+  async codeContexts(options: CallOptions = {}): Promise<CodeContext[]> {
+    const found = await this.client.listCodeContexts(this.id, options);
+    return found.map((info) => new CodeContext(this.client, info));
   }
 
   /** A shell that keeps its state from one command to the next. */

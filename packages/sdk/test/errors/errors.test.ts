@@ -38,6 +38,7 @@ const CLASSES = {
   SYNC_REFUSED: errors.SandboxError,
   SESSION_NOT_FOUND: errors.SessionNotFoundError,
   SESSION_CLOSED: errors.SessionClosedError,
+  CONTEXT_NOT_FOUND: errors.SandboxError,
   PORT_CLOSED: errors.PortClosedError,
   HOME_NOT_FOUND: errors.SandboxError,
   HOME_IN_USE: errors.SandboxError,

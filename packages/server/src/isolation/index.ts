@@ -28,6 +28,7 @@ export {
   listChanges,
 } from "./changes/list.ts";
 export { type SettleSpec, settleChanges } from "./changes/settle.ts";
+export type { CodeEvent, CodeRequest } from "./code/api.ts";
 export type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./exec/api.ts";
 export type { AccessEvent } from "./filesystem/denials.ts";
 export { encodeText } from "./filesystem/names.ts";

@@ -102,6 +102,7 @@ PROCESS_KINDS = Words(
         ProcessKind.COMMAND: sandbox_pb2.PROCESS_KIND_COMMAND,
         ProcessKind.SESSION: sandbox_pb2.PROCESS_KIND_SESSION,
         ProcessKind.TERMINAL: sandbox_pb2.PROCESS_KIND_TERMINAL,
+        ProcessKind.CONTEXT: sandbox_pb2.PROCESS_KIND_CONTEXT,
     },
 )
 

@@ -97,6 +97,7 @@ export const VERSION_ORIGINS = wire.VERSION_ORIGINS satisfies Numbers<records.Ve
 export const CHANGE_KINDS = wire.CHANGE_KINDS satisfies Numbers<records.ChangeKind>;
 export const MANIFEST_KINDS = wire.MANIFEST_KINDS satisfies Numbers<ManifestEntry["kind"]>;
 export const CHANGE_TYPES = wire.CHANGE_TYPES satisfies Numbers<records.Change["type"]>;
+export const CODE_LANGUAGES = wire.CODE_LANGUAGES satisfies Numbers<records.CodeLanguage>;
 export const PROCESS_KINDS = wire.PROCESS_KINDS satisfies Numbers<records.ProcessKind>;
 /** Of a server that knows one which this client does not: none. */
 export function causeOf(number: number): Pick<records.FileChange, "cause"> {

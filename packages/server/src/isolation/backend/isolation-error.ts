@@ -10,6 +10,9 @@ export type IsolationErrorCode =
   /** The program or the shell does not exist in the sandbox. */
   | "PROGRAM_NOT_FOUND"
   | "SESSION_CLOSED"
+  | "CONTEXT_NOT_FOUND"
+  /** More of something than a sandbox may have. */
+  | "LIMIT_EXCEEDED"
   /** Nothing accepts connections at a port of the sandbox. */
   | "PORT_CLOSED"
   /** Another sandbox runs with this home. */

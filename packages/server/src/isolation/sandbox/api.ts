@@ -3,6 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import type { Rule } from "@agentfense/permission";
 import type { BackendName, NetworkMode, ResourceLimits, ResourceUsage, TerminalSize } from "../backend/backend.ts";
 import type { DiscardReport } from "../changes/discard.ts";
+import type { CodeContexts } from "../code/api.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult, LimitEvent } from "../exec/api.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
@@ -104,6 +105,7 @@ export interface BoxedWorkspace extends AsyncDisposable {
   /** To a port on the loopback device of the sandbox. PORT_CLOSED when nothing accepts there; it is cut when the sandbox ends. */
   connect(port: number, options?: Cancellable): Promise<Socket>;
   readonly processes: Processes;
+  readonly contexts: CodeContexts;
   /** New rules for the first workspace, at once, kernel caches included. */
   updateRules(rules: readonly Rule[]): Promise<void>;
   /** Another list for its network, which is `filtered`, at once: connections that it does not allow are cut. */
@@ -169,7 +171,7 @@ export interface SpawnRequest extends Omit<ExecRequest, "stdin"> {
   readonly timeoutMs?: number;
 }
 
-export type ProcessKind = "started" | "command" | "session" | "terminal";
+export type ProcessKind = "started" | "command" | "session" | "terminal" | "context";
 
 export interface AttachOptions extends Cancellable {
   /** Gives nothing that was printed before. */

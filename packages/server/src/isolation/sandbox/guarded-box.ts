@@ -6,6 +6,10 @@ import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { IsolationError, notRunning, throwIfCancelled } from "../backend/isolation-error.ts";
 import { type DiscardReport, discardChanges } from "../changes/discard.ts";
 import { settleChanges } from "../changes/settle.ts";
+import type { OpenRequest } from "../code/contexts.ts";
+import { Contexts } from "../code/contexts.ts";
+import { type Interpreter, KERNELS, Kernel } from "../code/kernel.ts";
+import { ShellInterpreter } from "../code/shell-interpreter.ts";
 import {
   type Cancellable,
   type ExecEvent,
@@ -71,6 +75,7 @@ export class GuardedBox implements BoxedWorkspace {
   readonly runtime: BackendName;
   readonly files: MountedFiles;
   readonly processes: Processes;
+  readonly contexts: Contexts;
   readonly #parts: SandboxParts;
   readonly #spec: SandboxSpec;
   readonly #box: Box;
@@ -103,6 +108,12 @@ export class GuardedBox implements BoxedWorkspace {
       nextNumber: parts.spec.nextProcessNumber ?? (() => ++lastNumber),
       plan: async ({ stdin = false, ...request }) => ({ ...(await this.#plan(request)).command, stdin }),
       onOutcome: (outcome, timeoutMs) => this.#reportLimits(outcome, { timeoutMs }),
+    });
+    this.contexts = new Contexts({
+      timeLimits: parts.timeLimits,
+      workdir: (asked) => this.#workdir(asked),
+      admit: () => this.#requireRunning(),
+      open: (request, options) => this.#openInterpreter(request, options),
     });
     this.#rules = this.#first.rules;
     this.files = new MountedFiles({
@@ -163,25 +174,7 @@ export class GuardedBox implements BoxedWorkspace {
   async session(request: SessionRequest = {}, options: Cancellable = {}): Promise<BoxSession> {
     this.#requireRunning();
     checkWish(request);
-    const { outputBytes = DEFAULT_OUTPUT_BYTES } = this.#spec.limits ?? {};
-    const { timeLimits } = this.#parts;
-    const signal = AbortSignal.any([this.#ending.signal, ...(options.signal ? [options.signal] : [])]);
-    const session: ShellSession = await this.#explain(
-      ShellSession.open(
-        {
-          box: this.#box,
-          id: `sess_${randomBytes(16).toString("hex")}`,
-          request,
-          env: request.env ?? {},
-          workdir: workingDirectory(request.workdir, this.#spec.workspaceHome ?? this.#workspace),
-          defaults: { timeLimits, outputBytes },
-          admit: () => this.#requireRunning(),
-          onEvent: (event) => this.#spec.onEvent?.(event),
-          onClosed: () => this.#sessions.delete(session),
-        },
-        { signal },
-      ),
-    );
+    const session = await this.#openShell(request, options);
     if (session.closed === undefined) {
       this.#sessions.add(session);
       this.processes.list({ kind: "session", command: [session.shell] }, session.ended, (number) =>
@@ -196,6 +189,49 @@ export class GuardedBox implements BoxedWorkspace {
     return session;
   }
 
+  async #openShell(request: SessionRequest, options: Cancellable): Promise<ShellSession> {
+    const session: ShellSession = await this.#explain(
+      ShellSession.open(
+        {
+          box: this.#box,
+          id: `sess_${randomBytes(16).toString("hex")}`,
+          request,
+          env: request.env ?? {},
+          workdir: this.#workdir(request.workdir),
+          defaults: { timeLimits: this.#parts.timeLimits, outputBytes: this.#outputBytes },
+          admit: () => this.#requireRunning(),
+          onEvent: (event) => this.#spec.onEvent?.(event),
+          onClosed: () => this.#sessions.delete(session),
+        },
+        { signal: this.#unlessEnding(options) },
+      ),
+    );
+    return session;
+  }
+
+  async #openInterpreter({ language, env, workdir }: OpenRequest, options: Cancellable): Promise<Interpreter> {
+    let interpreter: Interpreter;
+    if (language === "bash") {
+      const session = await this.#openShell({ shell: "bash", env, workdir }, options);
+      if (session.closed === undefined) this.#sessions.add(session);
+      interpreter = new ShellInterpreter(session, this.#outputBytes);
+    } else {
+      const program = KERNELS[language === "python" ? "python" : "javascript"];
+      const opening = { box: this.#box, program, env, workdir, outputBytes: this.#outputBytes };
+      interpreter = await this.#explain(Kernel.open(opening, { signal: this.#unlessEnding(options) }));
+    }
+    const ended = interpreter.ended.then(() => undefined);
+    this.processes.list({ kind: "context", command: [interpreter.name] }, ended, (number) =>
+      interpreter.signal(number),
+    );
+    // An end that came while it started may have missed it.
+    if (!this.#isRunning) {
+      await interpreter.close();
+      this.#requireMounted();
+    }
+    return interpreter;
+  }
+
   async terminal(request: TerminalRequest, options: Cancellable = {}): Promise<Terminal> {
     this.#requireRunning();
     checkWish({ ...request, command: request.argv });
@@ -203,7 +239,7 @@ export class GuardedBox implements BoxedWorkspace {
     const shell = await this.#shell();
     const argv = request.argv === undefined ? ([shell] as const) : commandArguments(request.argv, shell);
     const { env = {} } = request;
-    const workdir = workingDirectory(request.workdir, this.#spec.workspaceHome ?? this.#workspace);
+    const workdir = this.#workdir(request.workdir);
     const opened = this.#box.openTerminal({ argv, env, workdir, size: request.size }, { signal: options.signal });
     const terminal = await this.#explain(opened);
     const kill = (): void => terminal.kill();
@@ -231,7 +267,7 @@ export class GuardedBox implements BoxedWorkspace {
       throw new IsolationError("INVALID_ARGUMENT", `a port is a number from 1 to 65535, not ${port}`);
     }
     this.#requireRunning();
-    const signal = AbortSignal.any([this.#ending.signal, ...(options.signal ? [options.signal] : [])]);
+    const signal = this.#unlessEnding(options);
     return await this.#explain(this.#connections.add(() => this.#box.connect(port, { signal })));
   }
 
@@ -322,6 +358,19 @@ export class GuardedBox implements BoxedWorkspace {
     return targetOf(this.#first);
   }
 
+  get #outputBytes(): number {
+    return this.#spec.limits?.outputBytes ?? DEFAULT_OUTPUT_BYTES;
+  }
+
+  #workdir(asked: string | undefined): string {
+    return workingDirectory(asked, this.#spec.workspaceHome ?? this.#workspace);
+  }
+
+  /** The caller's signal, or that somebody destroys the sandbox. */
+  #unlessEnding({ signal }: Cancellable): AbortSignal {
+    return AbortSignal.any([this.#ending.signal, ...(signal === undefined ? [] : [signal])]);
+  }
+
   async #shell(): Promise<string> {
     const [shell] = await this.#box.shells();
     if (shell === undefined) throw new IsolationError("PROGRAM_NOT_FOUND", "there is no shell in the sandbox");
@@ -335,12 +384,12 @@ export class GuardedBox implements BoxedWorkspace {
       command: {
         argv: commandArguments(request.command, await this.#shell()),
         env: request.env ?? {},
-        workdir: workingDirectory(request.workdir, this.#spec.workspaceHome ?? this.#workspace),
+        workdir: this.#workdir(request.workdir),
         stdin: request.stdin !== undefined,
       },
       stdin: request.stdin,
       timeoutMs: effectiveTimeout(request.timeoutMs, this.#parts.timeLimits),
-      outputBytes: this.#spec.limits?.outputBytes ?? DEFAULT_OUTPUT_BYTES,
+      outputBytes: this.#outputBytes,
     };
   }
 
@@ -400,6 +449,7 @@ export class GuardedBox implements BoxedWorkspace {
     this.#connections.cut();
     await attempt(() => this.#box.destroy());
     for (const ended of sessions) await attempt(() => ended);
+    await attempt(() => this.contexts.close());
     this.#sessions.clear();
     await attempt(() => this.files.close());
     await Promise.all(this.#mounts.map((mount) => attempt(() => mount.unmount())));

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { ExecEvent, ExecOutcome } from "../exec/api.ts";
+import type { ExecEvent } from "../exec/api.ts";
 import { OutputBuffer } from "../exec/output.ts";
 import { Bell, settledWithin } from "../waiting.ts";
 
@@ -116,9 +116,9 @@ const HIGH_WATER_BYTES = 256 * 1024;
 /** What an event costs besides its data: tiny ones count too. */
 const EVENT_BYTES = 128;
 
-/** The output of one command on its way to a reader who may be slow. */
-export class EventQueue {
-  readonly #events: ExecEvent[] = [];
+/** What one command prints and says, on its way to a reader who may be slow. */
+export class EventQueue<Event extends { readonly kind: string } = ExecEvent> {
+  readonly #events: { readonly event: Event; readonly bytes: number }[] = [];
   readonly #onDrained: () => void;
   #weight = 0;
   #full = false;
@@ -135,18 +135,12 @@ export class EventQueue {
     return this.#lost;
   }
 
-  /** A sink for one of the two streams. */
-  sink(kind: "stdout" | "stderr"): { write(data: Buffer): boolean; lost(): void } {
-    return {
-      write: (data) => this.#push({ kind, data }),
-      lost: () => {
-        this.#lost = true;
-      },
-    };
+  lost(): void {
+    this.#lost = true;
   }
 
-  finish(outcome: ExecOutcome): void {
-    this.#events.push({ kind: "exit", outcome });
+  finish(last: Event): void {
+    this.#events.push({ event: last, bytes: 0 });
     this.#end = {};
     this.#news.ring();
   }
@@ -163,11 +157,11 @@ export class EventQueue {
     this.#onDrained();
   }
 
-  async *read(): AsyncGenerator<ExecEvent, void, undefined> {
+  async *read(): AsyncGenerator<Event, void, undefined> {
     while (true) {
-      for (let event = this.#events.shift(); event !== undefined; event = this.#events.shift()) {
-        this.#release(event);
-        yield event;
+      for (let first = this.#events.shift(); first !== undefined; first = this.#events.shift()) {
+        this.#release(first.bytes);
+        yield first.event;
       }
       if (this.#end !== undefined) break;
       await this.#news.wait();
@@ -175,18 +169,19 @@ export class EventQueue {
     if ("error" in this.#end) throw this.#end.error;
   }
 
-  #push(event: ExecEvent & { readonly data: Buffer }): boolean {
+  /** An event that holds so many bytes. False asks for no more until the reader has taken some. */
+  push(event: Event, dataBytes: number): boolean {
     if (this.#discarding) return true;
-    this.#events.push(event);
-    this.#weight += EVENT_BYTES + event.data.length;
+    const bytes = EVENT_BYTES + dataBytes;
+    this.#events.push({ event, bytes });
+    this.#weight += bytes;
     this.#full = this.#weight >= HIGH_WATER_BYTES;
     this.#news.ring();
     return !this.#full;
   }
 
-  #release(event: ExecEvent): void {
-    if (event.kind === "exit") return;
-    this.#weight -= EVENT_BYTES + event.data.length;
+  #release(bytes: number): void {
+    this.#weight -= bytes;
     if (!this.#full || this.#weight >= HIGH_WATER_BYTES / 2) return;
     this.#full = false;
     this.#onDrained();

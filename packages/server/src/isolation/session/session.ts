@@ -132,12 +132,16 @@ export class ShellSession implements BoxSession {
       stdout.resume();
       stderr.resume();
     });
+    const sink = (kind: "stdout" | "stderr"): Sink => ({
+      write: (data) => queue.push({ kind, data }, data.length),
+      lost: () => queue.lost(),
+    });
     const running = this.#perform(
       checked,
-      { stdout: queue.sink("stdout"), stderr: queue.sink("stderr"), truncated: () => queue.truncated },
+      { stdout: sink("stdout"), stderr: sink("stderr"), truncated: () => queue.truncated },
       signal === undefined ? left.signal : AbortSignal.any([signal, left.signal]),
     ).then(
-      (outcome) => queue.finish(outcome),
+      (outcome) => queue.finish({ kind: "exit", outcome }),
       (error: unknown) => queue.fail(error),
     );
     try {

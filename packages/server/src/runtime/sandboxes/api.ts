@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import type { Rule } from "@agentfense/permission";
 import type { TerminalSize } from "../../isolation/backend/backend.ts";
 import type { ChangeCounts } from "../../isolation/changes/list.ts";
+import type { CodeContext, CodeContextRequest, CodeEvent, CodeOutcome, CodeRequest } from "../../isolation/code/api.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "../../isolation/exec/api.ts";
 import type { NetworkList } from "../../isolation/network/list.ts";
 import type { AttachOptions, ProcessEvent, SandboxProcess, SpawnRequest } from "../../isolation/sandbox/api.ts";
@@ -91,6 +92,14 @@ export interface ExecEnd extends ExecOutcome {
 export type ExecAnswer = ExecResult & ExecEnd;
 
 export type ExecPart = Exclude<ExecEvent, { kind: "exit" }> | { readonly kind: "exit"; readonly end: ExecEnd };
+
+export type { CodeContext, CodeContextRequest };
+
+export type CodeCall = CodeRequest & Cancellable;
+
+export type CodePart =
+  | Exclude<CodeEvent, { kind: "exit" }>
+  | { readonly kind: "exit"; readonly end: CodeOutcome & ExecEnd };
 
 export interface SessionCall extends Cancellable {
   readonly command: string;
@@ -226,6 +235,13 @@ export interface Sandboxes {
     port: number,
     options: { readonly timeoutMs?: number | undefined; readonly signal?: AbortSignal },
   ): Promise<void>;
+
+  createContext(caller: Caller, id: string, request: CodeContextRequest, signal?: AbortSignal): Promise<CodeContext>;
+  listContexts(caller: Caller, id: string): Promise<readonly CodeContext[]>;
+  restartContext(caller: Caller, id: string, contextId: string, signal?: AbortSignal): Promise<CodeContext>;
+  interruptContext(caller: Caller, id: string, contextId: string): Promise<void>;
+  deleteContext(caller: Caller, id: string, contextId: string): Promise<void>;
+  runCode(caller: Caller, id: string, call: CodeCall): AsyncIterable<CodePart>;
 
   createSession(
     caller: Caller,

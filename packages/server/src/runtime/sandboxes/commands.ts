@@ -1,7 +1,7 @@
-import type { ExecEvent, ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
+import type { ExecOutcome, ExecRequest } from "../../isolation/exec/api.ts";
 import type { Caller } from "../caller.ts";
 import { RuntimeError } from "../runtime-error.ts";
-import type { ExecEnd, ExecPart, Sandboxes } from "./api.ts";
+import type { ExecEnd, Sandboxes } from "./api.ts";
 import { clippedCommand } from "./audit-trail.ts";
 import type { ExecOutcomeName } from "./options.ts";
 import type { Parts } from "./parts.ts";
@@ -19,6 +19,8 @@ export interface Commission {
   readonly command: string | readonly string[];
   readonly sessionId?: string;
   readonly terminal?: true;
+  /** Code and no command: its language, "" for that of its context. */
+  readonly code?: string;
   /** The number of one that outlives its call. */
   readonly process?: number;
 }
@@ -44,23 +46,24 @@ export class Commands {
     return { ...result, ...endOf(result, synced) };
   }
 
-  /** As they come; leaving the loop early kills the command. `isSessionClosed` is asked when it is over. */
-  async *superviseStream(
+  /** As they come; leaving the loop early ends the command. `isSessionClosed` is asked when it is over. */
+  async *superviseStream<Event extends { readonly kind: string }, Outcome extends ExecOutcome = ExecOutcome>(
     commission: Commission,
-    events: AsyncIterable<ExecEvent>,
-    isSessionClosed: () => boolean,
-  ): AsyncGenerator<ExecPart> {
+    events: AsyncIterable<Event | { readonly kind: "exit"; readonly outcome: Outcome }>,
+    isSessionClosed: () => boolean = () => false,
+  ): AsyncGenerator<Exclude<Event, { kind: "exit" }> | { readonly kind: "exit"; readonly end: Outcome & ExecEnd }> {
     const beganAtMs = this.#parts.clock();
     let over = false;
     try {
       for await (const event of events) {
-        if (event.kind !== "exit") {
-          yield event;
+        if (!isExit(event)) {
+          yield event as Exclude<Event, { kind: "exit" }>;
           continue;
         }
         over = true;
-        const synced = await this.#ended(commission, event.outcome);
-        yield { kind: "exit", end: { ...endOf(event.outcome, synced), sessionClosed: isSessionClosed() } };
+        const { outcome } = event as { readonly outcome: Outcome };
+        const synced = await this.#ended(commission, outcome);
+        yield { kind: "exit", end: { ...outcome, ...endOf(outcome, synced), sessionClosed: isSessionClosed() } };
       }
     } catch (error) {
       if (over) throw error;
@@ -96,10 +99,10 @@ export class Commands {
   }
 
   #tell(commission: Commission, told: Readonly<Record<string, unknown>>): void {
-    const { registered, caller, command, sessionId, terminal, process } = commission;
+    const { registered, caller, command, sessionId, terminal, process, code } = commission;
     this.#parts.auditTrail.tell("command_executed", registered, caller, {
       sessionId,
-      data: { command: clippedCommand(command), ...told, terminal, process },
+      data: { command: clippedCommand(command), ...told, terminal, process, code },
     });
   }
 }
@@ -124,7 +127,7 @@ export function commandCalls({ registry, pausing, commands }: Parts): Pick<Sandb
       const request = checked(call);
       using entered = await pausing.enter(caller, registered, { command: true });
       const events = entered.sandbox.execStream(request, call);
-      yield* commands.superviseStream({ registered, caller, command: call.command }, events, () => false);
+      yield* commands.superviseStream({ registered, caller, command: call.command }, events);
     },
 
     async openTerminal(caller, id, request) {
@@ -165,6 +168,10 @@ function checked({ timeoutMs, ...request }: ExecRequest): ExecRequest {
 /** A terminal takes a program by its place; a shell finds the others. */
 function foundOnPath([program = "", ...rest]: readonly string[]): readonly [string, ...string[]] {
   return program.startsWith("/") ? [program, ...rest] : ["/bin/sh", "-c", 'exec "$@"', "sh", program, ...rest];
+}
+
+function isExit(event: { readonly kind: string }): boolean {
+  return event.kind === "exit";
 }
 
 function endOf(outcome: ExecOutcome & { readonly sessionClosed?: boolean }, synced: SyncReport): ExecEnd {

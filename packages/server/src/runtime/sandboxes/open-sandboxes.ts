@@ -7,6 +7,7 @@ import { auditTrailIn } from "./audit-trail.ts";
 import { sandboxCalls } from "./calls.ts";
 import { changeCalls } from "./changes.ts";
 import { Commands, commandCalls } from "./commands.ts";
+import { contextCalls } from "./contexts.ts";
 import { fileCalls } from "./files.ts";
 import { Homes } from "./homes.ts";
 import { Lifecycle } from "./lifecycle.ts";
@@ -80,6 +81,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
     ...changeCalls(parts),
     ...fileCalls(parts),
     ...processCalls(parts),
+    ...contextCalls(parts),
     ...sessions.calls,
   };
   const measure = async (): Promise<number> => {

@@ -1,6 +1,7 @@
 import type { SandboxService, SessionExecRequest } from "@agentfense/protocol/sandbox";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { Secrets } from "../../runtime/secrets/api.ts";
+import { codeHandlers } from "./code-handlers.ts";
 import { fileHandlers } from "./codebase-service.ts";
 import { execHandlers, execOutputs, execResult, type MessageLimits } from "./exec-handlers.ts";
 import type { Handlers, SandboxHandlers } from "./handlers.ts";
@@ -33,6 +34,7 @@ export function sandboxHandlers(
     ...sessionHandlers(sandboxes, limits),
     ...terminalHandlers(sandboxes),
     ...processHandlers(sandboxes),
+    ...codeHandlers(sandboxes, limits),
     ...portHandlers(sandboxes, links),
     ...secretHandlers(secrets),
     ...changeHandlers(sandboxes, limits),

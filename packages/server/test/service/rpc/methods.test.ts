@@ -21,7 +21,13 @@ function answering({ asks, answer }: MethodExample): { parts: RuntimeParts; aske
   return { parts: { audit: { record: () => {} }, info, [part]: { [member]: method } } as RuntimeParts, asked };
 }
 
-const STREAMS = new Set(["sandboxes.execStream", "sandboxes.sessionExecStream", "sandboxes.diff", "audit.watch"]);
+const STREAMS = new Set([
+  "sandboxes.execStream",
+  "sandboxes.sessionExecStream",
+  "sandboxes.runCode",
+  "sandboxes.diff",
+  "audit.watch",
+]);
 
 async function readable(value: unknown): Promise<unknown> {
   if (value instanceof AbortSignal) return "signal";

@@ -2,6 +2,8 @@ import { PassThrough } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
 import type { BatchResult } from "../../../src/runtime/codebases/api.ts";
 import type {
+  CodeContext,
+  CodePart,
   ExecAnswer,
   ExecEnd,
   SandboxChange,
@@ -54,6 +56,28 @@ const CODEBASE_JSON = {
   updatedAt: "2026-01-02T03:04:05.679Z",
   version: "7",
 };
+
+const CONTEXT: CodeContext = {
+  ...{ id: "ctx_1", language: "bash", interpreter: "/bin/bash", workdir: "/w", isDefault: true },
+  ...{ createdAtMs: AT, executionCount: 3, isBusy: true },
+};
+const CONTEXT_JSON = {
+  ...{ id: "ctx_1", sandboxId: "sb_0123456789abcdef", language: "CODE_LANGUAGE_BASH", interpreter: "/bin/bash" },
+  ...{ workdir: "/w", isDefault: true, createdAt: AT_JSON, executionCount: 3, busy: true },
+};
+const CODE_PARTS: readonly CodePart[] = [
+  { kind: "started", context: CONTEXT.id, executionCount: 3, restarted: "it ended" },
+  { kind: "stdout", data: Buffer.from("out") },
+  { kind: "result", result: { isMain: true, data: { "text/plain": "1" }, dropped: ["text/html"] } },
+  { kind: "error", error: { name: "E", value: "v", traceback: "t" } },
+  {
+    kind: "exit",
+    end: {
+      ...{ exitCode: 1, timedOut: true, truncated: false, outOfMemory: false, contextLost: true, durationMs: 250 },
+      ...{ sessionClosed: false, syncedVersion: 4, syncProblems: ["no"] },
+    },
+  },
+];
 
 const ENTRIES: readonly EntryRecord[] = [
   { path: "src", kind: "directory", mode: 0o755, size: 0, sha256: "", target: "", modifiedAtMs: AT, version: 1 },
@@ -961,6 +985,68 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
       { type: "OUTPUT_TYPE_STDOUT", data: Buffer.from("of web").toString("base64"), lostBytes: "7" },
       { type: "OUTPUT_TYPE_STDERR", lostBytes: "5" },
       { exitCode: 3 },
+    ],
+  },
+  CreateCodeContext: {
+    requests: [{ sandboxId, env: { A: "b" }, workdir: "/w" }],
+    asks: ["sandboxes.createContext", sandboxId, { language: "python", env: { A: "b" }, workdir: "/w" }, "signal"],
+    answer: CONTEXT,
+    responses: [CONTEXT_JSON],
+  },
+  ListCodeContexts: {
+    requests: [{ sandboxId }],
+    asks: ["sandboxes.listContexts", sandboxId],
+    answer: [CONTEXT],
+    responses: [{ contexts: [CONTEXT_JSON] }],
+  },
+  RestartCodeContext: {
+    requests: [{ sandboxId, contextId: CONTEXT.id }],
+    asks: ["sandboxes.restartContext", sandboxId, CONTEXT.id, "signal"],
+    answer: CONTEXT,
+    responses: [CONTEXT_JSON],
+  },
+  InterruptCodeContext: {
+    requests: [{ sandboxId, contextId: CONTEXT.id }],
+    asks: ["sandboxes.interruptContext", sandboxId, CONTEXT.id],
+    responses: [{}],
+  },
+  DeleteCodeContext: {
+    requests: [{ sandboxId, contextId: CONTEXT.id }],
+    asks: ["sandboxes.deleteContext", sandboxId, CONTEXT.id],
+    responses: [{}],
+  },
+  RunCode: {
+    requests: [
+      { sandboxId, code: "1 / 0", language: 3, contextId: CONTEXT.id, env: { A: "b" }, timeout: { seconds: 2n } },
+    ],
+    asks: [
+      "sandboxes.runCode",
+      sandboxId,
+      {
+        code: "1 / 0",
+        env: { A: "b" },
+        language: "typescript",
+        context: CONTEXT.id,
+        timeoutMs: 2000,
+        signal: "signal",
+      },
+    ],
+    answer: () => streamOf(CODE_PARTS),
+    responses: [
+      { started: { contextId: CONTEXT.id, executionCount: 3, restarted: "it ended" } },
+      { stdout: Buffer.from("out").toString("base64") },
+      { result: { isMain: true, data: { "text/plain": "1" }, dropped: ["text/html"] } },
+      { error: { name: "E", value: "v", traceback: "t" } },
+      {
+        end: {
+          exitCode: 1,
+          timedOut: true,
+          contextLost: true,
+          duration: "0.250s",
+          syncedVersion: "4",
+          syncProblems: ["no"],
+        },
+      },
     ],
   },
   SendInput: {

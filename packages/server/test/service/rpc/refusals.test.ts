@@ -51,6 +51,12 @@ const EMPTY_IDS: Row[] = [
     "SignalProcess",
     "ResizeProcess",
     "WaitProcess",
+    "CreateCodeContext",
+    "ListCodeContexts",
+    "RestartCodeContext",
+    "InterruptCodeContext",
+    "DeleteCodeContext",
+    "RunCode",
   ].map((method): Row => [method, [{}], "sandbox_id is required"]),
   ...["GetSession", "DestroySession", "SessionExec", "SessionExecStream"].map(
     (method): Row => [method, [{}], "session_id is required"],

@@ -2774,6 +2774,401 @@ export declare type PortData_Open = Message<"sandbox.v1.PortData.Open"> & {
 export declare const PortData_OpenSchema: GenMessage<PortData_Open>;
 
 /**
+ * @generated from message sandbox.v1.CodeContext
+ */
+export declare type CodeContext = Message<"sandbox.v1.CodeContext"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string sandbox_id = 2;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: sandbox.v1.CodeLanguage language = 3;
+   */
+  language: CodeLanguage;
+
+  /**
+   * What runs the code, by its own word: "ipython", "python", "node 24.11.0", "/bin/bash".
+   *
+   * @generated from field: string interpreter = 4;
+   */
+  interpreter: string;
+
+  /**
+   * @generated from field: string workdir = 5;
+   */
+  workdir: string;
+
+  /**
+   * The one that code of this language gets when it names none.
+   *
+   * @generated from field: bool is_default = 6;
+   */
+  isDefault: boolean;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp created_at = 7;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * Pieces of code since its interpreter started.
+   *
+   * @generated from field: uint32 execution_count = 8;
+   */
+  executionCount: number;
+
+  /**
+   * @generated from field: bool busy = 9;
+   */
+  busy: boolean;
+};
+
+/**
+ * Describes the message sandbox.v1.CodeContext.
+ * Use `create(CodeContextSchema)` to create a new message.
+ */
+export declare const CodeContextSchema: GenMessage<CodeContext>;
+
+/**
+ * @generated from message sandbox.v1.CreateCodeContextRequest
+ */
+export declare type CreateCodeContextRequest = Message<"sandbox.v1.CreateCodeContextRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Default Python.
+   *
+   * @generated from field: sandbox.v1.CodeLanguage language = 2;
+   */
+  language: CodeLanguage;
+
+  /**
+   * @generated from field: map<string, string> env = 3;
+   */
+  env: { [key: string]: string };
+
+  /**
+   * @generated from field: string workdir = 4;
+   */
+  workdir: string;
+};
+
+/**
+ * Describes the message sandbox.v1.CreateCodeContextRequest.
+ * Use `create(CreateCodeContextRequestSchema)` to create a new message.
+ */
+export declare const CreateCodeContextRequestSchema: GenMessage<CreateCodeContextRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListCodeContextsRequest
+ */
+export declare type ListCodeContextsRequest = Message<"sandbox.v1.ListCodeContextsRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.ListCodeContextsRequest.
+ * Use `create(ListCodeContextsRequestSchema)` to create a new message.
+ */
+export declare const ListCodeContextsRequestSchema: GenMessage<ListCodeContextsRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListCodeContextsResponse
+ */
+export declare type ListCodeContextsResponse = Message<"sandbox.v1.ListCodeContextsResponse"> & {
+  /**
+   * @generated from field: repeated sandbox.v1.CodeContext contexts = 1;
+   */
+  contexts: CodeContext[];
+};
+
+/**
+ * Describes the message sandbox.v1.ListCodeContextsResponse.
+ * Use `create(ListCodeContextsResponseSchema)` to create a new message.
+ */
+export declare const ListCodeContextsResponseSchema: GenMessage<ListCodeContextsResponse>;
+
+/**
+ * @generated from message sandbox.v1.CodeContextRequest
+ */
+export declare type CodeContextRequest = Message<"sandbox.v1.CodeContextRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string context_id = 2;
+   */
+  contextId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.CodeContextRequest.
+ * Use `create(CodeContextRequestSchema)` to create a new message.
+ */
+export declare const CodeContextRequestSchema: GenMessage<CodeContextRequest>;
+
+/**
+ * @generated from message sandbox.v1.RunCodeRequest
+ */
+export declare type RunCodeRequest = Message<"sandbox.v1.RunCodeRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string code = 2;
+   */
+  code: string;
+
+  /**
+   * Default: that of the context, or Python.
+   *
+   * @generated from field: sandbox.v1.CodeLanguage language = 3;
+   */
+  language: CodeLanguage;
+
+  /**
+   * Default: the language's own context, which is made when it is first used.
+   *
+   * @generated from field: string context_id = 4;
+   */
+  contextId: string;
+
+  /**
+   * For this code alone.
+   *
+   * @generated from field: map<string, string> env = 5;
+   */
+  env: { [key: string]: string };
+
+  /**
+   * Then the code is interrupted and its names stay; only an interpreter that does not heed this is killed. Counts from when its turn has come.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 6;
+   */
+  timeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.RunCodeRequest.
+ * Use `create(RunCodeRequestSchema)` to create a new message.
+ */
+export declare const RunCodeRequestSchema: GenMessage<RunCodeRequest>;
+
+/**
+ * All of it is what the sandbox says of itself.
+ *
+ * @generated from message sandbox.v1.CodeOutput
+ */
+export declare type CodeOutput = Message<"sandbox.v1.CodeOutput"> & {
+  /**
+   * @generated from oneof sandbox.v1.CodeOutput.output
+   */
+  output: {
+    /**
+     * @generated from field: sandbox.v1.CodeStarted started = 1;
+     */
+    value: CodeStarted;
+    case: "started";
+  } | {
+    /**
+     * @generated from field: bytes stdout = 2;
+     */
+    value: Uint8Array;
+    case: "stdout";
+  } | {
+    /**
+     * @generated from field: bytes stderr = 3;
+     */
+    value: Uint8Array;
+    case: "stderr";
+  } | {
+    /**
+     * @generated from field: sandbox.v1.CodeResult result = 4;
+     */
+    value: CodeResult;
+    case: "result";
+  } | {
+    /**
+     * @generated from field: sandbox.v1.CodeError error = 5;
+     */
+    value: CodeError;
+    case: "error";
+  } | {
+    /**
+     * @generated from field: sandbox.v1.CodeEnd end = 6;
+     */
+    value: CodeEnd;
+    case: "end";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message sandbox.v1.CodeOutput.
+ * Use `create(CodeOutputSchema)` to create a new message.
+ */
+export declare const CodeOutputSchema: GenMessage<CodeOutput>;
+
+/**
+ * @generated from message sandbox.v1.CodeStarted
+ */
+export declare type CodeStarted = Message<"sandbox.v1.CodeStarted"> & {
+  /**
+   * @generated from field: string context_id = 1;
+   */
+  contextId: string;
+
+  /**
+   * @generated from field: uint32 execution_count = 2;
+   */
+  executionCount: number;
+
+  /**
+   * Why the names of earlier code are gone, for a person: its interpreter had ended, and this is a new one. Empty: they are not.
+   *
+   * @generated from field: string restarted = 3;
+   */
+  restarted: string;
+};
+
+/**
+ * Describes the message sandbox.v1.CodeStarted.
+ * Use `create(CodeStartedSchema)` to create a new message.
+ */
+export declare const CodeStartedSchema: GenMessage<CodeStarted>;
+
+/**
+ * What code shows, as MIME types to text; what is no text is in base64. Tables have application/vnd.agentfense.data+json, columns with their
+ * values; figures of matplotlib application/vnd.agentfense.chart+json, what is drawn, where that could be told.
+ *
+ * @generated from message sandbox.v1.CodeResult
+ */
+export declare type CodeResult = Message<"sandbox.v1.CodeResult"> & {
+  /**
+   * The value of its last expression; otherwise it was displayed.
+   *
+   * @generated from field: bool is_main = 1;
+   */
+  isMain: boolean;
+
+  /**
+   * @generated from field: map<string, string> data = 2;
+   */
+  data: { [key: string]: string };
+
+  /**
+   * MIME types that were too large.
+   *
+   * @generated from field: repeated string dropped = 3;
+   */
+  dropped: string[];
+};
+
+/**
+ * Describes the message sandbox.v1.CodeResult.
+ * Use `create(CodeResultSchema)` to create a new message.
+ */
+export declare const CodeResultSchema: GenMessage<CodeResult>;
+
+/**
+ * @generated from message sandbox.v1.CodeError
+ */
+export declare type CodeError = Message<"sandbox.v1.CodeError"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string value = 2;
+   */
+  value: string;
+
+  /**
+   * @generated from field: string traceback = 3;
+   */
+  traceback: string;
+};
+
+/**
+ * Describes the message sandbox.v1.CodeError.
+ * Use `create(CodeErrorSchema)` to create a new message.
+ */
+export declare const CodeErrorSchema: GenMessage<CodeError>;
+
+/**
+ * @generated from message sandbox.v1.CodeEnd
+ */
+export declare type CodeEnd = Message<"sandbox.v1.CodeEnd"> & {
+  /**
+   * Of a shell's last command; otherwise 0, or 1 after an error.
+   *
+   * @generated from field: int32 exit_code = 1;
+   */
+  exitCode: number;
+
+  /**
+   * @generated from field: bool timed_out = 2;
+   */
+  timedOut: boolean;
+
+  /**
+   * Something was beyond the limit of output and is lost.
+   *
+   * @generated from field: bool truncated = 3;
+   */
+  truncated: boolean;
+
+  /**
+   * @generated from field: bool out_of_memory = 4;
+   */
+  outOfMemory: boolean;
+
+  /**
+   * The interpreter has ended, with all that it knew; the next code gets a new one.
+   *
+   * @generated from field: bool context_lost = 5;
+   */
+  contextLost: boolean;
+
+  /**
+   * @generated from field: google.protobuf.Duration duration = 6;
+   */
+  duration?: Duration | undefined;
+
+  /**
+   * @generated from field: int64 synced_version = 7;
+   */
+  syncedVersion: bigint;
+
+  /**
+   * @generated from field: repeated string sync_problems = 8;
+   */
+  syncProblems: string[];
+};
+
+/**
+ * Describes the message sandbox.v1.CodeEnd.
+ * Use `create(CodeEndSchema)` to create a new message.
+ */
+export declare const CodeEndSchema: GenMessage<CodeEnd>;
+
+/**
  * @generated from enum sandbox.v1.RuntimeType
  */
 export enum RuntimeType {
@@ -2996,6 +3391,13 @@ export enum ProcessKind {
    * @generated from enum value: PROCESS_KIND_TERMINAL = 4;
    */
   TERMINAL = 4,
+
+  /**
+   * The interpreter of a code context.
+   *
+   * @generated from enum value: PROCESS_KIND_CONTEXT = 5;
+   */
+  CONTEXT = 5,
 }
 
 /**
@@ -3027,6 +3429,43 @@ export enum ProcessState {
  * Describes the enum sandbox.v1.ProcessState.
  */
 export declare const ProcessStateSchema: GenEnum<ProcessState>;
+
+/**
+ * @generated from enum sandbox.v1.CodeLanguage
+ */
+export enum CodeLanguage {
+  /**
+   * @generated from enum value: CODE_LANGUAGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CODE_LANGUAGE_PYTHON = 1;
+   */
+  PYTHON = 1,
+
+  /**
+   * @generated from enum value: CODE_LANGUAGE_JAVASCRIPT = 2;
+   */
+  JAVASCRIPT = 2,
+
+  /**
+   * JavaScript whose types are taken away first; they share contexts.
+   *
+   * @generated from enum value: CODE_LANGUAGE_TYPESCRIPT = 3;
+   */
+  TYPESCRIPT = 3,
+
+  /**
+   * @generated from enum value: CODE_LANGUAGE_BASH = 4;
+   */
+  BASH = 4,
+}
+
+/**
+ * Describes the enum sandbox.v1.CodeLanguage.
+ */
+export declare const CodeLanguageSchema: GenEnum<CodeLanguage>;
 
 /**
  * Guarded environments in which an agent's commands run.
@@ -3434,6 +3873,62 @@ export declare const SandboxService: GenService<{
     methodKind: "unary";
     input: typeof ProcessRequestSchema;
     output: typeof ProcessSchema;
+  },
+  /**
+   * Makes an interpreter that keeps the names that code gives, until it is removed or the sandbox is stopped.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.CreateCodeContext
+   */
+  createCodeContext: {
+    methodKind: "unary";
+    input: typeof CreateCodeContextRequestSchema;
+    output: typeof CodeContextSchema;
+  },
+  /**
+   * @generated from rpc sandbox.v1.SandboxService.ListCodeContexts
+   */
+  listCodeContexts: {
+    methodKind: "unary";
+    input: typeof ListCodeContextsRequestSchema;
+    output: typeof ListCodeContextsResponseSchema;
+  },
+  /**
+   * Ends the interpreter with all that it started, and begins with a new one.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.RestartCodeContext
+   */
+  restartCodeContext: {
+    methodKind: "unary";
+    input: typeof CodeContextRequestSchema;
+    output: typeof CodeContextSchema;
+  },
+  /**
+   * As from a keyboard: the code that runs ends with a KeyboardInterrupt, and the names stay.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.InterruptCodeContext
+   */
+  interruptCodeContext: {
+    methodKind: "unary";
+    input: typeof CodeContextRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * @generated from rpc sandbox.v1.SandboxService.DeleteCodeContext
+   */
+  deleteCodeContext: {
+    methodKind: "unary";
+    input: typeof CodeContextRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * Runs code in a context. First comes `started`, when its turn has come, last `end`. A call that is cancelled interrupts the code.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.RunCode
+   */
+  runCode: {
+    methodKind: "server_streaming";
+    input: typeof RunCodeRequestSchema;
+    output: typeof CodeOutputSchema;
   },
   /**
    * Where a port of the sandbox is reached over HTTP, and a token for those who have no key of their own. Whether anything listens

@@ -75,7 +75,7 @@ export function endMembers(end: ExecEnd, roomForProblems: number) {
 }
 
 /** As many of the sentences as fit, and how many more there are. */
-function fitting(sentences: readonly string[], bytes: number): string[] {
+export function fitting(sentences: readonly string[], bytes: number): string[] {
   let used = 0;
   const count = sentences.findIndex((sentence) => {
     used += Buffer.byteLength(sentence) + 8;

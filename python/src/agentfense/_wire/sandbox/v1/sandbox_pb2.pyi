@@ -164,6 +164,8 @@ class _ProcessKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ProcessKi
     PROCESS_KIND_COMMAND: _ProcessKind.ValueType  # 2
     PROCESS_KIND_SESSION: _ProcessKind.ValueType  # 3
     PROCESS_KIND_TERMINAL: _ProcessKind.ValueType  # 4
+    PROCESS_KIND_CONTEXT: _ProcessKind.ValueType  # 5
+    """The interpreter of a code context."""
 
 class ProcessKind(_ProcessKind, metaclass=_ProcessKindEnumTypeWrapper): ...
 
@@ -173,6 +175,8 @@ PROCESS_KIND_STARTED: ProcessKind.ValueType  # 1
 PROCESS_KIND_COMMAND: ProcessKind.ValueType  # 2
 PROCESS_KIND_SESSION: ProcessKind.ValueType  # 3
 PROCESS_KIND_TERMINAL: ProcessKind.ValueType  # 4
+PROCESS_KIND_CONTEXT: ProcessKind.ValueType  # 5
+"""The interpreter of a code context."""
 Global___ProcessKind: _TypeAlias = ProcessKind  # noqa: Y015
 
 class _ProcessState:
@@ -191,6 +195,29 @@ PROCESS_STATE_UNSPECIFIED: ProcessState.ValueType  # 0
 PROCESS_STATE_RUNNING: ProcessState.ValueType  # 1
 PROCESS_STATE_ENDED: ProcessState.ValueType  # 2
 Global___ProcessState: _TypeAlias = ProcessState  # noqa: Y015
+
+class _CodeLanguage:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CodeLanguageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CodeLanguage.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CODE_LANGUAGE_UNSPECIFIED: _CodeLanguage.ValueType  # 0
+    CODE_LANGUAGE_PYTHON: _CodeLanguage.ValueType  # 1
+    CODE_LANGUAGE_JAVASCRIPT: _CodeLanguage.ValueType  # 2
+    CODE_LANGUAGE_TYPESCRIPT: _CodeLanguage.ValueType  # 3
+    """JavaScript whose types are taken away first; they share contexts."""
+    CODE_LANGUAGE_BASH: _CodeLanguage.ValueType  # 4
+
+class CodeLanguage(_CodeLanguage, metaclass=_CodeLanguageEnumTypeWrapper): ...
+
+CODE_LANGUAGE_UNSPECIFIED: CodeLanguage.ValueType  # 0
+CODE_LANGUAGE_PYTHON: CodeLanguage.ValueType  # 1
+CODE_LANGUAGE_JAVASCRIPT: CodeLanguage.ValueType  # 2
+CODE_LANGUAGE_TYPESCRIPT: CodeLanguage.ValueType  # 3
+"""JavaScript whose types are taken away first; they share contexts."""
+CODE_LANGUAGE_BASH: CodeLanguage.ValueType  # 4
+Global___CodeLanguage: _TypeAlias = CodeLanguage  # noqa: Y015
 
 @_typing.final
 class NetworkRule(_message.Message):
@@ -2853,3 +2880,415 @@ class PortData(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
 
 Global___PortData: _TypeAlias = PortData  # noqa: Y015
+
+@_typing.final
+class CodeContext(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    INTERPRETER_FIELD_NUMBER: _builtins.int
+    WORKDIR_FIELD_NUMBER: _builtins.int
+    IS_DEFAULT_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    EXECUTION_COUNT_FIELD_NUMBER: _builtins.int
+    BUSY_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    sandbox_id: _builtins.str
+    language: Global___CodeLanguage.ValueType
+    interpreter: _builtins.str
+    """What runs the code, by its own word: "ipython", "python", "node 24.11.0", "/bin/bash"."""
+    workdir: _builtins.str
+    is_default: _builtins.bool
+    """The one that code of this language gets when it names none."""
+    execution_count: _builtins.int
+    """Pieces of code since its interpreter started."""
+    busy: _builtins.bool
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        sandbox_id: _builtins.str = ...,
+        language: Global___CodeLanguage.ValueType = ...,
+        interpreter: _builtins.str = ...,
+        workdir: _builtins.str = ...,
+        is_default: _builtins.bool = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        execution_count: _builtins.int = ...,
+        busy: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["busy", b"busy", "created_at", b"created_at", "execution_count", b"execution_count", "id", b"id", "interpreter", b"interpreter", "is_default", b"is_default", "language", b"language", "sandbox_id", b"sandbox_id", "workdir", b"workdir"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeContext: _TypeAlias = CodeContext  # noqa: Y015
+
+@_typing.final
+class CreateCodeContextRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class EnvEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    ENV_FIELD_NUMBER: _builtins.int
+    WORKDIR_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    language: Global___CodeLanguage.ValueType
+    """Default Python."""
+    workdir: _builtins.str
+    @_builtins.property
+    def env(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        language: Global___CodeLanguage.ValueType = ...,
+        env: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        workdir: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["env", b"env", "language", b"language", "sandbox_id", b"sandbox_id", "workdir", b"workdir"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateCodeContextRequest: _TypeAlias = CreateCodeContextRequest  # noqa: Y015
+
+@_typing.final
+class ListCodeContextsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCodeContextsRequest: _TypeAlias = ListCodeContextsRequest  # noqa: Y015
+
+@_typing.final
+class ListCodeContextsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTEXTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def contexts(self) -> _containers.RepeatedCompositeFieldContainer[Global___CodeContext]: ...
+    def __init__(
+        self,
+        *,
+        contexts: _abc.Iterable[Global___CodeContext] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contexts", b"contexts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListCodeContextsResponse: _TypeAlias = ListCodeContextsResponse  # noqa: Y015
+
+@_typing.final
+class CodeContextRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    CONTEXT_ID_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    context_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        context_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_id", b"context_id", "sandbox_id", b"sandbox_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeContextRequest: _TypeAlias = CodeContextRequest  # noqa: Y015
+
+@_typing.final
+class RunCodeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class EnvEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SANDBOX_ID_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    LANGUAGE_FIELD_NUMBER: _builtins.int
+    CONTEXT_ID_FIELD_NUMBER: _builtins.int
+    ENV_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    sandbox_id: _builtins.str
+    code: _builtins.str
+    language: Global___CodeLanguage.ValueType
+    """Default: that of the context, or Python."""
+    context_id: _builtins.str
+    """Default: the language's own context, which is made when it is first used."""
+    @_builtins.property
+    def env(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """For this code alone."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """Then the code is interrupted and its names stay; only an interpreter that does not heed this is killed. Counts from when its turn has come."""
+
+    def __init__(
+        self,
+        *,
+        sandbox_id: _builtins.str = ...,
+        code: _builtins.str = ...,
+        language: Global___CodeLanguage.ValueType = ...,
+        context_id: _builtins.str = ...,
+        env: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "context_id", b"context_id", "env", b"env", "language", b"language", "sandbox_id", b"sandbox_id", "timeout", b"timeout"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunCodeRequest: _TypeAlias = RunCodeRequest  # noqa: Y015
+
+@_typing.final
+class CodeOutput(_message.Message):
+    """All of it is what the sandbox says of itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STARTED_FIELD_NUMBER: _builtins.int
+    STDOUT_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    stdout: _builtins.bytes
+    stderr: _builtins.bytes
+    @_builtins.property
+    def started(self) -> Global___CodeStarted: ...
+    @_builtins.property
+    def result(self) -> Global___CodeResult: ...
+    @_builtins.property
+    def error(self) -> Global___CodeError: ...
+    @_builtins.property
+    def end(self) -> Global___CodeEnd: ...
+    def __init__(
+        self,
+        *,
+        started: Global___CodeStarted | None = ...,
+        stdout: _builtins.bytes = ...,
+        stderr: _builtins.bytes = ...,
+        result: Global___CodeResult | None = ...,
+        error: Global___CodeError | None = ...,
+        end: Global___CodeEnd | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "error", b"error", "output", b"output", "result", b"result", "started", b"started", "stderr", b"stderr", "stdout", b"stdout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "error", b"error", "output", b"output", "result", b"result", "started", b"started", "stderr", b"stderr", "stdout", b"stdout"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_output: _TypeAlias = _typing.Literal["started", "stdout", "stderr", "result", "error", "end"]  # noqa: Y015
+    _WhichOneofArgType_output: _TypeAlias = _typing.Literal["output", b"output"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_output) -> _WhichOneofReturnType_output | None: ...
+
+Global___CodeOutput: _TypeAlias = CodeOutput  # noqa: Y015
+
+@_typing.final
+class CodeStarted(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTEXT_ID_FIELD_NUMBER: _builtins.int
+    EXECUTION_COUNT_FIELD_NUMBER: _builtins.int
+    RESTARTED_FIELD_NUMBER: _builtins.int
+    context_id: _builtins.str
+    execution_count: _builtins.int
+    restarted: _builtins.str
+    """Why the names of earlier code are gone, for a person: its interpreter had ended, and this is a new one. Empty: they are not."""
+    def __init__(
+        self,
+        *,
+        context_id: _builtins.str = ...,
+        execution_count: _builtins.int = ...,
+        restarted: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_id", b"context_id", "execution_count", b"execution_count", "restarted", b"restarted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeStarted: _TypeAlias = CodeStarted  # noqa: Y015
+
+@_typing.final
+class CodeResult(_message.Message):
+    """What code shows, as MIME types to text; what is no text is in base64. Tables have application/vnd.agentfense.data+json, columns with their
+    values; figures of matplotlib application/vnd.agentfense.chart+json, what is drawn, where that could be told.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class DataEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    IS_MAIN_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    is_main: _builtins.bool
+    """The value of its last expression; otherwise it was displayed."""
+    @_builtins.property
+    def data(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def dropped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """MIME types that were too large."""
+
+    def __init__(
+        self,
+        *,
+        is_main: _builtins.bool = ...,
+        data: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        dropped: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "dropped", b"dropped", "is_main", b"is_main"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeResult: _TypeAlias = CodeResult  # noqa: Y015
+
+@_typing.final
+class CodeError(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    TRACEBACK_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    value: _builtins.str
+    traceback: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str = ...,
+        traceback: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "traceback", b"traceback", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeError: _TypeAlias = CodeError  # noqa: Y015
+
+@_typing.final
+class CodeEnd(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXIT_CODE_FIELD_NUMBER: _builtins.int
+    TIMED_OUT_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    OUT_OF_MEMORY_FIELD_NUMBER: _builtins.int
+    CONTEXT_LOST_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    SYNCED_VERSION_FIELD_NUMBER: _builtins.int
+    SYNC_PROBLEMS_FIELD_NUMBER: _builtins.int
+    exit_code: _builtins.int
+    """Of a shell's last command; otherwise 0, or 1 after an error."""
+    timed_out: _builtins.bool
+    truncated: _builtins.bool
+    """Something was beyond the limit of output and is lost."""
+    out_of_memory: _builtins.bool
+    context_lost: _builtins.bool
+    """The interpreter has ended, with all that it knew; the next code gets a new one."""
+    synced_version: _builtins.int
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration: ...
+    @_builtins.property
+    def sync_problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        exit_code: _builtins.int = ...,
+        timed_out: _builtins.bool = ...,
+        truncated: _builtins.bool = ...,
+        out_of_memory: _builtins.bool = ...,
+        context_lost: _builtins.bool = ...,
+        duration: _duration_pb2.Duration | None = ...,
+        synced_version: _builtins.int = ...,
+        sync_problems: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_lost", b"context_lost", "duration", b"duration", "exit_code", b"exit_code", "out_of_memory", b"out_of_memory", "sync_problems", b"sync_problems", "synced_version", b"synced_version", "timed_out", b"timed_out", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeEnd: _TypeAlias = CodeEnd  # noqa: Y015
