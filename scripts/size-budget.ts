@@ -27,7 +27,14 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/protocol/test": { base: { lines: 100, files: 2 } },
   "packages/server/src": {
     base: { lines: 51_950, files: 375 },
-    growth: [{ lines: 1_500, files: 8, why: "code that keeps its names, in contexts" }],
+    growth: [
+      { lines: 1_500, files: 8, why: "code that keeps its names, in contexts" },
+      {
+        lines: 500,
+        files: 3,
+        why: "pausing at the expiry, attributes of files, what a change was; applying in batches",
+      },
+    ],
   },
   "packages/server/test": { base: { lines: 29_300, files: 193 } },
   "packages/sdk/src": {
@@ -44,7 +51,9 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/agent/test": { base: { lines: 9_600, files: 62 } },
   "packages/agentfense/src": {
     base: { lines: 10_200, files: 108 },
-    growth: [{ lines: 100, files: 1, why: "policy lint tells what a commit of the agent's would delete; plain errors" }],
+    growth: [
+      { lines: 100, files: 1, why: "policy lint tells what a commit of the agent's would delete; plain errors" },
+    ],
   },
   "packages/agentfense/test": {
     base: { lines: 6_400, files: 58 },
