@@ -112,7 +112,7 @@ export async function startService(options: StartServiceOptions): Promise<Servic
   const contract = [...new Set(router.handlers.map((handler) => handler.service))];
   registerHealth(router, serving, new Set(contract.map((service) => service.typeName)));
   registerReflection(router, contract);
-  const rpc = createRpcDoor({ router, oneAnswer, log, messageTimeoutMs: limits.uploadIdleMs });
+  const rpc = createRpcDoor({ router, oneAnswer, log, messageTimeoutMs: limits.uploadIdleMs, json: chain.json });
 
   const policy = {
     allowedHosts: new Set((options.allowedHosts ?? []).map((host) => host.toLowerCase())),

@@ -13,6 +13,7 @@ import { callerKey } from "../rpc/handlers.ts";
 import type { CallContext, OneAnswerChain } from "../rpc/one-answer.ts";
 import { paced, UNHURRIED, type UploadPace } from "../upload-pace.ts";
 import type { Authenticator } from "./authentication.ts";
+import type { ExactJsonOptions } from "./exact-json.ts";
 import type { OwnerRates, ServiceLimits } from "./limits.ts";
 import { limitedAs, type RunningCall, type RunningCalls } from "./running-calls.ts";
 import type { Serving } from "./serving.ts";
@@ -35,6 +36,7 @@ export interface CallChain {
   readonly oneAnswer: OneAnswerChain;
   /** The same for what Connect carries. */
   readonly connect: ConnectRouterOptions;
+  readonly json: ExactJsonOptions;
 }
 
 export function createCallChain(options: CallChainOptions): CallChain {
@@ -42,10 +44,12 @@ export function createCallChain(options: CallChainOptions): CallChain {
   const gate = createGate(options);
   const pace = { idleMs: options.limits.uploadIdleMs, totalMs: options.limits.uploadMs };
   const { supervise, interceptor } = createSupervision(options, pace);
+  const compressions = [compressionGzip, compressionBrotli];
   return {
+    json: { compressions, readMaxBytes },
     oneAnswer: { readMaxBytes, writeMaxBytes, pace, gate, supervise },
     connect: {
-      acceptCompression: [compressionGzip, compressionBrotli],
+      acceptCompression: compressions,
       // Answers go out as they are: near networks carry bytes faster than we squeeze them.
       compressMinBytes: 0xffff_ffff,
       readMaxBytes,

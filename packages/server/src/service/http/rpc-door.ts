@@ -3,6 +3,7 @@ import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Log } from "../../runtime/log.ts";
 import type { OneAnswerMethods } from "../rpc/one-answer.ts";
+import { type ExactJsonOptions, withExactJson } from "./exact-json.ts";
 import { answerGrpc, isPlainGrpc, withPlainMessage } from "./grpc-one-answer.ts";
 import { isCutShort, type NodeRequest, type NodeResponse } from "./listener.ts";
 
@@ -15,8 +16,9 @@ export function createRpcDoor(options: {
   readonly oneAnswer: OneAnswerMethods;
   readonly log: Log;
   readonly messageTimeoutMs: number;
+  readonly json: ExactJsonOptions;
 }): (request: NodeRequest, response: NodeResponse) => Promise<boolean> {
-  const { router, oneAnswer, log, messageTimeoutMs } = options;
+  const { router, oneAnswer, log, messageTimeoutMs, json } = options;
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   return async (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
@@ -33,7 +35,8 @@ export function createRpcDoor(options: {
       const call = universalRequestFromNodeRequest(request, response, undefined, undefined);
       const body = wholeBody(request, call.body as AsyncIterable<Uint8Array>);
       // Resolves only with the last byte, so nothing waits for it.
-      await universalResponseToNodeResponse(withPlainTrailer(await handler({ ...call, body })), response);
+      const answer = await handler(withExactJson({ ...call, body }, handler.method, json));
+      await universalResponseToNodeResponse(withPlainTrailer(answer), response);
     } catch (error) {
       const { code } = ConnectError.from(error);
       if (code !== Code.Aborted && code !== Code.Canceled) {

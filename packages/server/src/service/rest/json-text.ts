@@ -23,6 +23,13 @@ export function parseJson(bytes: Uint8Array): JsonValue | undefined {
   }
 }
 
+/** JSON for another reader, of which V8 reads every key as it is. */
+export function plainJson(json: JsonValue): string {
+  const text = JSON.stringify(json);
+  if (survey(text).escapedKeys.length === 0) return text;
+  throw invalid("a key has a quote, a backslash or a control character, which REST and binary messages can carry");
+}
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = /[ \t\r\n]*:/y;

@@ -10,7 +10,7 @@ import { invalid } from "../rpc/messages/fields.ts";
 import { readBody } from "./body.ts";
 import { fieldNamed, isTextMessage } from "./fields.ts";
 import type { Call } from "./handler.ts";
-import { parseJson } from "./json-text.ts";
+import { parseJson, plainJson } from "./json-text.ts";
 import {
   childRecord,
   emptyRecord,
@@ -37,6 +37,11 @@ export function parameterFields(call: Call): JsonRecord {
   const message = parameterMessage(call.route.exchange);
   const taken = new Set(call.route.parameters.values());
   return withPath(call, normalMessage(message, queryFields(message, call.query, taken), ""));
+}
+
+/** The JSON of a message, as another reader understands it without loss. */
+export function exactJson(input: DescMessage, bytes: Uint8Array): Uint8Array {
+  return Buffer.from(plainJson(normalMessage(input, parseJson(bytes) ?? {}, "")));
 }
 
 function withPath(call: Call, normal: JsonRecord): JsonRecord {
