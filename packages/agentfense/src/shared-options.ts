@@ -1,4 +1,4 @@
-import { getPreset, listPresets, PresetError } from "@agentfense/permission";
+import { getPreset, listPresets, PresetError, VARIABLE_NAME } from "@agentfense/permission";
 import { bytesOf, cpuQuotaOf, DEFAULT_PRESET, POLICY_FILE } from "@agentfense/sdk/project";
 import { UsageError } from "./command-failure.ts";
 import { option } from "./option.ts";
@@ -102,7 +102,7 @@ export function environment<const For extends string>(what: For) {
 function variable(text: string, spelling: string): readonly [name: string, value: string] {
   const equals = text.indexOf("=");
   const name = equals < 0 ? text : text.slice(0, equals);
-  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+  if (!VARIABLE_NAME.test(name)) {
     throw new UsageError(`${spelling} takes NAME=VALUE or NAME, not ${JSON.stringify(text)}`);
   }
   if (equals >= 0) return [name, text.slice(equals + 1)];

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import {
   FIXED_SIZE,
   IN_HEADER_SIZE,
@@ -15,7 +16,6 @@ import type { ConnectionInfo, FileSystem, RequestControl, SuspendedRequest } fro
 import { PENDING, RequestSuspended } from "./file-system.ts";
 import * as sys from "./native/syscalls.ts";
 import { OPERATIONS } from "./operations.ts";
-import { hasSignalPending } from "./pending-signals.ts";
 import { Reply } from "./reply.ts";
 import { Request } from "./request.ts";
 
@@ -363,4 +363,23 @@ function describe(error: unknown): string {
 
 function uniqueKey(low: number, high: number): string {
   return `${high}:${low}`;
+}
+
+/** SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU: a thread that only stops and goes on wants its answer. */
+const STOPPING = [18, 19, 20, 21, 22].reduce((mask, signal) => mask | (1n << BigInt(signal - 1)), 0n);
+
+/**
+ * Whether a signal waits for this thread that would end or interrupt what it does. The kernel also interrupts a request when the
+ * thread is about to be frozen: then there is none. One that is not to be found has died, or is of another pid namespace.
+ */
+function hasSignalPending(thread: number): boolean {
+  let status: string;
+  try {
+    status = readFileSync(`/proc/${thread}/status`, "latin1");
+  } catch {
+    return true;
+  }
+  const mask = (name: string): bigint =>
+    BigInt(`0x${new RegExp(`^${name}:\\s*(\\w+)$`, "m").exec(status)?.[1] ?? "0"}`);
+  return ((mask("SigPnd") | mask("ShdPnd")) & ~mask("SigBlk") & ~STOPPING) !== 0n;
 }

@@ -3,6 +3,9 @@ export function namesIn(path: string): string[] {
   return path.split("/").filter((name) => name !== "" && name !== ".");
 }
 
+/** What a shell takes for the name of a variable. */
+export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**

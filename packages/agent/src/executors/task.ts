@@ -1,3 +1,4 @@
+import { VARIABLE_NAME } from "@agentfense/permission";
 import { ExecutorError, PathTraversalError, WorkspaceError } from "../errors.ts";
 import type { Language } from "../types.ts";
 import { namesOf } from "../workspace/path.ts";
@@ -49,7 +50,7 @@ function checkVariables(env: Readonly<Record<string, string>>): void {
   if (variables.length > VARIABLES_AT_MOST) throw invalid(`there are more than ${VARIABLES_AT_MOST} variables`);
   let bytes = 0;
   for (const [name, value] of variables) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) throw invalid(`${quoted(name)} is no name of a variable`);
+    if (!VARIABLE_NAME.test(name)) throw invalid(`${quoted(name)} is no name of a variable`);
     if (typeof value !== "string" || value.includes("\0")) throw invalid(`the variable ${quoted(name)} has no text`);
     bytes += name.length + Buffer.byteLength(value);
   }

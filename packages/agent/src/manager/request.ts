@@ -1,3 +1,4 @@
+import { VARIABLE_NAME } from "@agentfense/permission";
 import { AgentError } from "../errors.ts";
 import { DEFAULT_TIMEOUT_MS } from "../executors/executor.ts";
 import { type ExecutionRequest, LANGUAGES, type Language } from "../types.ts";
@@ -9,7 +10,6 @@ const MOST_FILES = 100;
 const MOST_FILE_BYTES = 16 * 1024 * 1024;
 const MOST_VARIABLES = 100;
 const MOST_VARIABLE_BYTES = 64 * 1024;
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** A request that makes sense, and that nobody else can change. */
 export interface AcceptedRequest {

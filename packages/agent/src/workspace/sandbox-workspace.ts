@@ -4,7 +4,7 @@ import { PathTraversalError, WorkspaceError, type WorkspaceErrorCode } from "../
 import { MAX_FILE_BYTES, MAX_LIST_ENTRIES } from "./agent-workspace.ts";
 import { namesOf, shown } from "./path.ts";
 import type { Workspace, WorkspaceEntry } from "./workspace.ts";
-import { failure } from "./workspace-failure.ts";
+import { CODE_BY_ERRNO, failure } from "./workspace-failure.ts";
 
 export interface SandboxWorkspaceOptions {
   /** Of a file that is read or written; default 16 MiB. */
@@ -131,19 +131,11 @@ export class SandboxWorkspace implements Workspace {
   }
 }
 
-/** What the sandbox's files say by errno. */
+/** What a sandbox's files say in other words than the system. */
 const CODES: Readonly<Record<string, WorkspaceErrorCode>> = {
-  ENOENT: "NOT_FOUND",
-  EACCES: "NOT_PERMITTED",
-  EPERM: "NOT_PERMITTED",
-  EROFS: "NOT_PERMITTED",
-  EISDIR: "WRONG_KIND",
-  ENOTDIR: "WRONG_KIND",
-  ELOOP: "WRONG_KIND",
+  ...CODE_BY_ERRNO,
   EINVAL: "WRONG_KIND",
   EEXIST: "WRONG_KIND",
-  ENOTEMPTY: "NOT_EMPTY",
-  EFBIG: "TOO_LARGE",
   E2BIG: "TOO_LARGE",
 };
 

@@ -1,7 +1,8 @@
 import { AgentError, WorkspaceError, type WorkspaceErrorCode } from "../errors.ts";
 import { shown } from "./path.ts";
 
-const CODES: Readonly<Record<string, WorkspaceErrorCode>> = {
+/** By what the system, or a sandbox, says about a file. */
+export const CODE_BY_ERRNO: Readonly<Record<string, WorkspaceErrorCode>> = {
   ENOENT: "NOT_FOUND",
   EACCES: "NOT_PERMITTED",
   EPERM: "NOT_PERMITTED",
@@ -33,7 +34,7 @@ export function workspaceFailure(error: unknown, path: string): unknown {
   if (error instanceof AgentError) return error;
   const errno = errnoOf(error);
   if (errno === undefined) return error;
-  const code = CODES[errno] ?? "IO";
+  const code = CODE_BY_ERRNO[errno] ?? "IO";
   return failure(code, path, code === "IO" ? `cannot be used (${errno})` : undefined);
 }
 

@@ -12,7 +12,6 @@ import { changesOf, exitCodeAfter, reportChanges, type Settlement, settleChanges
 import { type Collected, exitCodeOf, inputToPassOn, printJson, runToEnd, warnOfLimits } from "../run/command-output.ts";
 import { inSandbox } from "../run/embedded.ts";
 import { explainRequest } from "../run/explanation.ts";
-import { Interruption } from "../run/interruption.ts";
 import type { SandboxValues } from "../run/options.ts";
 import { requireDeltaApart, resolveDelta } from "../run/placement.ts";
 import { converse } from "../run/raw-terminal.ts";
@@ -20,6 +19,7 @@ import { reviewChanges } from "../run/review.ts";
 import { RunDelta } from "../run/run-delta.ts";
 import { networkSpec, readSandboxRequest, type SandboxRequest } from "../run/sandbox-request.ts";
 import { secretsOfProfile } from "../run/secrets.ts";
+import { Interruption } from "../stop-signals.ts";
 import { printable } from "../terminal.ts";
 import { counted, quoted } from "../wording.ts";
 import { AGENT_ARGUMENTS, AGENTS } from "./profiles.ts";

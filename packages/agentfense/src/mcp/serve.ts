@@ -16,7 +16,7 @@ import { warn } from "../output.ts";
 import { NOT_RUN } from "../run/command-output.ts";
 import type { SandboxRequest } from "../run/sandbox-request.ts";
 import { Sandbox } from "../sandbox.ts";
-import { StopSignals } from "../serve/stop-signals.ts";
+import { StopSignals } from "../stop-signals.ts";
 import { listen } from "./listener.ts";
 import type { McpRequest } from "./request.ts";
 import { reportRemarkable, settle, writeThrough } from "./settle.ts";
@@ -26,7 +26,7 @@ const NOT_WRITTEN_BACK = 123;
 
 /** Serves until the client is gone or somebody wants an end. Then nothing is left running or mounted. */
 export async function serveMcp(request: McpRequest): Promise<number> {
-  using stop = new StopSignals();
+  using stop = StopSignals.ofServer();
   // Whoever reads what we have to say may leave; standard output is the protocol's, which notices by itself.
   process.stderr.on("error", () => {});
   try {

@@ -7,9 +7,9 @@ import { CommandFailure, UsageError } from "../command-failure.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
 import { locateMountPoint, requireApart, resolveDelta } from "../run/placement.ts";
 import { TemporaryDelta } from "../run/run-delta.ts";
+import { StopSignals } from "../stop-signals.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
-import { StopRequests } from "./stop-requests.ts";
 
 export interface MountValues extends RulesValues {
   readonly delta?: string | undefined;
@@ -23,7 +23,7 @@ export interface MountValues extends RulesValues {
 
 /** `agentfense mount` */
 export async function mount(values: MountValues, given: readonly [string, string]): Promise<number> {
-  using stop = new StopRequests();
+  using stop = new StopSignals();
   const request = await readRequest(values, given);
   const { directory, keptDelta, label } = request;
   const mountPoint = await freeMountPoint(request.mountPoint);
@@ -60,7 +60,7 @@ export async function mount(values: MountValues, given: readonly [string, string
     `agentfense: mounted ${printable(directory)} at ${printable(mountPoint)} (${facts.map(printable).join(", ")})\n`,
   );
 
-  const lostReason = await Promise.race([stop.first, lost]);
+  const lostReason = await Promise.race([stop.first.then(() => undefined), lost]);
   if (lostReason !== undefined) {
     process.stderr.write(
       `agentfense: the file system at ${printable(mountPoint)} was lost: ${printable(lostReason)}\n`,

@@ -4,8 +4,8 @@ import { type CommandEnd, type ProcessEnd, type SandboxClient, SandboxError } fr
 import { CommandFailure, UsageError } from "../command-failure.ts";
 import { printJsonLine, warn } from "../output.ts";
 import { inputToPassOn, TIMED_OUT } from "../run/command-output.ts";
-import { Interruption } from "../run/interruption.ts";
 import { RawTerminal, terminalSize } from "../run/raw-terminal.ts";
+import { Interruption } from "../stop-signals.ts";
 
 /** What comes of a command, or of a process that one is attached to. */
 type Event =

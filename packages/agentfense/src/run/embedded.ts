@@ -11,10 +11,10 @@ import { writeDeltaRecord } from "../changes/kept-delta.ts";
 import { CommandFailure, UsageError } from "../command-failure.ts";
 import { warn } from "../output.ts";
 import { PullProgress } from "../progress/progress.ts";
+import type { Interruption } from "../stop-signals.ts";
 import { describeLeftOut } from "../toolchains/workspaces.ts";
+import { counted } from "../wording.ts";
 import { NOT_RUN } from "./command-output.ts";
-import type { Interruption } from "./interruption.ts";
-import { LearnedHosts } from "./learned-hosts.ts";
 import type { SandboxRequest } from "./sandbox-request.ts";
 
 /**
@@ -123,4 +123,27 @@ class RefusedConnections {
 function listed(words: readonly string[]): string {
   const more = words.length - SHOWN;
   return `${words.slice(0, SHOWN).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** The hosts that a sandbox reached while its list was learned, each with its ports. */
+class LearnedHosts {
+  readonly #ports = new Map<string, Set<number>>();
+
+  add(event: SandboxEvent): void {
+    if (event.kind !== "connection_allowed") return;
+    const ports = this.#ports.get(event.host) ?? new Set();
+    this.#ports.set(event.host, ports.add(event.port));
+  }
+
+  /** As the command line and a project's policy take it, for a person. */
+  report(): void {
+    const hosts = [...this.#ports]
+      .map(([host, ports]) => `${host}:${[...ports].sort((one, other) => one - other).join(",")}`)
+      .sort();
+    if (hosts.length === 0) return void warn("it reached no host");
+    warn(`it reached ${counted(hosts.length, "host")}, which these options allow, and no others:`);
+    process.stderr.write(`${hosts.map((host) => `--allow ${host}`).join(" ")}\n`);
+    warn("the same for the project's policy:");
+    process.stderr.write(`network:\n  allow:\n${hosts.map((host) => `    - "${host}"\n`).join("")}`);
+  }
 }

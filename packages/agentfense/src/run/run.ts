@@ -1,11 +1,11 @@
 import type { ExecRequest } from "@agentfense/server/isolation";
 import { UsageError } from "../command-failure.ts";
 import { print, warn } from "../output.ts";
+import { Interruption } from "../stop-signals.ts";
 import { exitCodeAfter, reportChanges, settleChanges } from "./changes.ts";
 import { exitCodeOf, inputToPassOn, printJson, runToEnd, warnOfLimits } from "./command-output.ts";
 import { inSandbox } from "./embedded.ts";
 import { explainRequest } from "./explanation.ts";
-import { Interruption } from "./interruption.ts";
 import type { SandboxValues } from "./options.ts";
 import { converse } from "./raw-terminal.ts";
 import { RunDelta } from "./run-delta.ts";

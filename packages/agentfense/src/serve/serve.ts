@@ -3,11 +3,11 @@ import { openServer, type RunningServer } from "@agentfense/server";
 import type { ServerConfig } from "@agentfense/server/configuration";
 import { CommandFailure } from "../command-failure.ts";
 import { print } from "../output.ts";
+import { StopSignals } from "../stop-signals.ts";
 import { readConfiguration, type SettingValues } from "./configuration.ts";
 import { doorsOf } from "./doors.ts";
 import { createLog } from "./log.ts";
 import { PrivateHome, readPrivateConfiguration, requireProgramAtInput } from "./private.ts";
-import { StopSignals } from "./stop-signals.ts";
 
 /** What was started ends within this, or is left for the next start to clean up. */
 const SHUT_DOWN_MS = 10_000;
@@ -25,14 +25,14 @@ export async function serve(values: SettingValues & { readonly private?: boolean
 
 async function serveAll(values: SettingValues): Promise<boolean> {
   const { config } = await readConfiguration(values, process.env);
-  using stop = new StopSignals();
+  using stop = StopSignals.ofServer();
   return await serveUntilStopped(config, stop.signal);
 }
 
 async function servePrivately(values: SettingValues): Promise<boolean> {
   const loaded = await readPrivateConfiguration(values, process.env);
   requireProgramAtInput();
-  using stop = new StopSignals();
+  using stop = StopSignals.ofServer();
   stop.alsoAtEndOf(process.stdin);
   await using home = await PrivateHome.create(process.env).catch((error: unknown) => {
     throw failure("the server has no place", error);

@@ -81,8 +81,6 @@ const c = {
   recvmsg: libc.func("int64_t recvmsg(int, void *, int)"),
   unshare: libc.func("int unshare(int)"),
   umask: libc.func("unsigned int umask(unsigned int)"),
-  schedSetaffinity: libc.func("int sched_setaffinity(int, size_t, void *)"),
-  schedYield: libc.func("int sched_yield()"),
   getdents64: libc.func("long syscall(long, int, void *, size_t)"),
   openat2: libc.func("long syscall(long, int, void *, void *, size_t)"),
   openTree: libc.func("long syscall(long, int, void *, unsigned int)"),
@@ -656,15 +654,4 @@ export function isolateUmask(): number {
   const code = call(() => c.unshare(CLONE_FS));
   if (code === 0) c.umask(0);
   return code;
-}
-
-/** Keeps the calling thread on one CPU. */
-export function pinToCpu(cpu: number): number {
-  const mask = new Uint8Array(128);
-  mask[cpu >> 3] = 1 << (cpu & 7);
-  return call(() => c.schedSetaffinity(0, mask.length, mask));
-}
-
-export function yieldCpu(): void {
-  c.schedYield();
 }

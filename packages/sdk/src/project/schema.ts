@@ -1,4 +1,12 @@
-import { getPreset, listPresets, PresetError, parseRules, type Rule, RuleError } from "@agentfense/permission";
+import {
+  getPreset,
+  listPresets,
+  PresetError,
+  parseRules,
+  type Rule,
+  RuleError,
+  VARIABLE_NAME,
+} from "@agentfense/permission";
 import { nearestName } from "@agentfense/protocol/nearest";
 import type { NetworkList, NetworkMode, ResourceLimits, RuntimeName } from "../model/options.ts";
 
@@ -214,7 +222,7 @@ function readEnvironment(value: unknown, at: Path): Readonly<Record<string, stri
   if (!isMap(value)) throw new ContentError(at, `env: expected NAME: value, not ${shown(value)}`);
   for (const [name, text] of Object.entries(value)) {
     const here = [...at, name];
-    if (!VARIABLE.test(name)) {
+    if (!VARIABLE_NAME.test(name)) {
       throw new ContentError(here, `env: ${shown(name)} is no name of a variable (letters, digits and _)`, "key");
     }
     if (typeof text !== "string") {
@@ -238,7 +246,7 @@ const AGENT = {
   program: readText,
   arguments: textsOf("a text"),
   allow: readHosts,
-  secrets: (value: unknown, at: Path) => readNamed(value, at, "NAME", VARIABLE, readAgentSecret),
+  secrets: (value: unknown, at: Path) => readNamed(value, at, "NAME", VARIABLE_NAME, readAgentSecret),
   env: readEnvironment,
   install: readText,
 };
@@ -261,8 +269,6 @@ function readAgentSecret(value: unknown, at: Path): AgentSecret {
   }
   return secret as AgentSecret;
 }
-
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 function readNamed<Value>(
   value: unknown,

@@ -1,9 +1,17 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ProjectPolicyError, readProjectPolicy } from "../../src/project/index.ts";
-import { project } from "./place.ts";
+
+/** A directory that lasts as long as the test, with a policy file if one is given. */
+async function project(policy?: string | Uint8Array): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "agentfense-project-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  if (policy !== undefined) await writeFile(join(directory, ".agentfense.yaml"), policy);
+  return directory;
+}
 
 describe("a policy file", () => {
   test("is read in full", async () => {

@@ -37,6 +37,12 @@ export class AioRefusal extends Error {
   }
 }
 
+/** Another session may do what this one did not. */
+export function isSessionLost(error: unknown): boolean {
+  if (error instanceof AioConnectionError) return true;
+  return error instanceof AioRefusal && (error.isMissingSession || error.isCorruptSession);
+}
+
 const envelope = z.object({
   success: z.boolean().nullish(),
   message: z.string().nullish(),

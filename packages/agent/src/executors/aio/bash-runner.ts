@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { ExecutionOutcome } from "../../types.ts";
 import { CollectedOutput } from "../collected-output.ts";
 import { OUTPUT_BYTES } from "../executor.ts";
-import { type AioApi, AioRefusal } from "./api.ts";
+import { type AioApi, isSessionLost } from "./api.ts";
 import type { FileStore } from "./file-store.ts";
 import { AioConnectionError } from "./http.ts";
 import { Parcel } from "./parcel.ts";
@@ -100,7 +100,7 @@ export class BashRunner implements Runner {
       return await this.#inSession(parcel, run, { fresh: false });
     } catch (error) {
       run.signal.throwIfAborted();
-      if (!isWorthAnother(error)) throw error;
+      if (!isSessionLost(error)) throw error;
       // The script runs the code once at most, so nothing is lost by trying.
       return await this.#inSession(parcel, run, { fresh: true });
     }
@@ -215,11 +215,6 @@ export class BashRunner implements Runner {
     // What cannot be killed ends by its hard_timeout.
     await this.#api.post("v1/bash/kill", body, z.unknown(), { timeoutMs: KILL_MS }).catch(() => {});
   }
-}
-
-function isWorthAnother(error: unknown): boolean {
-  if (error instanceof AioConnectionError) return true;
-  return error instanceof AioRefusal && (error.isMissingSession || error.isCorruptSession);
 }
 
 /** One output as it is asked for, piece by piece. */

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { ExecutionOutcome } from "../../types.ts";
 import { OUTPUT_BYTES } from "../executor.ts";
-import { type AioApi, AioRefusal } from "./api.ts";
+import { type AioApi, isSessionLost } from "./api.ts";
 import type { FileStore } from "./file-store.ts";
-import { AioConnectionError } from "./http.ts";
 import { Parcel } from "./parcel.ts";
 import { hardTimeout, KILL_MS, LostExecution, type Run, type Runner } from "./runner.ts";
 import { SessionPool } from "./session-pool.ts";
@@ -200,9 +199,4 @@ export class ShellRunner implements Runner {
 
 function isUnderWay(how: z.output<typeof status>): boolean {
   return how === "running" || how === "no_change_timeout";
-}
-
-function isSessionLost(error: unknown): boolean {
-  if (error instanceof AioConnectionError) return true;
-  return error instanceof AioRefusal && (error.isMissingSession || error.isCorruptSession);
 }

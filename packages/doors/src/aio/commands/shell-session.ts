@@ -1,4 +1,5 @@
 import type { Session } from "@agentfense/sdk";
+import { shellWord } from "@agentfense/sdk/engine";
 import type { Budget } from "../../budget.ts";
 import { Refusal } from "../envelope.ts";
 import { RunningCommand } from "./running-command.ts";
@@ -70,7 +71,7 @@ export class ShellSession {
   }
 
   async #enter(directory: string): Promise<void> {
-    const { exitCode } = await this.#session.exec(`cd -- '${directory.replaceAll("'", "'\\''")}'`);
+    const { exitCode } = await this.#session.exec(`cd -- ${shellWord(directory)}`);
     if (exitCode !== 0) throw new Refusal(`exec_dir cannot be entered: ${directory}`, { status: 400 });
   }
 }

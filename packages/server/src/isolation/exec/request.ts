@@ -1,3 +1,4 @@
+import { VARIABLE_NAME } from "@agentfense/permission";
 import { invalid } from "../backend/isolation-error.ts";
 import type { ExecRequest } from "./api.ts";
 
@@ -19,7 +20,6 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const LARGEST = { variables: 256, environmentBytes: 64 * 1024, workdirBytes: 4095 };
 /** The kernel takes no single argument or variable longer than this (MAX_ARG_STRLEN, with its NUL). */
 const LONGEST_STRING_BYTES = 128 * 1024 - 1;
-const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const HOSTNAME = /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 

@@ -2,6 +2,7 @@ import { HOME } from "../../isolation/backend/backend.ts";
 import type { SandboxEvent } from "../../isolation/sandbox/api.ts";
 import type { AuditLog } from "../audit/api.ts";
 import { type Caller, SERVER } from "../caller.ts";
+import { clipText } from "../clip-text.ts";
 import type { EventLevel } from "../store/store.ts";
 import type { RegisteredSandbox } from "./registered-sandbox.ts";
 
@@ -61,13 +62,7 @@ function eventData({ record }: RegisteredSandbox, event: SandboxEvent): Readonly
 
 /** The beginning of a command, as the audit log keeps it. */
 export function clippedCommand(command: string | readonly string[]): string {
-  const text = typeof command === "string" ? command : command.join(" ");
-  if (Buffer.byteLength(text) <= COMMAND_BYTES) return text;
-  // A character that was cut in two ends as U+FFFD.
-  return `${Buffer.from(text)
-    .subarray(0, COMMAND_BYTES)
-    .toString("utf8")
-    .replace(/\ufffd$/u, "")}…`;
+  return clipText(typeof command === "string" ? command : command.join(" "), COMMAND_BYTES);
 }
 
 /** As a process inside would name it: a path of the workspace, "/src/a.ts", or of the home, "~/.npm". */

@@ -4,6 +4,7 @@ import { ERROR_DOMAIN, ERRORS, STATUS_NUMBERS } from "@agentfense/protocol";
 import { ErrorInfoSchema, RetryInfoSchema } from "@agentfense/protocol/error-details";
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { type Code, ConnectError } from "@connectrpc/connect";
+import { clipText } from "../../runtime/clip-text.ts";
 import type { Log } from "../../runtime/log.ts";
 import { RuntimeError } from "../../runtime/runtime-error.ts";
 import { durationMessage } from "./messages/fields.ts";
@@ -100,12 +101,4 @@ function clippedMetadata(metadata: Readonly<Record<string, string>>): Record<str
   const entries = Object.entries(metadata);
   const room = Math.floor(METADATA_BYTES / Math.max(entries.length, 1));
   return Object.fromEntries(entries.map(([name, value]) => [name, clipText(value, Math.max(room - name.length, 1))]));
-}
-
-/** At most so many bytes of UTF-8, and well-formed: half a surrogate pair cannot be percent-encoded. */
-function clipText(text: string, bytes: number): string {
-  const encoded = Buffer.from(text.toWellFormed(), "utf8");
-  if (encoded.length <= bytes) return text.toWellFormed();
-  // A decoder that expects more leaves out a character that is not complete.
-  return `${new TextDecoder("utf-8", { ignoreBOM: true }).decode(encoded.subarray(0, bytes), { stream: true })}…`;
 }
