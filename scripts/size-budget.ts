@@ -36,7 +36,16 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
       },
     ],
   },
-  "packages/server/test": { base: { lines: 29_300, files: 193 } },
+  "packages/server/test": {
+    base: { lines: 29_300, files: 193 },
+    growth: [
+      {
+        lines: 350,
+        files: 2,
+        why: "JSON over Connect is read exactly; what a change of a file was; pauses at an expiry",
+      },
+    ],
+  },
   "packages/sdk/src": {
     base: { lines: 12_000, files: 95 },
     growth: [{ lines: 450, files: 3, why: "code that keeps its names, in contexts" }],
