@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { compileRules } from "@agentfense/permission";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ContentReader } from "../src/policy/content-reader.ts";
+import { readTrackedFiles } from "../src/policy/git-index.ts";
 import { rootEntry, tryEntriesOf } from "../src/policy/workspace-view.ts";
 import { agentfense, scratch } from "./run-cli.ts";
 
@@ -197,6 +198,76 @@ describe("policy explain", () => {
     expect({ code, reason: stderr.split("\n")[0] }).toEqual({
       code: 2,
       reason: "agentfense: a path of the workspace has no ..: src/../.env",
+    });
+  });
+});
+
+describe("files that git tracks and rules hide", () => {
+  const files = { ".env": "TOKEN=1", "src/é a.ts": "x", "src/deep/er/b.ts": "y", "secrets/a": "", "secrets/b": "" };
+  const tracked = ["/.env", "/secrets/a", "/secrets/b", "/src/deep/er/b.ts", "/src/é a.ts"];
+
+  /** A repository in which all of these are tracked. */
+  async function repository(...init: string[]): Promise<string> {
+    const top = await withFiles(files);
+    for (const args of [
+      ["init", "-q", ...init],
+      ["add", "-A"],
+    ])
+      execFileSync("git", args, { cwd: top });
+    return top;
+  }
+
+  test.each([
+    ["version 2", []],
+    ["version 3", ["add", "-N", "later"]],
+    ["version 4", ["update-index", "--index-version", "4"]],
+  ])("are read from an index of %s as git lists them", async (_version, args) => {
+    const top = await repository();
+    await writeFile(join(top, "later"), "");
+    if (args.length > 0) execFileSync("git", args, { cwd: top });
+    const listed = execFileSync("git", ["ls-files", "-z"], { cwd: top, encoding: "utf8" }).split("\0").slice(0, -1);
+    expect(readTrackedFiles(top)).toEqual(listed.map((path) => `/${path}`));
+    expect(readTrackedFiles(top)).toEqual(expect.arrayContaining(tracked));
+  });
+
+  test("are read where hashes are longer, and from nothing that is no index", async () => {
+    expect(readTrackedFiles(await repository("--object-format=sha256"))).toEqual(tracked);
+    expect(readTrackedFiles(await withFiles(files))).toBeUndefined();
+    const top = await repository();
+    const index = await readFile(join(top, ".git/index"));
+    for (const broken of [Buffer.from("DIRC"), index.subarray(0, 200), Buffer.concat([Buffer.from("xxxx"), index])]) {
+      await writeFile(join(top, ".git/index"), broken);
+      expect(() => readTrackedFiles(top)).toThrow(RangeError);
+    }
+    const { code, stderr } = await agentfense(["policy", "lint", top]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("not checked: what git tracks") });
+  });
+
+  test("are told where an agent can commit or read the history, one line for each rule", async () => {
+    const cwd = await repository();
+    const { code, stdout } = await agentfense(["policy", "lint", "--preset", "development"], { cwd });
+    expect(code).toBe(1);
+    const lines = stdout.split("\n").filter((line) => line.includes("tracked-hidden"));
+    const end =
+      "but git tracks it: its history shows the content, and a commit of all that changed (git add -A) deletes it";
+    expect(lines.map((line) => line.replace(/rule \d+/, "rule N"))).toEqual([
+      `warning: tracked-hidden: rule N hides /.env, ${end}`,
+      `warning: tracked-hidden: rule N hides /secrets/a and 1 more, ${end}`,
+    ]);
+    // agent-safe hides the history as well.
+    expect(await agentfense(["policy", "lint"], { cwd })).toMatchObject({ code: 0 });
+    await writeFile(
+      join(cwd, "rules.yaml"),
+      `[{ pattern: "**/*", permission: read }, { pattern: "/.env", permission: none }]`,
+    );
+    const reading = await agentfense(["policy", "lint", "--rules", "rules.yaml", "--json"], { cwd });
+    expect(JSON.parse(reading.stdout)).toContainEqual({
+      kind: "tracked-hidden",
+      severity: "warning",
+      rule: 1,
+      path: "/.env",
+      count: 1,
+      message: "rule 1 hides /.env, but git tracks it: its history shows the content",
     });
   });
 });

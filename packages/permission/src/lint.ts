@@ -26,6 +26,7 @@ export interface TreeEntry {
  * | secret-inside   | a file that can be read holds what looks like a key; `line` is where the first one begins |
  * | tie             | two rules of one rank and different levels match an entry; `rule` is the stricter, it won |
  * | replaced        | a later rule has the same pattern, type and priority                                      |
+ * | tracked-hidden  | git tracks files that the rule hides, and its history is to be read                       |
  */
 export type LintFinding = {
   readonly severity: "warning" | "info";
@@ -46,6 +47,7 @@ export type LintFinding = {
     }
   | { readonly kind: "tie"; readonly other: number; readonly path: string }
   | { readonly kind: "replaced"; readonly by: number }
+  | { readonly kind: "tracked-hidden"; readonly path: string; readonly count: number }
 );
 
 /**
@@ -89,6 +91,37 @@ export function lint<Entry extends TreeEntry>(
     }
   }
   return [...visible, ...unmatched(resolved, matched), ...ties.values(), ...replaced(resolved)];
+}
+
+/**
+ * The files among those that the repository at the top of the workspace tracks that rules hide, one finding for each rule, while the
+ * history, which has their content, is to be read. To git in a sandbox they look deleted.
+ */
+export function lintTracked(rules: readonly Rule[], tracked: Iterable<string>): LintFinding[] {
+  const policy = compileRules(rules);
+  if (policy.decide("/.git/objects/pack").level < LEVEL.read) return [];
+  const commits = policy.decide("/.git/index").level === LEVEL.write;
+  const hidden = new Map<number, Set<string>>();
+  for (const path of tracked) {
+    const { level, rule } = policy.decide(path);
+    if (level !== LEVEL.none) continue;
+    const paths = hidden.get(rule) ?? new Set();
+    hidden.set(rule, paths.add(path));
+  }
+  return [...hidden].map(([rule, paths]) => {
+    const [path = ""] = paths;
+    const count = paths.size;
+    const those = count === 1 ? path : `${path} and ${count - 1} more`;
+    const deletes = commits ? ", and a commit of all that changed (git add -A) deletes it" : "";
+    return {
+      kind: "tracked-hidden",
+      severity: "warning",
+      rule,
+      path,
+      count,
+      message: `rule ${rule} hides ${those}, but git tracks it: its history shows the content${deletes}`,
+    };
+  });
 }
 
 /** Hides exactly what looks like a secret: what `agent-safe` hides, and of a repository what may hold a token. */

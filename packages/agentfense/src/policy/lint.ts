@@ -1,9 +1,10 @@
-import { type LintFinding, lint } from "@agentfense/permission";
+import { type LintFinding, lint, lintTracked } from "@agentfense/permission";
 import { print, warn } from "../output.ts";
 import { chooseRules, type RulesValues } from "../rules.ts";
 import { type Paint, paintFor, printable, printableSentence } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 import { ContentReader } from "./content-reader.ts";
+import { readTrackedFiles } from "./git-index.ts";
 import { rootEntry, tryEntriesOf, type ViewEntry } from "./workspace-view.ts";
 
 /** `agentfense policy lint` */
@@ -17,7 +18,7 @@ export async function lintDirectory(
 
   const unseen: string[] = [];
   const reader = new ContentReader();
-  const findings = lint(rules, walk(root, unseen), reader.textOf);
+  const findings = [...lint(rules, walk(root, unseen), reader.textOf), ...lintTracked(rules, tracked(place, unseen))];
   unseen.push(...reader.failures);
   for (const reason of unseen) process.stderr.write(`agentfense: not checked: ${reason}\n`);
   for (const sentence of reader.leftOut()) warn(sentence);
@@ -26,7 +27,7 @@ export async function lintDirectory(
       ? `${JSON.stringify(findings, undefined, 2)}\n`
       : describeFindings(findings, { all: values.all === true, paint: paintFor(process.stdout, process.env) }),
   );
-  return findings.some(isReadableSecret) || unseen.length > 0 ? 1 : 0;
+  return findings.some((each) => isReadableSecret(each) || each.kind === "tracked-hidden") || unseen.length > 0 ? 1 : 0;
 }
 
 /** Everything below a directory, parents before children; what cannot be read is noted in `unseen`. */
@@ -36,6 +37,15 @@ function* walk(directory: ViewEntry, unseen: string[]): Generator<ViewEntry> {
   for (const entry of entries) {
     yield entry;
     if (entry.type === "directory") yield* walk(entry, unseen);
+  }
+}
+
+function tracked(directory: string, unseen: string[]): readonly string[] {
+  try {
+    return readTrackedFiles(directory) ?? [];
+  } catch (error) {
+    unseen.push(`what git tracks (/.git/index: ${printable((error as Error).message)})`);
+    return [];
   }
 }
 
