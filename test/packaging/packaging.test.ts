@@ -88,6 +88,11 @@ test("the Python SDK installs from its directory, as README says in install.sh",
 describe("installed into an empty project as README says in install.sh", () => {
   const names = packages.map(({ name }) => name);
   const { version } = packages.find(({ name }) => name === "agentfense")!;
+  /** What is told to install the agent layer, which lies beside what the project was made with. */
+  const told = () => {
+    const layer = `agentfense-agent-${version}.tgz`;
+    return `npm install ${join(directory, "as-readme/repository/.cache/pack/optional", layer)}`;
+  };
   let project: Project;
   let install: (line: string) => void;
 
@@ -129,7 +134,7 @@ describe("installed into an empty project as README says in install.sh", () => {
       code: 1,
       stdout: "",
       stderr: `agentfense: mcp needs the package @agentfense/agent, which is not installed
-hint: npm install @agentfense/agent@${version}
+hint: ${told()}
 `,
     });
     expect((await project.run("agentfense", ["mcp", "--help"])).code).toBe(0);
@@ -156,7 +161,7 @@ hint: npm install @agentfense/agent@${version}
     const unknown = await fetch(`${server.http}/aio/sandbox/v1/sandbox`);
     expect(await unknown.json()).toMatchObject({ success: false, message: "there is no such sandbox" });
     expect(await upgradeRefusal(`${server.http}/v1/confirmations`)).toMatchObject({ status: 501 });
-    const lines = server.log.filter(({ msg }) => String(msg).includes(`npm install @agentfense/agent@${version}`));
+    const lines = server.log.filter(({ msg }) => String(msg).includes(told()));
     expect(lines).toMatchObject([
       { level: "info", msg: expect.stringContaining("MCP and browsers below /aio/ and /v1/confirmations") },
     ]);

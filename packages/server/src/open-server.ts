@@ -43,8 +43,9 @@ export async function openServer(
     readonly log: (entry: object) => void;
     readonly doors?: readonly Door[] | undefined;
     /**
-     * All clients are the program that started the server, and it ends with that. Then homes are directories, as the program may use them, and
-     * secrets are sealed with a key that nobody keeps. Otherwise homes are names, and the key is the operator's.
+     * All clients are the program that started the server, and it ends with that. Then homes are directories, as the program may use them,
+     * secrets are sealed with a key that nobody keeps, and what a runtime lacks is told by the first sandbox that asks for it. Otherwise homes are names,
+     * the key is the operator's, and all runtimes have to be there.
      */
     readonly isPrivate?: boolean | undefined;
     /** For tests: what filtered networks take for the internet. */
@@ -75,10 +76,16 @@ export async function openServer(
       log,
       audit: auditOptions(config),
       codebases: { directory: codebaseDirectory, ...codebaseOptions(config) },
-      isolation: { ...isolationOptions(config), ...(internet === undefined ? {} : { internet }), watchdog: true },
+      isolation: {
+        ...isolationOptions(config),
+        ...(internet === undefined ? {} : { internet }),
+        watchdog: true,
+        opensOnDemand: isPrivate,
+      },
       secrets: { sealing, lostKeys: config.secrets.lost_keys },
       sandboxes: {
         runtimes: runtimeNames(config),
+        allowedBy: isPrivate ? "environment" : "operator",
         deltaDirectory,
         homeDirectory: isPrivate ? undefined : join(mountDirectory, "homes"),
         fallbackRuntime: config.runtime.fallback || undefined,

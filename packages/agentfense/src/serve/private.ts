@@ -91,6 +91,11 @@ export class PrivateHome implements AsyncDisposable {
       },
       runtime: {
         ...runtime,
+        types: unlessSet("runtime.types", ["bwrap", "docker"], runtime.types),
+        docker: {
+          ...runtime.docker,
+          enable_networking: unlessSet("runtime.docker.enable_networking", true, runtime.docker.enable_networking),
+        },
         networks: unlessSet("runtime.networks", ["none", "filtered", "private"], runtime.networks),
         ...(isSet("runtime.max_timeout") ? {} : { max_timeout: 0 }),
         ...(isSet("runtime.max_timeout") || isSet("runtime.default_timeout") ? {} : { default_timeout: 0 }),

@@ -74,8 +74,31 @@ describe("serve --private", () => {
       sessions: limits.sessions_per_sandbox,
       calls: limits.concurrent_calls,
       networks: runtime.networks,
+      runtimes: runtime.types,
       times: [runtime.default_timeout, runtime.max_timeout],
-    }).toEqual({ sandboxes: 3, sessions: 5, calls: 0, networks: ["none", "filtered", "private"], times: [0, 0] });
+    }).toEqual({
+      sandboxes: 3,
+      sessions: 5,
+      calls: 0,
+      networks: ["none", "filtered", "private"],
+      runtimes: ["bwrap", "docker"],
+      times: [0, 0],
+    });
+  });
+
+  test("has docker for sandboxes that name it, and says what the environment would have to say for a network", async () => {
+    const server = await startPrivate({ DOCKER_HOST: "unix:///nowhere/docker.sock" });
+    await using client = new SandboxClient({ endpoint: server.endpoint });
+    const { id: codebaseId } = await client.createCodebase({ name: "project", ownerId: "me" });
+    const container = await client.createSandbox({ codebaseId, runtime: "docker" });
+    await expect(client.startSandbox(container.id)).rejects.toMatchObject({
+      code: "RUNTIME_UNAVAILABLE",
+      message: expect.stringContaining("no Docker engine answers"),
+    });
+    await expect(client.createSandbox({ codebaseId, network: "host" })).rejects.toMatchObject({
+      message: "the network mode host is not enabled on the private server",
+      hint: "set AGENTFENSE_RUNTIME_NETWORKS=none,filtered,private,host before it starts",
+    });
   });
 
   test("leaves no process, mount or directory when the program that started it is killed", async () => {

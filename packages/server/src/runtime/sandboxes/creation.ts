@@ -81,6 +81,12 @@ const REMEDIES = {
     runtime: (runtime: RuntimeName) => `add ${runtime} to the option runtimes of the engine`,
     network: (network: NetworkName) => `add ${network} to the option networks of the engine`,
   },
+  environment: {
+    place: "on the private server",
+    runtime: (runtime: RuntimeName) => `add ${runtime} to AGENTFENSE_RUNTIME_TYPES before it starts`,
+    network: (network: NetworkName) =>
+      `set AGENTFENSE_RUNTIME_NETWORKS=none,filtered,private,${network} before it starts`,
+  },
 } as const;
 
 function chooseRuntime(

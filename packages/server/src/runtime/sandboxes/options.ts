@@ -68,7 +68,7 @@ export interface SandboxesOptions {
   /** Taken for a requested runtime that is not there; absent: such a request is refused. */
   readonly fallbackRuntime?: RuntimeName | undefined;
   /** Who said which runtimes and networks there may be, for hints; default: an operator, in the server's configuration. */
-  readonly allowedBy?: "operator" | "program";
+  readonly allowedBy?: "operator" | "program" | "environment";
   /** Another runtime that the Docker engine knows, for every docker sandbox. */
   readonly ociRuntime?: string | undefined;
   /** What bwrap sandboxes of a codebase in this directory show beside it, and the variables that go with it; default: nothing. */
