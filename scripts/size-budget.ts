@@ -28,7 +28,7 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/server/src": {
     base: { lines: 51_950, files: 375 },
     growth: [
-      { lines: 1_500, files: 8, why: "code that keeps its names, in contexts" },
+      { lines: 1_900, files: 9, why: "code that keeps its names, in contexts" },
       {
         lines: 500,
         files: 3,
@@ -53,7 +53,10 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/sdk/test": { base: { lines: 3_950, files: 27 } },
   "packages/doors/src": {
     base: { lines: 5_550, files: 54 },
-    growth: [{ lines: 1_500, files: 8, why: "all calls of E2B's clients: users, metrics, logs, templates, ports" }],
+    growth: [
+      { lines: 1_500, files: 8, why: "all calls of E2B's clients: users, metrics, logs, templates, ports" },
+      { lines: 250, files: 1, why: "the code interpreter of E2B's clients" },
+    ],
   },
   "packages/doors/test": { base: { lines: 1_150, files: 10 } },
   "packages/agent/src": { base: { lines: 14_400, files: 146 } },

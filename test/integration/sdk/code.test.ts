@@ -1,3 +1,5 @@
+import { globSync } from "node:fs";
+import { join } from "node:path";
 import { CodeContext, Sandbox } from "agentfense";
 import { describe, expect, test } from "vitest";
 import { setStage, type World } from "../../support/scenes.ts";
@@ -56,5 +58,72 @@ describe.each(WORLDS)("code in a sandbox, %s", (world) => {
     const running = sandbox.runCode(code, { signal: left.signal, onStdout: () => left.abort(new Error("enough")) });
     await expect(running).rejects.toThrow();
     expect(await sandbox.runCode("kept")).toMatchObject({ text: "1" });
+  });
+});
+
+const NOTEBOOK = globSync(join(import.meta.dirname, "../../../.cache/python-e2b/lib/python3*/site-packages"))[0]!;
+
+describe("code where Python has IPython", () => {
+  const stage = setStage("embedded");
+
+  test("is run and shown by it, and figures are pictures and data", async () => {
+    await using sandbox = await Sandbox.fromLocal(NOTEBOOK, { ...stage.place, preset: "full-access" });
+    await using context = await sandbox.createCodeContext({ env: { PYTHONPATH: "/workspace" }, workdir: "/tmp" });
+    expect(context.info.interpreter).toBe("ipython");
+    expect(await context.run("x = await __import__('asyncio').sleep(0, 20)\nx + 1")).toMatchObject({ text: "21" });
+    expect(await context.run("!echo shell; echo err >&2")).toMatchObject({ stdout: "shell\n", stderr: "err\n" });
+    const { error } = await context.run("{}['k']");
+    expect(error).toMatchObject({ name: "KeyError", value: "'k'", traceback: expect.stringContaining("KeyError") });
+    expect((await context.run("input()")).error!.value).toContain("nobody is there to answer");
+    const shown = await context.run("from IPython.display import HTML\ndisplay(HTML('<b>1</b>'))\nprint('after')");
+    expect(shown).toMatchObject({ stdout: "after\n", results: [{ isMain: false, html: "<b>1</b>" }] });
+    expect(await context.run("while True: pass", { timeoutMs: 100 })).toMatchObject({
+      timedOut: true,
+      contextLost: false,
+    });
+    const drawn = await context.run(
+      "import matplotlib.pyplot as plt\nplt.plot([1, 2], [3, 4], label='L'); plt.title('T'); plt.show()\n" +
+        "plt.bar(['a', 'b'], [5, 6]); plt.show()\nplt.boxplot([[1, 2, 3, 9]]); plt.show()\nplt.pie([1, 3], labels=['p', 'q'])\nx",
+      { timeoutMs: 600_000 },
+    );
+    expect(drawn).toMatchObject({ text: "20", error: undefined });
+    const figures = drawn.results.filter(({ png }) => png !== undefined);
+    expect(figures.map(({ png }) => Buffer.from(png!, "base64").subarray(1, 4).toString())).toEqual(
+      Array(4).fill("PNG"),
+    );
+    expect(figures.map(({ chart }) => chart)).toMatchObject([
+      {
+        type: "line",
+        title: "T",
+        elements: [
+          {
+            label: "L",
+            points: [
+              [1, 3],
+              [2, 4],
+            ],
+          },
+        ],
+      },
+      {
+        type: "bar",
+        elements: [
+          { label: "a", value: 5 },
+          { label: "b", value: 6 },
+        ],
+      },
+      {
+        type: "box_and_whisker",
+        elements: [{ min: 1, first_quartile: 1.75, median: 2.5, third_quartile: 4.5, max: 4.5, outliers: [9] }],
+      },
+      {
+        type: "pie",
+        elements: [
+          { label: "p", angle: 90 },
+          { label: "q", angle: 270 },
+        ],
+      },
+    ]);
+    expect((await context.run("x")).executionCount).toBe(8);
   });
 });

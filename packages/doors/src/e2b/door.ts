@@ -4,6 +4,7 @@ import { Budget } from "../budget.ts";
 import { type Door, type DoorCall, engineOver } from "../door.ts";
 import { SandboxAccess } from "./access.ts";
 import { e2bKeys, e2bPlaces, operationOf, SIGNED_PATH } from "./address.ts";
+import { answerCode, CODE_PORT } from "./code.ts";
 import { answerRpc } from "./connect.ts";
 import { answerContent } from "./content.ts";
 import { answerControl, controlRoutes } from "./control.ts";
@@ -73,6 +74,8 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
       throw new E2bFailure("unauthenticated", "the token is not valid for this sandbox");
     }
     const port = request.headers.get("e2b-sandbox-port") ?? ENVD_PORT;
+    if (port === CODE_PORT)
+      return await answerCode(await running(granted.sandboxId, call, request.signal), request, path, bodies);
     if (port !== ENVD_PORT) throw notOffered(`the port ${port} below this address`);
     const { sandboxId } = granted;
     const sandbox = await running(sandboxId, call, request.signal);
@@ -90,6 +93,8 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
   function accessOf({ headers, method }: Request, path: string, query: URLSearchParams) {
     const token = headers.get("x-access-token");
     if (token !== null) return access.read(token);
+    const traffic = headers.get("e2b-traffic-access-token");
+    if (traffic !== null && headers.get("e2b-sandbox-port") === CODE_PORT) return access.read(traffic, "traffic");
     return path === SIGNED_PATH ? access.signerOf(query, operationOf(method)) : undefined;
   }
 

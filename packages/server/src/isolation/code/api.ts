@@ -18,6 +18,7 @@ export interface CodeRequest {
   readonly language?: CodeLanguage | undefined;
   /** For this piece of code alone: put back afterwards. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Default: none. */
   readonly timeoutMs?: number;
 }
 

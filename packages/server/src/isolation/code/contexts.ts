@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { IsolationError } from "../backend/isolation-error.ts";
-import type { Cancellable } from "../exec/api.ts";
-import { effectiveTimeout, type TimeLimits } from "../exec/request.ts";
+import type { Cancellable, ExecOutcome } from "../exec/api.ts";
+import { effectiveTimeout } from "../exec/request.ts";
 import { Turns } from "../session/turns.ts";
 import type { CodeContext, CodeContextRequest, CodeContexts, CodeEvent, CodeLanguage, CodeRequest } from "./api.ts";
 import type { Interpreter } from "./kernel.ts";
@@ -13,12 +13,12 @@ const LONGEST_CODE_BYTES = 4 * 1024 * 1024;
 
 /** What the contexts need of their sandbox. */
 export interface ContextsPlace {
-  readonly timeLimits: TimeLimits;
   /** The directory as it is in the box. */
   workdir(asked: string | undefined): string;
   /** Throws when the sandbox takes no code now. */
   admit(): void;
   open(request: OpenRequest, options: Cancellable): Promise<Interpreter>;
+  onOutcome(outcome: ExecOutcome, timeoutMs: number | undefined): void;
 }
 
 export interface OpenRequest {
@@ -73,7 +73,7 @@ export class Contexts implements CodeContexts {
     if (Buffer.byteLength(request.code) > LONGEST_CODE_BYTES) {
       throw new IsolationError("INVALID_ARGUMENT", `the code is longer than ${LONGEST_CODE_BYTES} bytes`);
     }
-    const timeoutMs = effectiveTimeout(request.timeoutMs, this.#place.timeLimits);
+    const timeoutMs = effectiveTimeout(request.timeoutMs, {});
     const { code, env = {} } = request;
     const context =
       request.context === undefined ? this.#ownOf(request.language ?? "python") : this.#find(request.context);
@@ -182,6 +182,7 @@ class Context {
       const restarted = this.#lost;
       this.#lost = undefined;
       for await (const event of interpreter.run(request, { signal })) {
+        if (event.kind === "exit") this.#place.onOutcome(event.outcome, request.timeoutMs);
         if (event.kind !== "started") {
           yield event;
           continue;

@@ -25,7 +25,7 @@ export class ShellInterpreter implements Interpreter {
 
   async *run(request: KernelRequest, { signal }: Cancellable): AsyncGenerator<InterpreterEvent, void, undefined> {
     const { code, env, timeoutMs } = request;
-    this.#count += 1;
+    if (code.trim() !== "") this.#count += 1;
     yield { kind: "started", count: this.#count };
     const interrupted = new AbortController();
     this.#interrupted = interrupted;

@@ -16,6 +16,7 @@ import {
   type ExecOutcome,
   type ExecRequest,
   type ExecResult,
+  type LimitEvent,
   outcomeOf,
 } from "../exec/api.ts";
 import { execute, executeStream, type PlannedExec } from "../exec/execute.ts";
@@ -27,7 +28,7 @@ import type { FilteredNetwork } from "../network/filtered.ts";
 import { NetworkPolicy, type NetworkRule } from "../network/policy.ts";
 import type { SecretWithValue } from "../network/secrets.ts";
 import type { BoxSession, SessionRequest } from "../session/api.ts";
-import { ShellSession } from "../session/session.ts";
+import { type SessionOptions, ShellSession } from "../session/session.ts";
 import { MountedFiles } from "../view/files.ts";
 import type { KernelWatch } from "../view/kernel-watch.ts";
 import type { ViewThread } from "../view/thread.ts";
@@ -110,10 +111,10 @@ export class GuardedBox implements BoxedWorkspace {
       onOutcome: (outcome, timeoutMs) => this.#reportLimits(outcome, { timeoutMs }),
     });
     this.contexts = new Contexts({
-      timeLimits: parts.timeLimits,
       workdir: (asked) => this.#workdir(asked),
       admit: () => this.#requireRunning(),
       open: (request, options) => this.#openInterpreter(request, options),
+      onOutcome: (outcome, timeoutMs) => this.#reportLimits(outcome, { timeoutMs, outputBytes: this.#outputBytes }),
     });
     this.#rules = this.#first.rules;
     this.files = new MountedFiles({
@@ -174,7 +175,9 @@ export class GuardedBox implements BoxedWorkspace {
   async session(request: SessionRequest = {}, options: Cancellable = {}): Promise<BoxSession> {
     this.#requireRunning();
     checkWish(request);
-    const session = await this.#openShell(request, options);
+    const { timeLimits } = this.#parts;
+    const onEvent = (event: LimitEvent): void => this.#spec.onEvent?.(event);
+    const session = await this.#openShell(request, { ...options, timeLimits, onEvent });
     if (session.closed === undefined) {
       this.#sessions.add(session);
       this.processes.list({ kind: "session", command: [session.shell] }, session.ended, (number) =>
@@ -189,7 +192,14 @@ export class GuardedBox implements BoxedWorkspace {
     return session;
   }
 
-  async #openShell(request: SessionRequest, options: Cancellable): Promise<ShellSession> {
+  async #openShell(
+    request: SessionRequest,
+    {
+      timeLimits = {},
+      onEvent,
+      ...options
+    }: Cancellable & Pick<SessionOptions, "onEvent"> & { timeLimits?: TimeLimits },
+  ): Promise<ShellSession> {
     const session: ShellSession = await this.#explain(
       ShellSession.open(
         {
@@ -198,9 +208,9 @@ export class GuardedBox implements BoxedWorkspace {
           request,
           env: request.env ?? {},
           workdir: this.#workdir(request.workdir),
-          defaults: { timeLimits: this.#parts.timeLimits, outputBytes: this.#outputBytes },
+          defaults: { timeLimits, outputBytes: this.#outputBytes },
           admit: () => this.#requireRunning(),
-          onEvent: (event) => this.#spec.onEvent?.(event),
+          onEvent,
           onClosed: () => this.#sessions.delete(session),
         },
         { signal: this.#unlessEnding(options) },

@@ -2958,6 +2958,7 @@ export declare type RunCodeRequest = Message<"sandbox.v1.RunCodeRequest"> & {
 
   /**
    * Then the code is interrupted and its names stay; only an interpreter that does not heed this is killed. Counts from when its turn has come.
+   * Absent: never.
    *
    * @generated from field: google.protobuf.Duration timeout = 6;
    */

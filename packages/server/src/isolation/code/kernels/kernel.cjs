@@ -234,7 +234,7 @@ function bring(variables) {
 let count = 0;
 async function serve(asked) {
   serial = asked.serial;
-  count += 1;
+  if (asked.code.trim() !== "") count += 1;
   answer("started", { count });
   const putBack = bring(asked.env);
   let error;

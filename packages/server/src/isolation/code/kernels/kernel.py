@@ -1,7 +1,7 @@
 # Keeps Python's names from one piece of code to the next. What it is asked and what it answers is described in kernel.ts.
 # `channel`, a reader of what is asked, comes from whoever loads this; what it answers goes to descriptor 3.
 # Only the standard library is needed; where IPython can be imported, it runs and shows the code.
-import ast, asyncio, base64, builtins, importlib.abc, importlib.util, inspect, io, json, linecache, os, signal, sys, threading, traceback, types
+import ast, asyncio, base64, builtins, importlib.abc, importlib.util, inspect, io, json, linecache, math, os, signal, sys, threading, traceback, types
 
 ANSWERS = os.dup(3)
 os.close(3)
@@ -85,15 +85,15 @@ def plain(value):
 def shown(value, data):
     """What is added to any bundle: data of tables, charts of figures, JSON of dicts and lists; all as text."""
     if type(value).__name__ == "DataFrame" and type(value).__module__.startswith("pandas"):
-        try: data[DATA] = json.dumps(value.to_dict(orient="list"), default=str)
+        try: data[DATA] = json_of(value.to_dict(orient="list"))
         except Exception: pass
     if type(value).__name__ == "Figure" and type(value).__module__.startswith("matplotlib"):
         if "image/png" not in data: data["image/png"] = png_of(value)
         Asked.figures.add(value)
         chart = chart_of(value)
-        if chart is not None: data[CHART] = chart
+        if chart is not None: data[CHART] = json_of(chart)
     if isinstance(value, (dict, list)) and "application/json" not in data:
-        try: data["application/json"] = json.dumps(value, default=str) if len(data.get("text/plain", "")) < 100_000 else None
+        try: data["application/json"] = json_of(value) if len(data.get("text/plain", "")) < 100_000 else None
         except Exception: pass
     texts, dropped = {}, []
     for mime, made in data.items():
@@ -101,7 +101,7 @@ def shown(value, data):
         try:
             if isinstance(made, (bytes, bytearray)): made = base64.b64encode(made).decode("ascii")
             elif mime in ("image/png", "image/jpeg", "application/pdf"): made = "".join(str(made).split())
-            elif not isinstance(made, str): made = json.dumps(made, default=str)
+            elif not isinstance(made, str): made = json_of(made)
         except Exception: continue
         if len(made) <= LARGEST: texts[mime] = made
         elif mime == "text/plain": texts[mime] = made[:LARGEST]
@@ -115,6 +115,23 @@ def result(bundled, is_main):
     waits = not is_main and Asked.running and threading.current_thread() is threading.main_thread() and os.getpid() == OURS
     answer("result", main=is_main, waits=waits, **bundled)
     if waits: channel.readline()
+
+
+def json_of(value):
+    """What JSON has no number for is null."""
+    try: return json.dumps(value, default=encodable, allow_nan=False)
+    except ValueError: return json.dumps(without_nan(json.loads(json.dumps(value, default=encodable))))
+
+
+def encodable(value):
+    if hasattr(value, "isoformat"): return value.isoformat()
+    return value.item() if callable(getattr(value, "item", None)) else str(value)
+
+
+def without_nan(value):
+    if isinstance(value, dict): return {name: without_nan(each) for name, each in value.items()}
+    if isinstance(value, list): return [without_nan(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def show(value, is_main=False):
@@ -245,12 +262,8 @@ def points(xs, ys):
 
 
 def simple(values):
-    made = []
-    for value in values:
-        if hasattr(value, "isoformat"): value = value.isoformat()
-        elif hasattr(value, "item"): value = value.item()
-        made.append(value if isinstance(value, (int, float, str)) else str(value))
-    return made
+    made = [value if isinstance(value, (int, float, str)) else encodable(value) for value in values]
+    return [float(value) if isinstance(value, float) else value for value in made]
 
 
 # --- Without IPython ---
@@ -428,7 +441,7 @@ def main():
         if not line.strip(): continue  # the answer to a result whose code was interrupted meanwhile
         asked = json.loads(line)
         Asked.serial = asked["serial"]
-        count += 1
+        if asked["code"].strip(): count += 1
         answer("started", count=count)
         put_back = bring(asked["env"])
         error = None

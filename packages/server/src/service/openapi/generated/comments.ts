@@ -160,7 +160,7 @@ export const COMMENTS: Readonly<Record<string, string>> = {
   "sandbox.v1.RunCodeRequest.context_id": "Default: the language's own context, which is made when it is first used.",
   "sandbox.v1.RunCodeRequest.env": "For this code alone.",
   "sandbox.v1.RunCodeRequest.language": "Default: that of the context, or Python.",
-  "sandbox.v1.RunCodeRequest.timeout": "Then the code is interrupted and its names stay; only an interpreter that does not heed this is killed. Counts from when its turn has come.",
+  "sandbox.v1.RunCodeRequest.timeout": "Then the code is interrupted and its names stay; only an interpreter that does not heed this is killed. Counts from when its turn has come. Absent: never.",
   "sandbox.v1.RuntimeType.RUNTIME_TYPE_MOCK": "Runs nothing; for tests of clients.",
   "sandbox.v1.RuntimeType.RUNTIME_TYPE_UNSPECIFIED": "The server's default.",
   "sandbox.v1.Sandbox.codebase_version": "The version it is pinned to; 0 follows the newest.",

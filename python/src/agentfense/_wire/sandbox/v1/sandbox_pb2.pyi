@@ -3081,7 +3081,9 @@ class RunCodeRequest(_message.Message):
 
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
-        """Then the code is interrupted and its names stay; only an interpreter that does not heed this is killed. Counts from when its turn has come."""
+        """Then the code is interrupted and its names stay; only an interpreter that does not heed this is killed. Counts from when its turn has come.
+        Absent: never.
+        """
 
     def __init__(
         self,
