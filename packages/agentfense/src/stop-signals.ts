@@ -90,7 +90,10 @@ export class StopSignals implements Disposable {
 export class Interruption extends StopSignals {
   readonly #onOutputError = (error: NodeJS.ErrnoException): void => {
     if (this.signal.aborted) return;
-    if (error.code === "EPIPE" || error.code === "ECONNRESET") return this.receive("SIGPIPE");
+    if (error.code === "EPIPE" || error.code === "ECONNRESET") {
+      this.receive("SIGPIPE");
+      return;
+    }
     warn(`${UNWRITTEN} (${error.code})`);
     this.abort(error);
   };
