@@ -32,7 +32,7 @@ interface About {
   readonly usage?: string | readonly string[];
   /** What it does, in paragraphs. */
   readonly about: string;
-  /** By the titles under which the help has them. */
+  /** The options by the titles under which the help has them. */
   readonly options: OptionGroups;
   /** Its arguments: "DIR", "[DIR]" for one that may be left out, "PATH…" or "[PATH…]" for any number at the end. */
   readonly takes: readonly string[];

@@ -24,7 +24,7 @@ export class Shape<T> {
     return new Shape((value, at, problems) => (value === undefined ? absent : this.read(value, at, problems)));
   }
 
-  /** Of a number its value, of anything else its length. */
+  /** Bounds the value of a number, and the length of anything else. */
   min(least: number): Shape<T> {
     return this.#where((value) => sizeOf(value) >= least, `should be at least ${least}`, "greater_than_equal");
   }

@@ -21,7 +21,7 @@ import { Request } from "./request.ts";
 
 export const MAX_WRITE = 1 << 20;
 const MAX_PAGES = MAX_WRITE / 4096;
-/** Of a batch that the kernel forgets at once, which can have 65,000, so many before others get their turn. */
+/** The kernel can forget 65,000 nodes at once: after so many of them others get their turn. */
 const FORGOTTEN_A_TURN = 512;
 /** The kernel refuses to hand out a request to a buffer smaller than the largest one it may send. */
 const BUFFER_SIZE = MAX_WRITE + 8192;

@@ -90,7 +90,7 @@ function commonLength(a: string, b: string): number {
   return length;
 }
 
-/** By UTF-16 units: the tree compares units too. */
+/** Turns a text round by UTF-16 units: the tree compares units too. */
 function reversed(text: string): string {
   let result = "";
   for (let i = text.length - 1; i >= 0; i--) result += text[i];

@@ -5,7 +5,7 @@ import type { LevelValue } from "./rule.ts";
 
 /** What the rules say about one path and what lies below it. Immutable, interned: equal situations share one object. */
 export interface Scope {
-  /** Of this path itself, by the rules alone; the root of the workspace exists whatever its level. */
+  /** The level of this path itself, by the rules alone; the root of the workspace exists whatever its level. */
   readonly level: LevelValue;
   /** Index of the deciding rule, -1 when nothing matched. */
   readonly rule: number;

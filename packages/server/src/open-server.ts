@@ -24,7 +24,7 @@ export interface RunningServer {
   readonly grpcAddress: string;
   readonly httpAddress: string | undefined;
   readonly metricsAddress: string | undefined;
-  /** Of the doors that have listeners of their own. */
+  /** The addresses of the doors that have listeners of their own. */
   readonly doorAddresses: readonly string[];
   /** Sandboxes that ran when the last server ended are running again, or in ERROR. */
   readonly ready: Promise<void>;

@@ -32,7 +32,7 @@ const PARAMETERS = {
   fill: z.strictObject({ selector, text: z.string().max(1_000_000), timeoutMs }),
   /** "Enter", "Control+a"; on an element, or on what has the focus. */
   press: z.strictObject({ key: z.string().min(1).max(100), selector: selector.optional(), timeoutMs }),
-  /** By so many pixels, or until the element is in view. */
+  /** Scrolls by so many pixels, or until the element is in view. */
   scroll: z
     .strictObject({ selector: selector.optional(), x: pixels.optional(), y: pixels.optional(), timeoutMs })
     .refine(({ selector, x, y }) => (selector === undefined) === (x !== undefined || y !== undefined), {

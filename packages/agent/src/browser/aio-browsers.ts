@@ -8,7 +8,7 @@ import { BrowserRouter } from "./router.ts";
 
 export interface AioBrowsersOptions
   extends Pick<BrowserRouterOptions, "urls" | "executablePath" | "viewport" | "actionTimeoutMs"> {
-  /** Of all sandboxes together; default 8. */
+  /** How many browsers all sandboxes may have together; default 8. */
   readonly maxBrowsers?: number | undefined;
   /** A browser that nobody used for so long is closed; default 10 minutes. */
   readonly idleMs?: number | undefined;

@@ -15,7 +15,7 @@ export interface BrowserRouterOptions {
   readonly sandboxOptions?: FromLocalOptions | undefined;
   /** One that is there, instead of those. It is left as it is. */
   readonly sandbox?: Sandbox | undefined;
-  /** Of the sandboxes that are opened; default none: files only. "private" is the internet without this machine. */
+  /** The network of the sandboxes that are opened; default none: files only. "private" is the internet without this machine. */
   readonly network?: "none" | "private" | undefined;
   /** A Chromium, here and in the sandbox; default: where Debian and others have it. */
   readonly executablePath?: string | undefined;
@@ -32,7 +32,7 @@ export interface BrowserRouterOptions {
   readonly actionTimeoutMs?: number | undefined;
   /** For a browser to be ready; default 60 s. */
   readonly openTimeoutMs?: number | undefined;
-  /** Of one file; default 16 MiB. */
+  /** The largest file that is downloaded; default 16 MiB. */
   readonly maxDownloadBytes?: number | undefined;
   readonly onEvent?: ((event: BrowserEvent) => void) | undefined;
 }

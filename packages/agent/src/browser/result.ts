@@ -18,10 +18,10 @@ export interface BrowserResult {
   readonly success: boolean;
   readonly action: string;
   readonly route: BrowserRoute;
-  /** Of the tab that is looked at, afterwards. */
+  /** The address of the current tab after the action. */
   readonly url?: string | undefined;
   readonly title?: string | undefined;
-  /** Of text, markdown and html: at most 256 Ki characters. */
+  /** The answer to text, markdown and html: at most 256 Ki characters. */
   readonly text?: string | undefined;
   /** The value of `evaluate`, the status of `navigate`, the path of what was saved. */
   readonly data?: unknown;

@@ -10,11 +10,11 @@ const MIB = 1024 * 1024;
 export interface ConfirmationBrokerOptions {
   /** Default 1,000. */
   readonly maxPendingPerOwner?: number | undefined;
-  /** Of one request as JSON. Default 2 MiB. */
+  /** The largest request, as JSON. Default 2 MiB. */
   readonly maxRequestBytes?: number | undefined;
-  /** Of all that an owner has pending. Default 16 MiB. */
+  /** How much an owner may have pending. Default 16 MiB. */
   readonly maxBytesPerOwner?: number | undefined;
-  /** Of all that is pending. Default 256 MiB. */
+  /** How much may be pending altogether. Default 256 MiB. */
   readonly maxBytes?: number | undefined;
   readonly now?: (() => number) | undefined;
 }
@@ -42,7 +42,7 @@ export interface ReviewerIdentity extends ConfirmationViewer {
 
 export interface GivenAnswer {
   readonly id: string;
-  /** Of what the reviewer was shown. */
+  /** The hash of what the reviewer was shown. */
   readonly hash: string;
   readonly approve: boolean;
   readonly comment?: string | undefined;

@@ -23,7 +23,7 @@ import type { ConfirmationRequest } from "./confirmation.ts";
 export const POLICY_VIOLATION = 1008;
 export const GOING_AWAY = 1001;
 
-/** Of a reviewer. */
+/** The longest comment that a reviewer may give. */
 export const LONGEST_COMMENT = 4096;
 
 const time = z.iso.datetime().transform((text) => new Date(text));
@@ -95,7 +95,7 @@ export const serverMessage = z.discriminatedUnion("type", [
     /** May answer; a requester never. */
     mayAnswer: z.boolean(),
     heartbeatMs: z.number().positive(),
-    /** Of the JSON text of `request`. */
+    /** The longest JSON text of `request`. */
     maxRequestBytes: z.number().positive(),
   }),
   z.object({ type: z.literal("pending"), requests: z.array(pending), complete: z.boolean() }),
@@ -129,7 +129,7 @@ export type ConfirmationResolution = z.output<typeof resolution>;
 /** What waits for an answer. */
 export interface PendingConfirmation {
   readonly id: string;
-  /** Of `request`: an answer names it. */
+  /** The hash of `request`: an answer names it. */
   readonly hash: string;
   /** Undefined: nobody's in particular, administrators see it. */
   readonly ownerId?: string | undefined;

@@ -27,7 +27,7 @@ export const DEFAULT_TIMEOUT_MS = 30_000;
 /** Kept of each stream. */
 export const OUTPUT_BYTES = 1024 * 1024;
 
-/** Of code that could not even be begun with, by its own fault. */
+/** The outcome of code that could not even be begun with, by its own fault. */
 export function failedOutcome(stderr: string): ExecutionOutcome {
   return {
     stdout: "",

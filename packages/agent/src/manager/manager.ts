@@ -61,7 +61,7 @@ export class SandboxManager implements AsyncDisposable {
     return this.#history.records;
   }
 
-  /** Gives what ends it. */
+  /** Returns the function that ends the listening. */
   subscribe(listener: ManagerListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

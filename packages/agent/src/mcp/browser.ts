@@ -8,7 +8,7 @@ export async function sandboxBrowser(
   sandbox: Sandbox,
   options: {
     readonly confirmation?: ConfirmationService | undefined;
-    /** Of the Chromium in the sandbox; default: where Debian and others have it. */
+    /** Where the Chromium in the sandbox is; default: where Debian and others have it. */
     readonly executablePath?: string | undefined;
   } = {},
 ): Promise<BrowserDriver & AsyncDisposable> {

@@ -10,7 +10,7 @@ import type { McpSource } from "./source.ts";
 export interface SessionLimits {
   /** At a time; default 64. */
   readonly maxSessions?: number | undefined;
-  /** Of one owner; default: as many as there may be. */
+  /** How many sessions one owner may have; default: as many as there may be. */
   readonly maxSessionsOfOne?: number | undefined;
   /** A session without a request, and without a stream that is open, ends after this; default 30 min. */
   readonly idleMs?: number | undefined;

@@ -10,7 +10,7 @@ import {
 import type { ToolDescription } from "../world/world.ts";
 import type { McpSource } from "./source.ts";
 
-/** Of one client at a time: each may be a process in the sandbox. */
+/** How many calls one client may have at a time: each may be a process in the sandbox. */
 const MOST_CALLS = 32;
 
 /** Lists and calls the tools of a world. What a tool cannot do is an answer of the tool, not a failure of the protocol. */

@@ -16,7 +16,7 @@ export interface PoolMetrics {
   /** Callers who waited in vain. */
   readonly timeouts: number;
   readonly failures: Readonly<Record<PoolStep, number>>;
-  /** Of the last 1,000 sessions that were served. */
+  /** How long the last 1,000 sessions that were served had waited. */
   readonly waitMs: { readonly mean: number; readonly p95: number; readonly max: number };
 }
 

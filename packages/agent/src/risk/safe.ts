@@ -9,7 +9,7 @@ import type { SyntaxNode } from "./syntax/node.ts";
 
 interface SafeCode {
   readonly nodes: ReadonlySet<string>;
-  /** Of the language itself. All other names of its own stay what they are, whoever binds them elsewhere. */
+  /** The names of the language itself. All other names of its own stay what they are, whoever binds them elsewhere. */
   readonly names: ReadonlySet<string>;
   readonly isForeign: (name: string) => boolean;
   readonly nameOf: (node: SyntaxNode) => string;

@@ -15,9 +15,9 @@ import { errnoOf, failure, workspaceFailure } from "./workspace-failure.ts";
 export interface AgentWorkspaceOptions {
   /** Made if it is not there; default: one for the session below the directory for temporary files. */
   readonly directory?: string | undefined;
-  /** Of a file that is read or written; default 16 MiB. */
+  /** The largest file that is read or written; default 16 MiB. */
   readonly maxFileBytes?: number | undefined;
-  /** Of one listing; default 10,000. */
+  /** The longest listing; default 10,000 entries. */
   readonly maxListEntries?: number | undefined;
 }
 
@@ -88,7 +88,7 @@ export class AgentWorkspace implements Workspace {
     });
   }
 
-  /** Of a link: the link. A directory that is not empty wants `recursive`. */
+  /** Deletes a link itself, and not what it leads to. A directory that is not empty wants `recursive`. */
   async delete(path: string, options: { readonly recursive?: boolean | undefined } = {}): Promise<void> {
     await this.#at(path, { followLast: false }, async ({ directory, name, entry }) => {
       if (name === undefined) throw failure("NOT_PERMITTED", path, "itself is not deleted");
@@ -99,7 +99,7 @@ export class AgentWorkspace implements Workspace {
     });
   }
 
-  /** Of a link: the link. */
+  /** Tells about a link itself, and not about what it leads to. */
   async stat(path: string): Promise<WorkspaceEntry> {
     return await this.#at(path, { followLast: false }, async ({ entry }) => {
       if (entry === undefined) throw failure("NOT_FOUND", path);

@@ -7,9 +7,9 @@ import type { Workspace, WorkspaceEntry } from "./workspace.ts";
 import { CODE_BY_ERRNO, failure } from "./workspace-failure.ts";
 
 export interface SandboxWorkspaceOptions {
-  /** Of a file that is read or written; default 16 MiB. */
+  /** The largest file that is read or written; default 16 MiB. */
   readonly maxFileBytes?: number | undefined;
-  /** Of one listing; default 10,000. */
+  /** The longest listing; default 10,000 entries. */
   readonly maxListEntries?: number | undefined;
 }
 

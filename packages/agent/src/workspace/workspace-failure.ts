@@ -1,7 +1,7 @@
 import { AgentError, WorkspaceError, type WorkspaceErrorCode } from "../errors.ts";
 import { shown } from "./path.ts";
 
-/** By what the system, or a sandbox, says about a file. */
+/** Our codes for what the system, or a sandbox, says about a file. */
 export const CODE_BY_ERRNO: Readonly<Record<string, WorkspaceErrorCode>> = {
   ENOENT: "NOT_FOUND",
   EACCES: "NOT_PERMITTED",

@@ -3,7 +3,7 @@ export interface WorkspaceEntry {
   /** Relative to the workspace: "output/result.txt". */
   readonly path: string;
   readonly kind: "file" | "directory" | "symlink";
-  /** Of a file, in bytes. */
+  /** The size of a file, in bytes. */
   readonly size: number;
   readonly modifiedAt: Date;
 }

@@ -69,7 +69,7 @@ export class WorldInterface {
     return this.#history;
   }
 
-  /** Gives what ends it. */
+  /** Returns the function that ends the listening. */
   subscribe(listener: WorldListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -57,7 +57,7 @@ export async function apply(values: ApplyValues, given: string | undefined, path
   return 1;
 }
 
-/** By path: the .gitignore files are looked at before anything is applied to them. */
+/** The ignored changes by path: the .gitignore files are looked at before anything is applied to them. */
 async function ignoredChanges({ delta, directory, record }: KeptDelta): Promise<ReadonlyMap<string, Change>> {
   const found = new Map<string, Change>();
   const spec = { delta, lowers: [directory], rules: record?.rules, tellsAll: true, ignores: true };

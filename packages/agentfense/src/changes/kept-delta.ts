@@ -100,7 +100,7 @@ function parseRecord(text: string, path: string): DeltaRecord {
   });
 }
 
-/** By a rename, so that a crash or a full disk leaves the old record or the new one. */
+/** Writes the record by a rename, so that a crash or a full disk leaves the old record or the new one. */
 export async function writeDeltaRecord(delta: string, record: DeltaRecord): Promise<void> {
   const [path, unfinished] = [join(delta, NAME), join(delta, `${NAME}.new`)];
   try {

@@ -5,7 +5,7 @@ import type { Transport } from "@connectrpc/connect";
 import { keepCompiledCode } from "../compiled-code.ts";
 import { toolchainsFor } from "../toolchains/workspaces.ts";
 
-/** Of the server's parts; the classes of the SDK run on older ones. */
+/** What the server's parts need; the classes of the SDK run on older ones. */
 const OLDEST_NODE = 24;
 
 export interface EmbeddedEngineOptions {
@@ -21,7 +21,7 @@ export interface EmbeddedEngineOptions {
    * they need. Default `off`.
    */
   readonly toolchains?: "auto" | "off" | undefined;
-  /** Of a command that names none; default: no limit. */
+  /** The time limit of a command that names none; default: no limit. */
   readonly defaultTimeoutMs?: number | undefined;
   /** A command that asks for more is refused; default: no limit. */
   readonly maxTimeoutMs?: number | undefined;
@@ -32,7 +32,7 @@ export interface EmbeddedEngineOptions {
 export type EmbeddedRuntime = "bwrap" | "docker";
 
 export interface EmbeddedDockerOptions {
-  /** Of the Docker engine. */
+  /** Where the Docker engine listens. */
   readonly socketPath?: string;
   /** Used when a sandbox names none. */
   readonly image?: string;

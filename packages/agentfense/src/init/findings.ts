@@ -127,7 +127,7 @@ function secretsInside(findings: readonly LintFinding[]): SecretGroup[] {
   });
 }
 
-/** Of a repository only these can hold a token; the rest of it is for the preset to decide. */
+/** The pattern that hides a path: in a repository only some files can hold a token; the rest of it is for the preset to decide. */
 function givingAway(path: string, pattern: string | undefined): string {
   return pattern === undefined || pattern === "**/.git/**"
     ? `**/.git/${path.slice(path.lastIndexOf("/") + 1)}`

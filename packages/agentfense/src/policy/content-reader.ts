@@ -15,7 +15,7 @@ const BOUNDS: ContentBounds = { bytesOfFile: 256 * 1024, bytes: 256 * 1024 * 102
 /** A file with a zero byte in its first part is no text. */
 const FIRST_PART = 8192;
 
-/** Of others: what is in them is published and says nothing about this project. */
+/** Directories of other people's code: what is in them is published and says nothing about this project. */
 const FOREIGN: ReadonlySet<string> = new Set(["node_modules", "bower_components", ".venv", "venv", "site-packages"]);
 
 export function isForeign(name: string): boolean {

@@ -4,7 +4,7 @@ import { isForeign } from "./content-reader.ts";
 
 /** What a command did in a workspace. */
 export interface Observed {
-  /** By path, the highest level that it took. */
+  /** The highest level that each path took. */
   readonly accesses: ReadonlyMap<string, Exclude<Level, "none">>;
   /** The files that were there before, and those that are there now. */
   readonly files: ReadonlySet<string>;

@@ -65,7 +65,7 @@ function addressLine({ grpcAddress, httpAddress, doorAddresses }: RunningServer)
   return `agentfense: gRPC on ${grpcAddress}, ${rest}${e2b}\n`;
 }
 
-/** Gives what the server failed with on its way to being ready, or nothing when somebody asked it to end. */
+/** Returns what the server failed with on its way to being ready, or nothing when somebody asked it to end. */
 async function servesUntil(stop: AbortSignal, server: RunningServer): Promise<unknown> {
   const stopped = stop.aborted ? Promise.resolve() : once(stop, "abort").then(() => undefined);
   const neverReady = server.ready.then(

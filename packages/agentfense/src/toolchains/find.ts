@@ -19,13 +19,13 @@ export interface LeftOut {
 
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** By its real path, as the next. */
+  /** The real path of the user's home; `workspace` is a real path, too. */
   readonly home: string;
   /** The directory that the box shows at /workspace: the rules decide about it, and nothing else does. */
   readonly workspace: string;
 }
 
-/** Of the box itself, whatever PATH says. */
+/** Places that the box has itself, whatever PATH says. */
 const SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 /** Places of the kernel, of other users and of running programs: a tool does not live there. */
 const NEVER_BELOW = ["/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run", "/var/lib/docker"];

@@ -17,7 +17,7 @@ export interface ShownToolchains {
 
 /** A home that is not there has nothing in it. */
 const NOWHERE = "/nonexistent";
-/** Of the box's own. */
+/** Places that are the box's own. */
 const TAKEN = ["/home/agent", "/workspace"];
 /** In these a name says nothing about secrets: credentials.py is a program there, cacert.pem a list of authorities. */
 const OF_PACKAGES = "{lib,lib64,libexec,share,node_modules,site-packages,dist-packages}";

@@ -47,7 +47,7 @@ export class CallerState {
 
 const MOST_PLACES = 1000;
 const MOST_OF_AN_OWNER = 100;
-/** Of what commands printed, in characters. */
+/** How much output of commands is kept for all callers, in characters. */
 const MOST_OUTPUT = 256 * 1024 * 1024;
 
 /**

@@ -462,7 +462,7 @@ export function getdents64(fd: number, into: Uint8Array): number {
   return call(() => c.getdents64(NR.getdents64, fd, into, into.length));
 }
 
-/** Of an open file; an O_PATH descriptor does not do. */
+/** Lists the attributes of an open file; an O_PATH descriptor does not do. */
 export function flistxattr(fd: number, into: Uint8Array, size: number): number {
   return call(() => c.flistxattr(fd, into, size));
 }

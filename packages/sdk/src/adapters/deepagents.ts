@@ -224,7 +224,7 @@ function fileInfoOf({ path, kind, size, modifiedAt }: FileStat): FileInfo {
   };
 }
 
-/** By our own globs, which take no longer for a hostile pattern than for any other. */
+/** Matches by our own globs, which take no longer for a hostile pattern than for any other. */
 function globMatcher(pattern: string): (path: string) => boolean {
   try {
     const policy = compileRules([{ pattern, permission: "read" }]);

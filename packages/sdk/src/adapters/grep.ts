@@ -77,7 +77,7 @@ export const AS_PLAIN_TEXT = "this was searched for as plain text";
 const CUT_SHORT = "there may be more: the search was cut short";
 
 const LARGEST_FILE_BYTES = 1024 * 1024;
-/** Of all that is read in one search. */
+/** How much is read in one search. */
 const MOST_BYTES = 256 * 1024 * 1024;
 const MOST_FILES = 100_000;
 const MOST_MATCHES = 10_000;

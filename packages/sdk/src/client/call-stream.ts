@@ -19,7 +19,7 @@ export class CallStream<T> implements AsyncGenerator<T, void, undefined> {
     this.#left = left;
   }
 
-  /** Of a call that need not be made. */
+  /** The stream of a call that need not be made. */
   static empty<T>(): CallStream<T> {
     return new CallStream<T>(nothing(), new AbortController());
   }

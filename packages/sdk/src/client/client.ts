@@ -134,7 +134,7 @@ export class SandboxClient implements AsyncDisposable {
     return this.#engine;
   }
 
-  /** Of the engine: the server's address, "embedded", "mock". */
+  /** The name of the engine: the server's address, "embedded", "mock". */
   get name(): string {
     return this.#engine.name;
   }

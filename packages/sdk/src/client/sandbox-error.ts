@@ -13,7 +13,7 @@ import {
 
 /** Where an error was met. */
 export interface FailurePlace {
-  /** Of the engine. */
+  /** The name of the engine. */
   readonly name: string;
   /** How long we were willing to wait. */
   readonly timeoutMs?: number | undefined;

@@ -54,12 +54,12 @@ export class CodeResult {
     return this.#parsed("application/json");
   }
 
-  /** Of a table: its columns, each with its values. */
+  /** A table by its columns, each with its values. */
   get table(): Readonly<Record<string, readonly unknown[]>> | undefined {
     return this.#parsed("application/vnd.agentfense.data+json") as Readonly<Record<string, unknown[]>> | undefined;
   }
 
-  /** Of a figure of matplotlib: what is drawn. Its `type` is line, scatter, bar, pie, box_and_whisker or superchart. */
+  /** What a figure of matplotlib shows. Its `type` is line, scatter, bar, pie, box_and_whisker or superchart. */
   get chart(): { readonly type: string; readonly [name: string]: unknown } | undefined {
     return this.#parsed("application/vnd.agentfense.chart+json") as { readonly type: string } | undefined;
   }

@@ -22,7 +22,7 @@ export interface ConnectionOptions {
 export interface TlsOptions {
   /** Trusted besides the usual ones. */
   readonly ca?: string | undefined;
-  /** Of this client, for servers that ask for one. */
+  /** The certificate of this client, for servers that ask for one. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
 }
@@ -97,7 +97,7 @@ export interface ResourceLimits {
   readonly cpuQuota?: number | undefined;
   readonly cpuShares?: number | undefined;
   readonly pidsLimit?: number | undefined;
-  /** Of what the sandbox changes and has in its home, together. */
+  /** The most that the sandbox's changes and its home may take together. */
   readonly diskBytes?: number | undefined;
   readonly diskFiles?: number | undefined;
   /** Kept of each stream of a command. */

@@ -146,7 +146,7 @@ export interface CodeError {
 
 /** How a piece of code ended. */
 export interface CodeEnd {
-  /** Of a shell's last command; otherwise 0, or 1 after an error. */
+  /** The exit code of a shell's last command; otherwise 0, or 1 after an error. */
   readonly exitCode: number;
   readonly timedOut: boolean;
   /** Something was beyond the limit of output and is lost. */
@@ -209,7 +209,7 @@ export interface FileInfo {
   readonly size: number;
   readonly mode: number;
   readonly modifiedAt: Date;
-  /** Of a symbolic link, else "". */
+  /** Where a symbolic link leads, else "". */
   readonly target: string;
   /** SHA-256; "" in a view. */
   readonly sha256: string;
@@ -278,7 +278,7 @@ export interface Change {
   readonly size: number;
   /** The host may run or trust it without being asked to, or it is a link out of the workspace; of a folded one, something in it. */
   readonly sensitive: boolean;
-  /** Of a folded list: it stands for all ignored changes in this directory, so many of each kind. */
+  /** In a folded list: this change stands for all ignored changes in its directory, so many of each kind. */
   readonly folded?: ChangeCounts;
 }
 
@@ -291,7 +291,7 @@ export interface ChangeCounts {
 
 export interface FileDiff {
   readonly change: Change;
-  /** Of a binary file or one that is too large only that it differs, unless a patch was asked for. */
+  /** The unified diff; for a binary file, or one that is too large, only that it differs, unless a patch was asked for. */
   readonly unified: string;
   /** The content is not shown as lines. */
   readonly binary: boolean;

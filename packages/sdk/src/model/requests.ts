@@ -166,7 +166,7 @@ export interface ApplyOptions extends PathsOptions {
 
 /** Extended attributes that a file is written with. */
 export interface AttributeOptions {
-  /** By their names without "user.". */
+  /** Extended attributes by their names without "user.". */
   readonly attributes?: Readonly<Record<string, string>> | undefined;
   /** The file loses those whose names begin so and that are not given. Default: none. */
   readonly attributePrefix?: string | undefined;
@@ -206,7 +206,7 @@ export interface CodeContextOptions extends CallOptions {
 export interface CodeOptions extends CallOptions {
   /** Default: that of the context, or python. */
   readonly language?: CodeLanguage | undefined;
-  /** By its id. Default: the language's own, which is made when it is first used. */
+  /** The id of a context. Default: the language's own, which is made when it is first used. */
   readonly contextId?: string | undefined;
   /** For this code alone. */
   readonly env?: Readonly<Record<string, string>> | undefined;

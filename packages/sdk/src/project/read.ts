@@ -12,7 +12,7 @@ export const POLICY_FILE = ".agentfense.yaml";
 const MISSPELT = [".agentfense.yml", "agentfense.yaml", "agentfense.yml"];
 
 export interface ProjectPolicy extends PolicyContent {
-  /** Of the file: the directory as it was given, and the name. */
+  /** Where the file is: the directory as it was given, and the name. */
   readonly path: string;
 }
 

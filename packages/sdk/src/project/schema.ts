@@ -34,7 +34,7 @@ export interface AgentProfile {
   readonly arguments?: readonly string[];
   /** Hosts that it talks to, as in `--allow`. */
   readonly allow?: readonly string[];
-  /** By the variable they come from, here and in the box, where a placeholder stands in for each. */
+  /** Secrets by the variable they come from, here and in the box, where a placeholder stands in for each. */
   readonly secrets?: Readonly<Record<string, AgentSecret>>;
   readonly env?: Readonly<Record<string, string>>;
   /** How it is installed, for those who do not have it. */

@@ -97,7 +97,7 @@ export class SandboxFiles {
     return entries.map((entry) => namesIn(entry.path).slice(depth).join("/"));
   }
 
-  /** Of a symbolic link: the link. */
+  /** Tells about a symbolic link itself, and not about what it leads to. */
   async stat(path: string, options: CallOptions & WithAttributes = {}): Promise<FileStat> {
     return fileStat(await this.#client.statFile(this.#sandboxId, workspacePath(path), options));
   }

@@ -8,7 +8,7 @@ import type { World } from "./world.ts";
 
 /** Codebases and single files of them. Whole trees are put there with the engine's own methods. */
 export function codebaseHandlers(world: World): Handlers<typeof CodebaseService> {
-  /** Of one version; 0 is the newest. */
+  /** The files of one version; 0 is the newest. */
   const treeOf = (codebaseId: string, version: bigint) => {
     const codebase = world.codebase(codebaseId);
     return version === 0n ? codebase.tree : codebase.at(Number(version));

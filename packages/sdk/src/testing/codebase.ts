@@ -66,7 +66,7 @@ export function putEntry(tree: Files, path: string, entry: Entry): void {
 /** What stands at a path. Never changed in place: a change puts another one there, so that versions may share them. */
 export interface Entry {
   readonly kind: "file" | "directory" | "symlink";
-  /** Of a link its target, of a directory nothing. */
+  /** What a file holds, or where a link leads; a directory has none. */
   readonly content: Uint8Array;
   readonly mode: number;
   readonly modifiedAtMs: number;

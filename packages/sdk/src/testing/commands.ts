@@ -22,7 +22,7 @@ export interface Commission {
   /** What a timeout ends it with. */
   readonly timeoutSignal: "SIGKILL" | "SIGINT";
   readonly sessionId?: string;
-  /** Of the caller, and of the session or the sandbox. */
+  /** `signal` is the caller's; `ended` aborts with the session or the sandbox. */
   readonly signal: AbortSignal;
   readonly ended: AbortSignal;
 }

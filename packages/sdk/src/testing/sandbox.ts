@@ -34,7 +34,7 @@ export class MockSandbox {
   isDestroyed = false;
   readonly #log: EventLog;
   #policy: Policy;
-  /** Of what runs in it. */
+  /** Aborts when what runs in the sandbox has to end. */
   #ended = new AbortController();
 
   constructor(codebase: MockCodebase, request: CreateSandboxRequest, log: EventLog) {

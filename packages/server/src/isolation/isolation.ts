@@ -44,7 +44,7 @@ export interface IsolationOptions {
   readonly cgroupParent?: string;
   /** The most threads that serve file systems; default, and at most: one per CPU. */
   readonly mountThreads?: number;
-  /** Of commands; default: none. */
+  /** Time limits of commands; default: none. */
   readonly timeLimits?: TimeLimits;
   /**
    * Default false. For whoever tells sandboxes of changes to their codebases: killed while doing so, it can need help to
@@ -115,7 +115,7 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   return new HostIsolation({ instance, backends, mounts, view, kernelWatch, gates, internet, timeLimits, parts });
 }
 
-/** Of the instances that died, those whose backends are all open here. */
+/** Cleans up after those instances that died whose backends are all open here. */
 async function cleanUpAfterDead(
   instance: Instance,
   backends: ReadonlyMap<BackendName, Backend>,
@@ -184,7 +184,7 @@ class HostIsolation implements Isolation {
   /** Ids in use, those of sandboxes in the making too. */
   readonly #ids = new Set<string>();
   readonly #connectionRoom = new DescriptorRoom(Math.floor(descriptorLimit() / 16));
-  /** Of the quarter that file systems leave (see planDescriptors), one half. */
+  /** One half of the quarter of descriptors that file systems leave (see planDescriptors). */
   readonly #processDescriptors = new DescriptorRoom(Math.floor(descriptorLimit() / 8));
   #closing: Promise<void> | undefined;
 

@@ -23,7 +23,7 @@ export function pageLimit(pageSize: number): number {
 type Kinds = readonly ("string" | "number")[];
 type Key<K extends Kinds> = { readonly [At in keyof K]: K[At] extends "number" ? number : string };
 
-/** Of what was found, one more than the page holds if there is more. Its token holds the sort key of its last item. */
+/** Makes a page of what was found, which is one more than the page holds if there is more. Its token holds the sort key of its last item. */
 export function pageOf<T>(
   found: readonly T[],
   limit: number,

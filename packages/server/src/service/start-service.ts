@@ -67,7 +67,7 @@ export interface Service extends AsyncDisposable {
   readonly grpcAddress: string;
   readonly httpAddress: string | undefined;
   readonly metricsAddress: string | undefined;
-  /** Of the doors that have listeners of their own. */
+  /** The addresses of the doors that have listeners of their own. */
   readonly doorAddresses: readonly string[];
   readonly metrics: Metrics;
   /** Takes no new call, lets those that run end, and ends what is left after `graceMs`. */

@@ -16,7 +16,7 @@ export const USUAL_PLACES: readonly string[] = [
   "/usr/bin/google-chrome",
 ];
 
-/** Of one message: a screenshot of a long page is the largest there is. */
+/** The longest message: a screenshot of a long page is the largest there is. */
 export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 
 export const INSTALL_HINT = "install Debian's chromium, or name another one with executablePath";

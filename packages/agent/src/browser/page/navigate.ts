@@ -35,7 +35,7 @@ function arrival(response: Response | null): Arrival | undefined {
   return status === 0 ? undefined : { status };
 }
 
-/** By the page about what went wrong before. */
+/** Whether the browser's page about what went wrong before broke the navigation off. */
 function isOvertaken(error: unknown): boolean {
   return String(error).includes('interrupted by another navigation to "chrome-error:');
 }

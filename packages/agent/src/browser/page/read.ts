@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { BrowserError } from "../../errors.ts";
 import { markdownOf } from "./markdown.ts";
 
-/** Of a page's text, and of a value of its code, that is handed on. */
+/** How much is handed on of a page's text, and of a value of its code. */
 const MAX_TEXT_CHARACTERS = 256 * 1024;
 const MAX_DEPTH = 200;
 

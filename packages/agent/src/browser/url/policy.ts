@@ -38,7 +38,7 @@ export class UrlPolicy {
     this.#surroundings = surroundings;
   }
 
-  /** Of a page or something that a page asks for. */
+  /** Decides about a page, or about something that a page asks for. */
   judge(text: string): Verdict {
     const url = URL.parse(text);
     if (url === null) return refused("it is not a URL");
@@ -54,7 +54,7 @@ export class UrlPolicy {
     return this.#judgeAddress(hostOf(url), false);
   }
 
-  /** Of where somebody wants to go: a page of the web, a file, or about:blank. */
+  /** Decides about where somebody wants to go: a page of the web, a file, or about:blank. */
   judgeDestination(text: string): Verdict {
     const url = URL.parse(text);
     if (url === null) return refused("it is not a URL");
@@ -63,7 +63,7 @@ export class UrlPolicy {
     return this.judge(text);
   }
 
-  /** Of a connection, of which there is only the host, as a URL has it, and the port. */
+  /** Decides about a connection, of which only the host, as a URL has it, and the port are known. */
   judgeConnection(hostname: string, port: string): Verdict {
     const url = URL.parse(`http://${hostname}/`);
     if (url === null || url.hostname === "" || /[/\\?#@]/.test(hostname)) return refused("it is not a host");

@@ -11,7 +11,7 @@ import type { Peer } from "./peer.ts";
 
 /** What a connection became by its hello. */
 export interface DoorSession {
-  /** Gives what is wrong with the message, if anything is. */
+  /** Returns what is wrong with the message, if anything is. */
   receive(message: ClientMessage): string | undefined;
   /** The connection is gone. */
   end(): void;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AioConnectionError, type HttpAnswer, HttpClient } from "./http.ts";
 
-/** Of an answer with the output of a command in it, as JSON. */
+/** The longest answer with the output of a command in it, as JSON. */
 const ANSWER_BYTES = 16 * 1024 * 1024;
 const REQUEST_MS = 30_000;
 
@@ -9,7 +9,7 @@ const REQUEST_MS = 30_000;
 export class AioRefusal extends Error {
   override readonly name = "AioRefusal";
   readonly status: number;
-  /** Of a file operation. */
+  /** What went wrong with a file operation. */
   readonly errorType: string | undefined;
 
   constructor(

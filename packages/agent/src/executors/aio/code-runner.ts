@@ -17,7 +17,7 @@ const executed = z.object({
 
 const LANGUAGES: Readonly<Record<string, string>> = { python3: "python", node: "javascript" };
 
-/** By `/v1/code/execute`, where there are no commands at all. */
+/** Runs code by `/v1/code/execute`, where there are no commands at all. */
 export class CodeRunner implements Runner {
   readonly name = "code";
   readonly #api: AioApi;

@@ -20,7 +20,7 @@ interface HttpCall {
   /** Without an answer in this time it has failed. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** Of the answer's body: what is beyond is not read if `cut`, else a failure. */
+  /** How much of the answer's body is read: what is beyond is left if `cut`, else a failure. */
   readonly maxBytes: number;
   readonly cut?: boolean | undefined;
 }

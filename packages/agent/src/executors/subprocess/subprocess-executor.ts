@@ -22,7 +22,7 @@ export interface SubprocessExecutorOptions {
   readonly syscallFilter?: Uint8Array | undefined;
   /** Default 512 MiB. */
   readonly maxMemoryBytes?: number | undefined;
-  /** Of a file that the code writes; default 64 MiB. */
+  /** The largest file that the code may write; default 64 MiB. */
   readonly maxFileBytes?: number | undefined;
   /** Absolute, or looked for in /usr/local/bin, /usr/bin and /bin; default "python3". */
   readonly python?: string | undefined;

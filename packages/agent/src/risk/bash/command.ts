@@ -27,7 +27,7 @@ export interface Shell {
 }
 
 const MAX_WRAPPERS = 16;
-/** Of the arguments of one command, when they are looked at together. */
+/** How much text the arguments of one command may have when they are looked at together. */
 const MAX_TEXT = 4096;
 
 /** A command with its arguments, after expansion. `node` is the command in the tree, for what is piped into it. */

@@ -7,7 +7,7 @@ export const PARSE_LIMITS = {
   codeLength: 128 * 1024,
   /** Nodes of the tree. */
   nodes: 150_000,
-  /** Of nodes in nodes. What is done for each node may go up to the root. */
+  /** How deep nodes may be in nodes. What is done for each node may go up to the root. */
   depth: 600,
   /** Steps of the parser, each some 100 operations: a bound that does not depend on how busy the machine is. */
   steps: 8_000,

@@ -5,7 +5,7 @@ import { Refusal } from "../envelope.ts";
 import { RunningCommand } from "./running-command.ts";
 
 const MOST_RUNNING = 8;
-/** Of commands that are over; and what they may take together, in characters. */
+/** How many commands that are over are kept; and what they may take together, in characters. */
 const MOST_KEPT = 16;
 const MOST_KEPT_CHARACTERS = 4 * 1024 * 1024;
 

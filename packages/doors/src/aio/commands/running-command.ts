@@ -89,7 +89,7 @@ export class RunningCommand {
     await this.done;
   }
 
-  /** Of one that is over: nobody will ask for it any more. */
+  /** Lets go of a command that is over: nobody will ask for it any more. */
   release(): void {
     this.stdout.release();
     this.stderr.release();

@@ -11,7 +11,7 @@ import { chosen, entriesBelow, exclusion, meaning, PATTERNS, type TreeEntry } fr
 /** More of a line is not told. */
 const LONGEST_LINE = 8192;
 const MOST_MATCHES = 10_000;
-/** Of all lines together. */
+/** How long all lines together may be. */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
 
 const grepInput = shape.object({

@@ -9,7 +9,7 @@ export interface ToolEntry {
   readonly path: string;
   readonly kind: "file" | "directory" | "symlink";
   readonly size: number;
-  /** Of a link, where that is known. */
+  /** Where a link leads, where that is known. */
   readonly target?: string | undefined;
   /** False: its content cannot be had. */
   readonly readable: boolean;

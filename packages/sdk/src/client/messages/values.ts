@@ -99,7 +99,7 @@ export const MANIFEST_KINDS = wire.MANIFEST_KINDS satisfies Numbers<ManifestEntr
 export const CHANGE_TYPES = wire.CHANGE_TYPES satisfies Numbers<records.Change["type"]>;
 export const CODE_LANGUAGES = wire.CODE_LANGUAGES satisfies Numbers<records.CodeLanguage>;
 export const PROCESS_KINDS = wire.PROCESS_KINDS satisfies Numbers<records.ProcessKind>;
-/** Of a server that knows one which this client does not: none. */
+/** The cause of a change; none when the server knows one which this client does not. */
 export function causeOf(number: number): Pick<records.FileChange, "cause"> {
   const known = Object.entries(wire.FILE_EVENT_CAUSES).find(([, each]) => each === number);
   return known === undefined ? {} : { cause: known[0] as records.FileChangeCause };

@@ -245,7 +245,7 @@ export class Execution implements AsyncIterable<CommandEvent>, AsyncDisposable {
     return runResult({ command: this.command, end, stdout: kept(stdout), stderr: kept(stderr), truncated });
   }
 
-  /** Of a command that is over. */
+  /** The end of a command that is over. */
   #end(): CommandEnd {
     const outcome = this.#outcome!;
     if ("error" in outcome) throw outcome.error;
@@ -274,7 +274,7 @@ const READERS = {
   events: "a loop over the execution",
 } as const satisfies Record<Exclude<Reader, "nobody">, string>;
 
-/** By `kill`, which is an end like others, or by the caller's signal. */
+/** The outcome of a command that was stopped, by `kill`, which is an end like others, or by the caller's signal. */
 function stopped({ reason }: AbortSignal, startedAtMs: number): Outcome {
   return reason instanceof Killed ? { end: killedEnd(performance.now() - startedAtMs) } : { error: reason };
 }
@@ -317,7 +317,7 @@ class Hearing {
   }
 }
 
-/** Of a command that was told to die: the server says nothing more about it. */
+/** The end of a command that was told to die: the server says nothing more about it. */
 function killedEnd(durationMs: number): CommandEnd {
   return {
     exitCode: 128 + 9,

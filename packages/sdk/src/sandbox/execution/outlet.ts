@@ -1,4 +1,4 @@
-/** Of each output that waits for its reader before the command has to. */
+/** How much of each output may wait for its reader before the command has to wait. */
 export const WAITING_BYTES = 1024 * 1024;
 /** Kept of each output that nobody reads, for the result. */
 export const COLLECTED_BYTES = 10 * 1024 * 1024;

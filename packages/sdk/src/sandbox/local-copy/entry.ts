@@ -19,7 +19,7 @@ export type NewEntry = Entry & { readonly mode: number };
 
 /** Where the new content comes from. */
 export interface CopySource {
-  /** Of a path relative to the codebase; undefined where it has nothing. */
+  /** What is at a path relative to the codebase; undefined where there is nothing. */
   entry(path: string): Promise<NewEntry | undefined>;
   content(path: string): AsyncIterable<Uint8Array>;
 }

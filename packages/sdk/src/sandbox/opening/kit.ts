@@ -23,9 +23,9 @@ export interface ConnectOptions extends ConnectionOptions {
 export interface OpenOptions extends ConnectOptions, SandboxOptions, CallOptions {
   /** Default true. */
   readonly start?: boolean | undefined;
-  /** Of the codebase that is made. */
+  /** The name of the codebase that is made. */
   readonly name?: string | undefined;
-  /** Of the codebase that is made; default: the owner of the API key, else the user of this process. */
+  /** Whose the codebase is that is made; default: the owner of the API key, else the user of this process. */
   readonly ownerId?: string | undefined;
 }
 

@@ -63,7 +63,7 @@ export interface BoxSpec {
   readonly mounts: readonly { readonly source: string; readonly target: string }[];
   readonly limits: ResourceLimits;
   readonly network: NetworkMode;
-  /** Of `filtered`: who answers there. Called for each life of the box, before anything runs in it; what comes back ends with it. */
+  /** Who answers in the network `filtered`. Called for each life of the box, before anything runs in it; what comes back ends with it. */
   readonly answerIn?: ((listen: Listen, socketOwner?: SocketOwner) => Promise<NetworkAnswer>) | undefined;
   /** bwrap: what its user is called, and where that is at home; default: agent. */
   readonly account?: Account | undefined;

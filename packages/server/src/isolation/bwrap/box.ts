@@ -275,7 +275,7 @@ export class BwrapBox implements Box {
     };
   }
 
-  /** By a control group, with all that processes share; or there is no limit. */
+  /** Whether a control group counts the memory, with all that processes share; or there is no limit. */
   get #isMemoryCounted(): boolean {
     return !this.#group.rlimits.some(({ resource }) => resource === "data");
   }

@@ -79,7 +79,7 @@ async function closesOnExec(thread: string, fd: string, program: string): Promis
   return flags === undefined || (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) !== 0;
 }
 
-/** Of its one thread: the count of the whole process includes the children that it has waited for. */
+/** What a process of one thread has read: the count of the whole process includes the children that it has waited for. */
 async function bytesReadBy(pid: number): Promise<number | undefined> {
   const count = await fieldOf(`/proc/${pid}/task/${pid}/io`, "rchar");
   return count === undefined ? undefined : Number(count);

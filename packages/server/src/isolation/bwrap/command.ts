@@ -20,7 +20,7 @@ export interface CommandRequest {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly workdir: string;
-  /** By the kernel's numbers; asked for when the order is given. */
+  /** Limits by the kernel's numbers; asked for when the order is given. */
   readonly rlimits: () => readonly { readonly resource: number; readonly value: number }[];
   /** A terminal is the descriptor of its other side. The owner of pipes may open them anew; not those of a shell's channels. */
   readonly streams:
@@ -82,7 +82,7 @@ export class Command {
   readonly #status: number = -1;
   readonly #channels = { stdin: -1, channel: -1 };
   #waiterPid: number | undefined;
-  /** Of the standing waiter that was given the order. */
+  /** The pid of the standing waiter that was given the order. */
   #expectedPid: number | undefined;
   #waiter: HostProcess | undefined;
   #mainPid: number | undefined;

@@ -34,7 +34,7 @@ function stateOf(pid: number, thread: string): string {
   return statOf(`/proc/${pid}/task/${thread}`)?.state ?? "X";
 }
 
-/** By number; none when the process is gone. */
+/** The threads of a process by their numbers; none when the process is gone. */
 export function threadsOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/task`);
@@ -57,12 +57,12 @@ export interface Stat {
   readonly isExiting: boolean;
   /** What it used of a CPU. */
   readonly cpuTicks: number;
-  /** Of its whole process, with those that have ended and were not collected. */
+  /** How many threads the process has, with those that have ended and were not collected. */
   readonly threads: number;
   readonly startTicks: number;
 }
 
-/** Of a process or a thread, by its directory in /proc; undefined when it is gone. */
+/** The state of a process or a thread, by its directory in /proc; undefined when it is gone. */
 export function statOf(directory: string): Stat | undefined {
   const stat = read(`${directory}/stat`);
   // The name in parentheses may hold anything, a parenthesis too. What is behind it counts from 0, where proc(5) counts from 3.

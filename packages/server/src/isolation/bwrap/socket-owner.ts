@@ -5,7 +5,7 @@ import { findProcess, withDescendants } from "./host-processes.ts";
 const TABLE_BYTES = 256 * 1024;
 const MOST_PROCESSES = 200;
 const MOST_DESCRIPTORS = 1024;
-/** Of a program's name, in the kernel. */
+/** How much of a program's name the kernel has. */
 const NAME_BYTES = 15;
 
 /**

@@ -17,7 +17,7 @@ const COMPLAINT_BYTES = 4096;
 /** A box whose ports nobody uses has no process for them. */
 const IDLE_MS = 60_000;
 
-/** Of sockets that one order asks for: more would not fit on the way to us. */
+/** How many sockets one order asks for: more would not fit on the way to us. */
 const MOST_AT_ONCE = 32;
 
 /** The network of a box, held open. */

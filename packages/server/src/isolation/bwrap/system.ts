@@ -10,7 +10,7 @@ export interface System {
   readonly binds: readonly { readonly source: string; readonly target: string }[];
   readonly links: readonly { readonly target: string; readonly path: string }[];
   readonly files: EtcFiles;
-  /** By absolute path inside; bash first where there is one. */
+  /** The shells by their absolute paths inside; bash first where there is one. */
   readonly shells: readonly string[];
   /** Directories of the box's root that come from elsewhere and cannot be added to. */
   readonly fixed: readonly string[];

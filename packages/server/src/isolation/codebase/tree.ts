@@ -16,9 +16,9 @@ export interface TreeEntry {
   readonly path: string;
   readonly kind: "file" | "directory" | "symlink";
   readonly mode: number;
-  /** Of a file, else 0. */
+  /** The size of a file, else 0. */
   readonly size: number;
-  /** Of a symbolic link, else "". */
+  /** Where a symbolic link leads, else "". */
   readonly target: string;
   readonly modifiedAtMs: number;
 }

@@ -20,7 +20,7 @@ import { LABEL, showsImage } from "./plan.ts";
 export interface DockerOptions {
   /** Which server the containers belong to. */
   readonly instance: string;
-  /** Of the instance: in it each sandbox has a directory by the name of its box, while it runs. */
+  /** The directory of the instance: in it each sandbox has one by the name of its box, while it runs. */
   readonly directory: string;
   /** Default: the socket in DOCKER_HOST, else /var/run/docker.sock. */
   readonly socketPath?: string | undefined;

@@ -119,7 +119,7 @@ export class Container implements ProcessHome {
     return this.#helper;
   }
 
-  /** By the time the command starts, nothing of ours is in its way of commands that have ended and left nothing. */
+  /** Starts a command, once what is ours of commands that have ended and left nothing is out of its way. */
   async startCommand(request: ContainerExec, signal?: AbortSignal): Promise<Exec> {
     await this.#settling;
     if (this.#isFull) await this.#settle();

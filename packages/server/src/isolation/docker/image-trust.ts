@@ -96,7 +96,7 @@ function treeOf(daemon: DockerDaemon, container: string): FileTree {
   };
 }
 
-/** Of the mode of a file, as Go has it. */
+/** Bits of the mode of a file, as Go has it. */
 const GO_MODE = { directory: 2 ** 31, link: 2 ** 27, others: 2 ** 26 + 2 ** 25 + 2 ** 24 + 2 ** 21 + 2 ** 19 } as const;
 
 /** The daemon says where a link leads in the end, from the container's root. */

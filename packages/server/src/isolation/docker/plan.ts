@@ -57,7 +57,7 @@ export interface ContainerPlan {
   readonly name: string;
   /** The body of the daemon's "create a container". */
   readonly config: object;
-  /** Of all processes, with ours. */
+  /** The limit on all processes, with ours. */
   readonly pidsLimit: number | undefined;
 }
 

@@ -35,7 +35,7 @@ export interface BwrapFacts {
   readonly path: string;
   /** "0.8.0"; undefined when it does not say. */
   readonly version: string | undefined;
-  /** Of the distribution's package that brought this very file. */
+  /** The distribution's package that brought this very file. */
   readonly package: { readonly kind: "dpkg" | "rpm"; readonly version: string } | undefined;
 }
 

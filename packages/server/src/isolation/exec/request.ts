@@ -6,7 +6,7 @@ import type { ExecRequest } from "./api.ts";
 // happen is that a string means something to bwrap, the engine or the kernel that it does not mean to its writer.
 
 export interface TimeLimits {
-  /** Of a command that names none; absent: it has no limit. */
+  /** The time limit of a command that names none; absent: it has no limit. */
   readonly defaultTimeoutMs?: number | undefined;
   /** The longest that a command may ask for; absent: as long as it likes. */
   readonly maxTimeoutMs?: number | undefined;

@@ -7,7 +7,7 @@ import { removeTree } from "../filesystem/remove-tree.ts";
 const OWNER_FILE = "owner.json";
 
 export interface TemporaryHomeOptions {
-  /** Of its name; what killed processes left under the same one is removed. */
+  /** How its name begins; what killed processes left under the same one is removed. */
   readonly prefix: string;
   /** Where it is made; default: the system's place for temporary files. */
   readonly parent?: string | undefined;

@@ -76,7 +76,7 @@ export interface SomeDiffs {
   readonly complete: boolean;
 }
 
-/** Of single entries: the texts cross as a whole. */
+/** Compares single entries: the texts cross as a whole. */
 async function diffSome(
   spec: Omit<DiffSpec, "exact"> & { readonly paths: readonly string[] },
   { signal }: JobContext,

@@ -28,7 +28,7 @@ export class ContentSender implements AsyncDisposable {
   readonly #received = Promise.withResolvers<readonly ReceivedContent[]>();
   #failure: Error | undefined;
   #buffer = new Uint8Array(0);
-  /** Of the next buffer: as large as the last one became. */
+  /** The size of the next buffer: as large as the last one became. */
   #size = FIRST_SIZE;
   #filled = 0;
   #pieces: ContentPiece[] = [];

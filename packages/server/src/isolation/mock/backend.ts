@@ -27,7 +27,7 @@ type Lifecycle = "create" | "start" | "pause" | "resume" | "destroy";
 export interface MockCall {
   readonly call: Lifecycle | "run" | "shell" | "session-command" | "terminal" | "kill";
   readonly sandbox: string;
-  /** Of a command: its argv; of a session's command: its text. */
+  /** The argv of a command; the text of a session's command. */
   readonly command?: readonly string[];
 }
 

@@ -51,7 +51,7 @@ export interface TreeSpec {
 
 interface MountPlan {
   readonly mountPoint: string;
-  /** Of all workspaces of the mount together. */
+  /** The quota of all workspaces of the mount together. */
   readonly quota?: QuotaLimits;
   /** Show every entry as this user's; the rules alone then decide, not the modes of the host. */
   readonly owner?: Owner;
@@ -173,7 +173,7 @@ export class MountHost implements AsyncDisposable {
     return mount;
   }
 
-  /** Of all mount threads, those that died included. */
+  /** Counts over all mount threads, those that died included. */
   counts(): MountCounts {
     return MountCounters.sum(this.#pool.threads.map((thread) => thread.counters));
   }
@@ -232,7 +232,7 @@ class ServedMount {
   readonly privileged = process.geteuid?.() === 0;
   /** Resolves when the kernel has been greeted. Until then whoever looks into the mount waits. */
   served: Promise<void> = Promise.resolve();
-  /** By tree, as the kernel granted it. */
+  /** What the kernel granted, by tree. */
   passthrough: readonly boolean[] = [];
   readonly #options: ServedMountOptions;
   readonly #steps = new Map<string, PromiseWithResolvers<FromMountThread>>();

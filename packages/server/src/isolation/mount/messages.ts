@@ -12,9 +12,9 @@ import type { CallAnswer, CallName } from "./calls.ts";
 /** What a mount thread is born with. */
 export interface MountThreadData {
   readonly port: MessagePort;
-  /** Of its MountCounters. */
+  /** The memory of its MountCounters. */
   readonly counters: SharedArrayBuffer;
-  /** Of the server's DescriptorBudget. */
+  /** The memory of the server's DescriptorBudget. */
   readonly budget: SharedArrayBuffer;
   /** Where all mount threads count how many of them are awake. */
   readonly awake: SharedArrayBuffer;
@@ -34,7 +34,7 @@ export interface MountSpec {
   readonly trees: readonly MountTreeSpec[];
   /** Whether the trees are directories of the mount; otherwise the only one is the mount. */
   readonly joined: boolean;
-  /** Of all trees together. */
+  /** The quota of all trees together. */
   readonly quota: QuotaLimits | undefined;
   readonly owner: Owner | undefined;
   readonly passthrough: boolean;
@@ -81,7 +81,7 @@ export type FromMountThread =
 
 /** What a mount thread has done since it started. */
 export interface MountCounts {
-  /** By the kernel's name of the operation; those that never came are absent. */
+  /** Counts by the kernel's name of the operation; those that never came are absent. */
   readonly fuseOperations: Readonly<Record<string, number>>;
   /** Refusals by rule, those included that no event tells of because there were too many. */
   readonly denials: number;

@@ -17,7 +17,7 @@ import { SecretSet } from "./secrets.ts";
 import { TurnShare } from "./turn-share.ts";
 
 const MOST_CONNECTIONS = 512;
-/** Of those, such that have not said yet what they want or not reached it. */
+/** How many of those may not have said yet what they want, or not have reached it. */
 const MOST_HALF_OPEN = 128;
 const HELLO_MS = 5000;
 /** A connection is one descriptor here and one to the host. */
@@ -56,7 +56,7 @@ export class BoxNetwork implements AsyncDisposable {
   readonly #names: NameTable;
   readonly #dialer: Dialer;
   readonly #reader = new RequestReader();
-  /** Of all that its connections want. */
+  /** The share of time for all that its connections want. */
   readonly #share = new TurnShare();
   readonly #opener: Opener | undefined;
   /** Trusted beside those of this host. */

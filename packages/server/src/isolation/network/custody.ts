@@ -7,7 +7,7 @@ import { HostCertificates, hostTrust } from "./trust.ts";
 /** What programs in a box get, so that connections of theirs can be opened. */
 export interface Credentials {
   readonly trust: TrustFiles;
-  /** By the names of variables. */
+  /** Placeholders by the names of variables. */
   readonly placeholders: Readonly<Record<string, string>>;
 }
 
@@ -34,7 +34,7 @@ export interface Opener {
 export class Custody {
   readonly #openers = new Map<number, Opener>();
   #host: HostCertificates | undefined;
-  /** By the certificates that are trusted beside this host's: reading a store takes a while. */
+  /** Contexts by the certificates that are trusted beside this host's: reading a store takes a while. */
   readonly #trust = new Map<string, SecureContext>();
 
   /** For a box whose connections to these names are opened. */
@@ -60,7 +60,7 @@ export class Custody {
 
   /**
    * Puts another value, or none, in the place of a secret's. One for a host whose connections are not opened waits for the next box.
-   * Gives what became of it, and the hosts to which connections have to be made anew.
+   * Returns what became of it, and the hosts to which connections have to be made anew.
    */
   renew(id: number, name: string, next: SecretWithValue | undefined): Renewal {
     const opener = this.#openers.get(id);

@@ -3,7 +3,7 @@ import type { GateEvent, OwnerAnswer, OwnerQuestion } from "./gate.ts";
 
 /** The same is told again after so long. */
 const AGAIN_AFTER_MS = 60_000;
-/** Of so many different ones; the rest of that minute is one event without a host. */
+/** How many different events are told in a minute; the rest of that minute is one event without a host. */
 const MOST_AT_A_TIME = 200;
 /** Whose program is looked for: that takes the server's time. */
 const MOST_LOOKS = 10;

@@ -29,7 +29,7 @@ interface OpenGate {
 export class FilteredNetwork {
   readonly #options: FilteredNetworkOptions;
   readonly #open = new Set<OpenGate>();
-  /** Of openings and changes: a gate that opens has the list that is in force then. */
+  /** Openings and changes take turns: a gate that opens has the list that is in force then. */
   readonly #turns = new Queue();
   #policy: NetworkPolicy;
 

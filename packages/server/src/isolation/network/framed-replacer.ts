@@ -65,7 +65,7 @@ export class FramedReplacer implements Replacer {
     return Buffer.concat(parts);
   }
 
-  /** Of a message that is not whole. */
+  /** The rest of a message that is not whole. */
   flush(): Buffer {
     return Buffer.concat([this.#head, this.#content?.replacer.flush() ?? Buffer.alloc(0)]);
   }

@@ -48,7 +48,7 @@ const MOST_LOOKS_A_SECOND = 5;
 export interface OwnerQuestion {
   readonly id: number;
   readonly protocol: "tcp" | "udp";
-  /** Of the socket in the box. */
+  /** The port of the socket in the box. */
   readonly port: number;
 }
 

@@ -76,7 +76,7 @@ export class NetworkPolicy {
   readonly rules: readonly NetworkRule[];
   /** All that are listed for any host. */
   readonly ports: readonly number[];
-  /** By host, and by what comes after the star. */
+  /** Rules by host, and by what comes after the star. */
   readonly #exact = new Map<string, NetworkRule[]>();
   readonly #below = new Map<string, NetworkRule[]>();
 

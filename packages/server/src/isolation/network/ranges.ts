@@ -78,7 +78,7 @@ function rangeOf(text: string): AddressRange {
   return { family, first, last: first + (1n << free) - 1n };
 }
 
-/** Of an address that is one. */
+/** The number that an address is, when it is one. */
 function numberOf(address: string): bigint {
   if (isIP(address) === 4) return address.split(".").reduce((sum, part) => sum * 256n + BigInt(part), 0n);
   // An IPv4 address at the end is two groups.

@@ -21,7 +21,7 @@ export type SecretPlace =
 
 /** What is known of a secret outside of the network's thread: all but its value. */
 export interface SecretRule {
-  /** Of the variable that holds the placeholder in the box. */
+  /** The name of the variable that holds the placeholder in the box. */
   readonly name: string;
   /** Names as in a network rule, `*.example.com` among them; towards these alone it is put in. */
   readonly hosts: readonly string[];

@@ -288,7 +288,7 @@ function hasEnded(flags: number): boolean {
   return (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
 }
 
-/** Of gRPC: a call that is not allowed, one that is wrong, a host that is not there. */
+/** What gRPC calls a call that is not allowed, one that is wrong, and a host that is not there. */
 const GRPC_STATUS: Readonly<Record<number, number>> = { 400: 3, 403: 7, 421: 7, 502: 14 };
 
 /** In the words of whoever asks. */

@@ -32,7 +32,7 @@ export interface SandboxSpec {
   readonly network?: NetworkMode;
   /** What a sandbox with the network `filtered` may reach; default: nothing. */
   readonly networkRules?: readonly NetworkRule[];
-  /** Of `filtered`: what is put into requests on their way out. In the sandbox variables of their names hold placeholders. */
+  /** What the network `filtered` puts into requests on their way out. In the sandbox variables of their names hold placeholders. */
   readonly secrets?: readonly SecretWithValue[] | undefined;
   readonly env?: Readonly<Record<string, string>>;
   readonly hostname?: string;
@@ -61,7 +61,7 @@ export interface WorkspaceSpecification {
 }
 
 export interface SandboxLimits extends ResourceLimits {
-  /** Of what all workspaces and the home hold together. */
+  /** The most that all workspaces and the home hold together. */
   readonly diskBytes?: number;
   readonly diskFiles?: number;
   /** Kept of each stream of a command; default 10 MiB. */
@@ -70,7 +70,7 @@ export interface SandboxLimits extends ResourceLimits {
 
 export type SandboxEvent = WorkspaceEvent | LimitEvent | ConnectionEvent;
 
-/** Of a filtered network. One that was allowed, and the use of a secret, is told once for each host and port. */
+/** What happened in a filtered network. A connection that was allowed, and the use of a secret, is told once for each host and port. */
 export interface ConnectionEvent {
   readonly kind: "connection_allowed" | "connection_denied" | "secret_used" | "secret_misplaced";
   /** "": several, which are counted. */

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { IsolationError } from "../backend/isolation-error.ts";
 
-/** Of one sandbox at a time: as many as a browser with a few pages, or a busy test run, needs. */
+/** How many connections a sandbox may have: as many as a browser with a few pages, or a busy test run, needs. */
 const MOST_OF_A_SANDBOX = 256;
 
 /** The connections to the ports of one sandbox. The room is for as many as all sandboxes together may have. */

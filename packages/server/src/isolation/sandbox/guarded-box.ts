@@ -52,7 +52,7 @@ export interface SandboxParts {
   readonly spec: SandboxSpec;
   readonly backend: Backend;
   readonly box: Box;
-  /** Of a sandbox whose network is filtered. */
+  /** The network of a sandbox whose network is filtered. */
   readonly network: FilteredNetwork | undefined;
   readonly mountPoint: string;
   readonly mounts: MountHost | undefined;
@@ -80,7 +80,7 @@ export class GuardedBox implements BoxedWorkspace {
   readonly #parts: SandboxParts;
   readonly #spec: SandboxSpec;
   readonly #box: Box;
-  /** Of the workspaces in their order, and of the home; none while it does not run. */
+  /** The mounts of the workspaces in their order, and of the home; none while it does not run. */
   #mounts: readonly WorkspaceMount[] = [];
   readonly #sessions = new Set<ShellSession>();
   readonly #connections: Connections;
@@ -90,7 +90,7 @@ export class GuardedBox implements BoxedWorkspace {
   #isRunning = false;
   #started: Promise<void> | undefined;
   #destroyed: Promise<void> | undefined;
-  /** Of start, pause and destroy. */
+  /** Start, pause and destroy take turns. */
   readonly #turns = new Queue();
   /** Aborts sessions and connections in the making when somebody destroys the sandbox. */
   readonly #ending = new AbortController();

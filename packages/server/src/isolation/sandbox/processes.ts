@@ -106,7 +106,7 @@ export class Processes {
     return [...this.#living.values(), ...[...this.#ended.values()].sort((one, other) => one.number - other.number)];
   }
 
-  /** By number, or the newest with the tag, living before ended. PROCESS_NOT_FOUND when there is none. */
+  /** Finds one by its number, or the newest with the tag, living before ended. PROCESS_NOT_FOUND when there is none. */
   find(which: number | string): SandboxProcess {
     if (typeof which === "number") {
       const process = this.#living.get(which) ?? this.#ended.get(which);
@@ -329,7 +329,7 @@ async function outcomeInTime({ exit, kill }: Streams, timeoutMs: number | undefi
   return outcomeOf(end, { durationMs: performance.now() - startedAtMs, timedOut });
 }
 
-/** Of what somebody else waits for, too: here only that it ended counts, and its exit code if it has one. */
+/** The outcome of what somebody else waits for, too: here only that it ended counts, and its exit code if it has one. */
 function outcomeOfOther(end: unknown): ExecOutcome {
   const { exitCode = 0, outOfMemory = false } = (end ?? {}) as Partial<ProcessExit>;
   return outcomeOf({ exitCode, outOfMemory });

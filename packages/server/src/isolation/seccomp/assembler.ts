@@ -12,7 +12,7 @@ export type Line =
   | { readonly kind: "branch"; readonly test: Comparison; readonly value: number; readonly to: string }
   | { readonly kind: "return"; readonly value: number };
 
-/** Of the accumulator with the value, both unsigned. */
+/** How the accumulator is compared with the value, both unsigned. */
 export type Comparison = "equal" | "different" | "atLeast";
 
 const MAXIMUM_INSTRUCTIONS = 4096; // BPF_MAXINSNS

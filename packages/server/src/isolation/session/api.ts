@@ -36,6 +36,6 @@ export interface SessionExecResult extends ExecResult {
 export interface SessionEnd {
   /** `hijacked`: another process took hold of the channel to the shell, whose answers then mean nothing. */
   readonly reason: "closed" | "exited" | "killed" | "hijacked" | "idle" | "stopped";
-  /** Of the shell, where it has one. */
+  /** The exit code of the shell, where it has one. */
   readonly exitCode?: number;
 }

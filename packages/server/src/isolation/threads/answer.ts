@@ -66,7 +66,7 @@ export interface Failure {
   readonly stack: string | undefined;
   /** "ENOENT", "DELTA_IN_USE" … of the error, if it had one. */
   readonly code: string | undefined;
-  /** Of an error of the kernel's. */
+  /** The number of an error of the kernel's. */
   readonly errno: number | undefined;
 }
 

@@ -4,7 +4,7 @@ export interface ViewStat {
   readonly kind: "file" | "directory" | "symlink" | "other";
   readonly size: number;
   readonly mode: number;
-  /** Of a symbolic link, else "". */
+  /** Where a symbolic link leads, else "". */
   readonly target: string;
   readonly modifiedAtMs: number;
   /** Extended attributes, without "user.", where they were asked for. */

@@ -19,7 +19,7 @@ export function attributesAt(directory: number, name: string): NonNullable<ViewS
   return found;
 }
 
-/** Of an open file. A negated errno when one is refused. */
+/** Sets attributes of an open file. Returns a negated errno when one is refused. */
 export function setAttributes(fd: number, { values, prefix }: NewAttributes): number {
   const path = `/proc/self/fd/${fd}`;
   if (prefix !== "") {

@@ -7,7 +7,7 @@ const { Inotify } = syscalls;
 export interface KernelEvent {
   readonly mark: number;
   readonly mask: number;
-  /** Of the entry, in bytes; "" when it is about the directory itself. */
+  /** The name of the entry, in bytes; "" when it is about the directory itself. */
   readonly name: string;
 }
 
@@ -35,7 +35,7 @@ const HEADER_BYTES = 16;
 export class KernelWatch implements Disposable {
   readonly #owners = new Map<number, MarkOwner>();
   readonly #buffer = Buffer.alloc(BUFFER_BYTES);
-  /** Of marks that somebody is about to learn of. */
+  /** Events of marks that somebody is about to learn of. */
   #early: KernelEvent[] = [];
   #expecting = 0;
   #descriptor = -1;

@@ -17,7 +17,7 @@ const CAME = Inotify.CREATE | Inotify.MOVED_TO;
 const WENT = Inotify.DELETE | Inotify.MOVED_FROM;
 
 const MOST_WATCHES = 64;
-/** Of all watches of a sandbox: each keeps an inode in the kernel's memory and a node in the mount thread's. */
+/** How many directories all watches of a sandbox have: each keeps an inode in the kernel's memory and a node in the mount thread's. */
 const MOST_DIRECTORIES = 10_000;
 /** More than these, and it is less work to look at the whole tree. */
 const MOST_STALE = 256;

@@ -23,7 +23,7 @@ interface AlertRule {
   /** The type of the events it looks at, and the alert's name. */
   readonly alert: string;
   readonly threshold: number;
-  /** Of the count, and of the silence after an alert about the same subject. */
+  /** How long is counted, and how long an alert about the same subject is not repeated. */
   readonly windowMs: number;
   /** Whom the alert is about. */
   subject(event: EventDraft): Subject;

@@ -120,7 +120,7 @@ export interface AuditLine {
 
 /** A command line may be megabytes long; what is kept of a text is this many UTF-16 units. */
 const LONGEST_TEXT = 8 * 1024;
-/** Of an event's data, as JSON. */
+/** The largest data of an event, as JSON. */
 const LARGEST_DATA = 64 * 1024;
 
 /** A copy, cut to size, of what may change or be too large. Never throws. `size`: about what it takes in memory. */

@@ -26,7 +26,7 @@ interface StoredPlan {
 /** A codebase while its lock is held. */
 export interface Turn {
   readonly record: CodebaseRecord;
-  /** Of the version that this turn makes, if it makes one. */
+  /** The version that this turn makes, if it makes one, and its time. */
   readonly stamp: { readonly version: number; readonly nowMs: number };
   commit(
     staging: Staging,

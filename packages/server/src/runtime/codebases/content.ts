@@ -174,7 +174,7 @@ export interface PathChange {
   readonly path: string;
   readonly before: EntryRecord | undefined;
   readonly after: EntryRecord | undefined;
-  /** Of a file that comes to be. */
+  /** What a file holds that comes to be. */
   readonly content?: Content;
 }
 

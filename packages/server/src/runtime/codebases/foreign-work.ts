@@ -21,7 +21,7 @@ type History = Pick<CodebaseMetadata, "listVersions" | "firstChangesAfter">;
 
 const PAGE = 64;
 
-/** By path; most have none. */
+/** Finds other people's work by path; most paths have none. */
 export async function foreignWork(
   store: History,
   codebaseId: string,

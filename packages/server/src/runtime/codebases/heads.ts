@@ -62,7 +62,7 @@ export class Heads implements AsyncDisposable {
     return head;
   }
 
-  /** Of a codebase that is gone; whoever waits for its lock finds that out. */
+  /** Forgets a codebase that is gone; whoever waits for its lock finds that out. */
   forget(codebaseId: string): void {
     this.#heads.delete(codebaseId);
   }

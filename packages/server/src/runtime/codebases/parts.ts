@@ -50,7 +50,7 @@ export interface CodebasesOptions {
   readonly jobs: Jobs;
   /** Default: none. */
   readonly limits?: Partial<CodebaseLimits>;
-  /** Of each codebase; default: DEFAULT_RETENTION. */
+  /** The retention of each codebase; default: DEFAULT_RETENTION. */
   readonly retention?: Partial<Retention>;
   readonly audit?: Pick<AuditLog, "record">;
   readonly clock?: { now(): number };

@@ -63,7 +63,7 @@ export interface ChangePlan {
   readonly skipped: readonly string[];
 }
 
-/** Of a directory that nobody named, on the way to something. */
+/** The mode of a directory that nobody named, on the way to something. */
 const IMPLICIT_DIRECTORY = 0o755;
 const DEFAULT_FILE = 0o644;
 const LINK_MODE = 0o777;

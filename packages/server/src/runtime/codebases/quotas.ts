@@ -9,7 +9,7 @@ export const NO_LIMITS = {
   maxFileSize: 0,
   /** Everything that one upload, batch or archive sends. */
   maxUploadSize: 0,
-  /** Of all codebases of an owner together. What old versions keep does not count: the retention bounds that. */
+  /** The most for all codebases of an owner together. What old versions keep does not count: the retention bounds that. */
   maxBytesPerOwner: 0,
   /** Files and symbolic links; and as many directories. */
   maxFilesPerOwner: 0,

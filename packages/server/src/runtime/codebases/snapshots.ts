@@ -8,7 +8,7 @@ import { comparePaths, fileNotFound, parentOf, shown } from "./paths.ts";
 export interface Listing {
   readonly entries: readonly EntryRecord[];
   readonly keptAs: ReadonlyMap<string, string>;
-  /** Of the head when it was read. */
+  /** The generation of the head when it was read. */
   readonly generation: number;
 }
 

@@ -25,7 +25,7 @@ export interface TarEntry {
   readonly type: TarType | undefined;
   /** Names are bytes: whether they are text is for others to see. */
   readonly name: Uint8Array;
-  /** Of a link. */
+  /** Where a link leads. */
   readonly target: Uint8Array;
   readonly mode: number;
   readonly size: number;

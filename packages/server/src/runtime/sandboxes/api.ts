@@ -37,7 +37,7 @@ export interface CreateSandboxRequest {
   readonly sync?: SyncMode | undefined;
   /** Absent: filtered, if there is a list, or the server's default. */
   readonly network?: NetworkName | undefined;
-  /** Of a filtered network. */
+  /** The list of a filtered network. */
   readonly networkList: NetworkList;
   readonly secrets: readonly AskedSecret[];
   readonly revocable: boolean;

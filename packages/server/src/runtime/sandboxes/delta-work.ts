@@ -138,7 +138,7 @@ export function deltaWork(jobs: Jobs) {
       }
     },
 
-    /** Of a sandbox that does not run; one that does settles and discards itself. */
+    /** Settles the delta of a sandbox that does not run; one that does settles and discards itself. */
     async settle(
       { delta, lower }: Pick<DeltaPlace, "delta" | "lower">,
       entries: readonly SettledEntry[],
@@ -176,7 +176,7 @@ function collectedChange({ change, ready, entry, reason }: RawCollectedChange): 
   };
 }
 
-/** Of a directory there is nothing to compare, unless it was something else. */
+/** Whether there is nothing to compare: so it is with a directory, unless it was something else. */
 function isOnlyDirectory(diff: RawDiff | undefined): boolean {
   return diff?.type === "directory" && diff.oldType === undefined;
 }

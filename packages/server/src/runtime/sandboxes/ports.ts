@@ -13,7 +13,7 @@ const LONGEST_PAUSE_MS = 250;
 
 /** The calls about ports on the loopback device of a sandbox. */
 export function portCalls({ registry, pausing, auditTrail }: Parts): Pick<Sandboxes, "connect" | "waitForPort"> {
-  /** Of each sandbox that runs, which ports were reached with which keys: a page makes hundreds of connections. */
+  /** Which ports of each running sandbox were reached with which keys: a page makes hundreds of connections. */
   const reached = new WeakMap<Running["sandbox"], Set<string>>();
   return {
     async connect(caller, id, port, signal) {

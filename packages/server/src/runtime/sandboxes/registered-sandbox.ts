@@ -29,7 +29,7 @@ export interface Taking {
   undo?(before: State): Promise<void>;
   /** What else is recorded. */
   changes?(): SandboxChanges;
-  /** Of an ERROR, or of a stop that nobody asked for. */
+  /** The reason of an ERROR, or of a stop that nobody asked for. */
   readonly reason?: string;
 }
 

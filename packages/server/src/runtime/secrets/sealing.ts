@@ -49,7 +49,7 @@ export class SealingKeys {
     return new SealingKeys([first, ...others]);
   }
 
-  /** Of the key that seals. */
+  /** The id of the key that seals. */
   get id(): string {
     return this.#keys[0].id;
   }

@@ -62,7 +62,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK.addAddress("::1", "ipv6");
 
-/** Of an IP address, the IPv6 form of an IPv4 address included. */
+/** Whether an IP address is this machine's own, the IPv6 form of an IPv4 address included. */
 export function isLoopback(ip: string): boolean {
   const plain = plainAddress(ip);
   const family = isIP(plain);

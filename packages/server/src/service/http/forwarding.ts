@@ -43,7 +43,7 @@ export interface ForwarderOptions {
   readonly calls: RunningCalls;
   readonly rates: OwnerRates;
   readonly isDraining: () => boolean;
-  /** Of an answer from the sandbox. */
+  /** How large the headers of an answer from the sandbox may be. */
   readonly headerBytes: number;
   /** How long a program in the sandbox may think about an answer. */
   readonly answerTimeoutMs: number;
@@ -52,7 +52,7 @@ export interface ForwarderOptions {
 
 /** Its secret has to stay valid as long as the connection lasts. */
 interface Admission extends Credential {
-  /** Of the token in use. */
+  /** When the token in use expires. */
   readonly expiresAtMs?: number;
 }
 
@@ -296,7 +296,7 @@ function isVisit({ method, headers }: NodeRequest, { form, token }: PortTarget):
   return form === "host" && token !== undefined && (method === "GET" || method === "HEAD") && wantsPage;
 }
 
-/** Of one connection, or of those who pass a request on. */
+/** Headers that belong to one connection, or to those who pass a request on. */
 const HOP_BY_HOP = new Set([
   ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te", "trailer"],
   ...["transfer-encoding", "upgrade", "http2-settings", "expect", "host", "content-length"],

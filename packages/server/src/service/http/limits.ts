@@ -2,11 +2,11 @@ import { RuntimeError } from "../../runtime/runtime-error.ts";
 
 /** What one connection, request or owner may take. 0 switches a limit off where that is said. */
 export const DEFAULT_LIMITS = {
-  /** Of one request message, after decompression. */
+  /** The largest request message, after decompression. */
   messageBytes: 4 * 1024 * 1024,
-  /** Of one response message. */
+  /** The largest response message. */
   responseBytes: 64 * 1024 * 1024,
-  /** Of a JSON document sent to REST. */
+  /** The largest JSON document sent to REST. */
   bodyBytes: 4 * 1024 * 1024,
   /** The longest silence within an upload; also the longest a request of a single message may take; 0: no limit. */
   uploadIdleMs: 300_000,

@@ -121,7 +121,7 @@ function answer(question: ServerReflectionRequest["messageRequest"], { services,
   }
 }
 
-/** Of a type, or of a field, a oneof or a method, by its full name. */
+/** Finds the file of a type, or of a field, a oneof or a method, by its full name. */
 function fileWith(symbol: string, types: Registry): DescFile | undefined {
   const dot = symbol.lastIndexOf(".");
   const parent = types.get(symbol.slice(0, Math.max(dot, 0)));

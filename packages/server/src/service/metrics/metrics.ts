@@ -3,7 +3,7 @@ import { LoopLag } from "./loop-lag.ts";
 
 /** Where numbers come from that others keep; asked at each scrape. */
 export interface MetricSources {
-  /** By status: "running" → 3. */
+  /** Sandboxes by status: "running" → 3. */
   readonly sandboxCounts?: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
   readonly counters?: () => IsolationCounters | Promise<IsolationCounters>;
   /** In the changes of all sandboxes together. */
@@ -12,7 +12,7 @@ export interface MetricSources {
 
 /** Since the server started; they never decrease. */
 export interface IsolationCounters {
-  /** By kind: "lookup" → 1200. */
+  /** Operations by kind: "lookup" → 1200. */
   readonly fuseOperations: Readonly<Record<string, number>>;
   readonly denials: number;
 }

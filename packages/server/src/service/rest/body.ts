@@ -6,7 +6,7 @@ import { TooLarge } from "./failure-response.ts";
 const DISCARD_IDLE_MS = 2_000;
 
 export interface BodyLimits {
-  /** Of a body that is read as a whole, and of one line. */
+  /** The longest body that is read as a whole, and the longest line. */
   readonly bodyBytes: number;
   /** Between two pieces of a body. */
   readonly uploadIdleMs: number;

@@ -21,7 +21,7 @@ export interface CallContext extends Pick<HandlerContext, "method" | "values" | 
 export interface OneAnswerChain {
   readonly readMaxBytes: number;
   readonly writeMaxBytes: number;
-  /** Of the messages, where they are a stream. */
+  /** The pace of the messages, where they are a stream. */
   readonly pace: UploadPace;
   /** Before the message is read. */
   readonly gate: (context: CallContext) => Promise<void>;
@@ -33,7 +33,7 @@ export interface OneAnswerMethod {
   readonly desc: DescMethodUnary | DescMethodClientStreaming;
   readonly input: Serialization<Message>;
   readonly output: Serialization<Message>;
-  /** Of one message, or of a stream of them. */
+  /** Answers one message, or a stream of them. */
   readonly implementation: (
     request: Message | AsyncIterable<Message>,
     context: HandlerContext,
@@ -70,7 +70,7 @@ export class OneAnswerMethods {
     return learning;
   }
 
-  /** By the path of a request: "/sandbox.v1.SandboxService/Exec". */
+  /** Finds a method by the path of a request: "/sandbox.v1.SandboxService/Exec". */
   find(path: string): OneAnswerMethod | undefined {
     return this.#byPath.get(path);
   }
