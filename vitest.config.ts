@@ -27,6 +27,7 @@ const TOGETHER = [
   "packages/server/test/{isolation/seccomp,runtime/audit,runtime/keys,runtime/store,service}/**/*.test.ts",
   "test/{compatibility,conventions,docs,e2e,python,requirements,types}/**/*.test.ts",
   "test/conformance/{posix,service}/**/*.test.ts",
+  "test/conformance/sync/{crash,last-writer,random}.test.ts",
   "test/conformance/security/api/**/*.test.ts",
   "test/integration/service/**/*.test.ts",
 ];
@@ -70,7 +71,7 @@ const LONGEST = [
   "test/integration/programs.test.ts",
   "packages/server/test/runtime/sandboxes/sync.test.ts",
   "packages/agent/test/executors/docker.test.ts",
-  "test/conformance/security/sync/authority.test.ts",
+  "test/conformance/sync/authority.test.ts",
   "test/conformance/security/disc/lookup.test.ts",
   "test/conformance/security/esc/processes.test.ts",
   "test/conformance/security/disc/listing.test.ts",

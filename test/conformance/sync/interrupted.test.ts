@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { GrpcClient } from "../../../support/grpc-client.ts";
-import { KilledServer } from "../../../support/killed-server.ts";
-import { Project, serveProjects } from "../../../support/project.ts";
-import { rounds } from "../../../support/rounds.ts";
-import { TestServer } from "../../../support/server.ts";
+import { GrpcClient } from "../../support/grpc-client.ts";
+import { KilledServer } from "../../support/killed-server.ts";
+import { Project, serveProjects } from "../../support/project.ts";
+import { rounds } from "../../support/rounds.ts";
+import { TestServer } from "../../support/server.ts";
 
 // A sync that something comes in the way of: the end of the server, a full disk, or a writer that goes on.
 

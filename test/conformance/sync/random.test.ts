@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Project, type State, serveProjects, type VersionInfo } from "../../support/project.ts";
 import { rounds } from "../../support/rounds.ts";
 import { Random } from "../model/random.ts";
-import { Actor, type Attempt, lastWords, PLAIN, randomLevels, randomScript, succeeded } from "./crowd.ts";
+import { Actor, type Attempt, lastWords, PLAIN, randomLevels, randomScript, succeeded } from "../service/crowd.ts";
 
 // Sandboxes and an uploader do what comes to their minds, one after the other or all at once. After every step the versions
 // say who changed what: nobody what the rules do not let him write, and each file is as the last to commit it left it.

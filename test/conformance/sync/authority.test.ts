@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { KilledServer } from "../../../support/killed-server.ts";
-import { GuardedServer } from "../../../support/owners.ts";
-import { Project, serveProjects, stateOf } from "../../../support/project.ts";
-import { rounds } from "../../../support/rounds.ts";
+import { KilledServer } from "../../support/killed-server.ts";
+import { GuardedServer } from "../../support/owners.ts";
+import { Project, serveProjects, stateOf } from "../../support/project.ts";
+import { rounds } from "../../support/rounds.ts";
 
 // Who may write what into a codebase, and whose work was the last.
 

@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { failureOf } from "../../../support/grpc-client.ts";
-import { type Levels, serveProjects, stateOf } from "../../../support/project.ts";
-import { rounds } from "../../../support/rounds.ts";
+import { failureOf } from "../../support/grpc-client.ts";
+import { type Levels, serveProjects, stateOf } from "../../support/project.ts";
+import { rounds } from "../../support/rounds.ts";
 import { Canary } from "./canary.ts";
 
 // Something got into the delta, or onto the codebase's disk, that no call of ours puts there. It is there by our own hands,
@@ -147,7 +147,7 @@ test("SYNC-05 a whiteout of nothing, of the directory or of its parent deletes n
     plant(project.delta(id), Object.fromEntries(marks.map((name) => [`${directory}${name}`, ""])));
   }
   // The long form of a whiteout has its name as content.
-  const long = ["", ".", "..", "../..", "d/e", "/", "../../neighbour"];
+  const long = ["", ".", "..", "..", "d/e", "/", "../../neighbour"];
   plant(project.delta(id), Object.fromEntries(long.map((name, index) => [`.wh..wh.long.${index}`, name])));
   const before = await project.state();
   const { version } = await project.apply(id);

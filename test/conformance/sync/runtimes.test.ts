@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { reasonAgainstDocker } from "../../../support/docker-engine.ts";
-import { dockerOfRun } from "../../../support/docker-of-run.ts";
-import { failureOf } from "../../../support/grpc-client.ts";
-import { serveProjects } from "../../../support/project.ts";
+import { reasonAgainstDocker } from "../../support/docker-engine.ts";
+import { dockerOfRun } from "../../support/docker-of-run.ts";
+import { failureOf } from "../../support/grpc-client.ts";
+import { serveProjects } from "../../support/project.ts";
 
 // Whatever runs the commands: what they write is in a delta first.
 

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type State, stateOf } from "../../../support/project.ts";
+import { type State, stateOf } from "../../support/project.ts";
 
 const SECRET = "canary: nobody was to read or write this\n";
 

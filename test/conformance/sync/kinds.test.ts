@@ -1,8 +1,8 @@
 import { mkdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { withoutHanging } from "../../../support/eventually.ts";
-import { serveProjects } from "../../../support/project.ts";
+import { withoutHanging } from "../../support/eventually.ts";
+import { serveProjects } from "../../support/project.ts";
 import { Canary } from "./canary.ts";
 
 // What a thing is changes between codebase and delta, or from one sync to the next.
