@@ -82,10 +82,6 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
   const atOnce = options.opensOnDemand ? runtimes.slice(0, 1) : runtimes;
   const instance = await Instance.open({ stateDirectory: options.stateDirectory });
   undo.defer(() => instance.close());
-  // The mount thread takes the longest to start, and needs nobody for it.
-  const { mountThreads: threads, holdsProcess } = options;
-  const startingMounts = real ? MountHost.start({ log, threads, holdsProcess }) : undefined;
-  startingMounts?.catch(() => {}); // awaited when the backends are there
   const backends = undo.use(
     new Backends({
       allowed: runtimes,
@@ -96,14 +92,10 @@ export async function openIsolation(options: IsolationOptions = {}): Promise<Iso
       opened: (open) => cleanUpAfterDead(instance, open, log),
     }),
   );
-  try {
-    for (const runtime of atOnce) await backends.get(runtime);
-  } catch (error) {
-    await startingMounts?.then((mounts) => mounts.close()).catch(() => {});
-    throw error;
-  }
-  const mounts = await startingMounts;
-  if (mounts !== undefined) undo.use(mounts);
+  // The mount thread takes the longest to start, and needs nobody for it; the first mount waits for it.
+  const { mountThreads: threads, holdsProcess } = options;
+  const mounts = real ? undo.use(MountHost.open({ log, threads, holdsProcess })) : undefined;
+  for (const runtime of atOnce) await backends.get(runtime);
   if (real && options.watchdog) undo.use(await Watchdog.start(instance.directory));
   const kernelWatch = undo.use(new KernelWatch());
   const view = undo.use(new ViewThread());

@@ -123,9 +123,17 @@ export class MountHost implements AsyncDisposable {
     for (const thread of this.#pool.threads) thread.abandon();
   };
 
+  /** Waits for the first thread: what prevents it is told here. */
   static async start(options: MountHostOptions = {}): Promise<MountHost> {
     const host = new MountHost(options);
     await host.#pool.open();
+    return host;
+  }
+
+  /** The first thread starts meanwhile; the first mount waits for it, and is told what prevents it. */
+  static open(options: MountHostOptions = {}): MountHost {
+    const host = new MountHost(options);
+    host.#pool.open().catch(() => {});
     return host;
   }
 
