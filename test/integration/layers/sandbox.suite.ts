@@ -121,6 +121,28 @@ export function describeSandboxLayers(name: string): void {
       expect(await sandbox.settle([{ path: "/nothing", stamp: undefined }])).toEqual([]);
     });
 
+    test("a command that begins where the one before did asks nothing of the file system for that", async () => {
+      const { sandbox } = await place();
+      const requests = (): number =>
+        Object.values(isolation.counters().fuseOperations).reduce((sum, count) => sum + count, 0);
+      await said(sandbox, "cat src/a");
+      // The waiter goes to the workspace when its first program has ended.
+      await eventually(async () => {
+        const before = requests();
+        expect(await said(sandbox, "true")).toBe("");
+        expect(requests()).toBe(before);
+      });
+      expect(await said(sandbox, "/bin/pwd; cat src/a")).toBe("/workspace\nfirst");
+      const inSource = { command: "/bin/pwd; cat a", workdir: "src" };
+      for (const content of ["first", "second"]) {
+        const { stdout } = await sandbox.exec(inSource);
+        expect(stdout.toString()).toBe(`/workspace/src\n${content}\n`);
+        // The directory of the command before is another one now, of the same name.
+        await said(sandbox, "mkdir new; echo second > new/a; rm -r src; mv new src; true");
+      }
+      expect(await said(sandbox, "/bin/pwd; cat src/a")).toBe("/workspace\nsecond");
+    });
+
     test("requests and denials are counted", async () => {
       const { sandbox } = await place();
       const before = isolation.counters();

@@ -25,6 +25,10 @@
 my ($PR_SET_DUMPABLE, $PR_SET_CHILD_SUBREAPER, $TIOCSCTTY) = (4, 36, 0x540e);
 my ($CLONE_VFORK, $SIGCHLD, $WNOHANG) = (0x4000, 17, 1);
 
+# Where this waiter is, if that is the root of a mount: a program that begins there need not go there, for which the file system would
+# be asked whether it may. Nothing in the box can put another directory in its place.
+my $here = "";
+
 $0 = "keeper";
 close_from(4);
 my ($cloexec, $set_flags) = (1, 2);
@@ -101,6 +105,7 @@ sub legacy {
 sub attend {
   my ($payload, $status, @streams) = @_;
   report($status, "w", $$);
+  my $known = is_still_there() ? $here : "";
   # The kernel lets us go on when the program has taken over, or has ended without that.
   my $main = split_off($CLONE_VFORK | $SIGCHLD);
   if ($main < 0) {
@@ -108,11 +113,13 @@ sub attend {
     leave(0);
   }
   if ($main == 0) {
-    report($status, "f", become($payload, @streams));
+    report($status, "f", become($known, $payload, @streams));
     leave(127);
   }
-  forget($payload, @streams);
+  forget(@streams);
   report($status, "s", $main);
+  my $workdir = first_field($payload);
+  forget($payload);
   while ((my $ended = waitpid(-1, 0)) > 0) {
     next if $ended != $main;
     my @end = $? & 127 ? ("k", $? & 127) : ("x", $? >> 8);
@@ -120,11 +127,30 @@ sub attend {
     do { $next = waitpid(-1, $WNOHANG) } while ($next > 0);
     report($status, @end, $next < 0 ? "last" : ()); # the last one: nothing is left to wait for
   }
+  stay_at($workdir) if $workdir ne $known;
+}
+
+sub is_still_there {
+  return $here ne "" && same([stat($here)], [stat(".")]);
+}
+
+# Goes to the directory in which the next program is likely to begin, too.
+sub stay_at {
+  my ($directory) = @_;
+  my @root = stat($directory);
+  my @above = stat("$directory/..");
+  return unless @root && @above && $root[0] != $above[0];
+  $here = chdir($directory) ? $directory : "";
+}
+
+sub same {
+  my ($one, $other) = @_;
+  return @$one && @$other && $one->[0] == $other->[0] && $one->[1] == $other->[1];
 }
 
 # The program. What it returns is why it is none: an error and the step that failed.
 sub become {
-  my ($payload, @streams) = @_;
+  my ($known, $payload, @streams) = @_;
   my ($workdir, $input, @fields) = fields($payload);
   $SIG{PIPE} = "DEFAULT";
   syscall($NR{setsid});
@@ -139,7 +165,7 @@ sub become {
     my ($descriptor, $request, $none) = (0, $TIOCSCTTY, 0);
     return ($! + 0, "terminal") if syscall($NR{ioctl}, $descriptor, $request, $none) < 0;
   }
-  chdir($workdir) or return ($! + 0, "directory");
+  $workdir eq $known or chdir($workdir) or return ($! + 0, "directory");
   for (1 .. shift @fields) {
     my ($resource, $value) = splice(@fields, 0, 2);
     my ($self, $number, $none, $limit) = (0, $resource + 0, 0, pack("Q Q", $value, $value));

@@ -54,6 +54,12 @@ sub fields {
   return @fields;
 }
 
+sub first_field {
+  my ($descriptor, $piece, $size, $start) = ($_[0] + 0, "\0" x 4096, 4096, 0);
+  syscall($NR{pread64}, $descriptor, $piece, $size, $start);
+  return (split(/\0/, $piece, 2))[0];
+}
+
 sub forget {
   for my $descriptor (@_) { syscall($NR{close}, $descriptor + 0) }
 }
