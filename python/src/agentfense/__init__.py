@@ -13,6 +13,7 @@ from __future__ import annotations
 from agentfense import presets
 from agentfense._async.client import AsyncSandboxClient
 from agentfense._async.client_ports import AsyncPortConnection
+from agentfense._async.code import AsyncCodeContext
 from agentfense._async.execution import AsyncExecution
 from agentfense._async.file_watch import AsyncFileWatch
 from agentfense._async.files import AsyncSandboxFiles
@@ -26,6 +27,7 @@ from agentfense._permission.rule import RuleError
 from agentfense._project import ProjectPolicy, ProjectPolicyError, read_project_policy
 from agentfense._sync.client import SandboxClient
 from agentfense._sync.client_ports import PortConnection
+from agentfense._sync.code import CodeContext
 from agentfense._sync.execution import Execution
 from agentfense._sync.file_watch import FileWatch
 from agentfense._sync.files import SandboxFiles
@@ -72,6 +74,14 @@ from agentfense.types import (
     ChangeCounts,
     ChangeKind,
     Codebase,
+    CodeContextInfo,
+    CodeEnd,
+    CodeError,
+    CodeEvent,
+    CodeExecution,
+    CodeLanguage,
+    CodeResult,
+    CodeStart,
     Command,
     CommandEnd,
     CommandEvent,
@@ -129,6 +139,7 @@ __all__ = [
     "ApiKey",
     "ApplyOutcome",
     "ApplyResult",
+    "AsyncCodeContext",
     "AsyncExecution",
     "AsyncFileWatch",
     "AsyncPortConnection",
@@ -147,6 +158,15 @@ __all__ = [
     "Change",
     "ChangeCounts",
     "ChangeKind",
+    "CodeContext",
+    "CodeContextInfo",
+    "CodeEnd",
+    "CodeError",
+    "CodeEvent",
+    "CodeExecution",
+    "CodeLanguage",
+    "CodeResult",
+    "CodeStart",
     "Codebase",
     "CodebaseError",
     "CodebaseNotFoundError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -44,6 +45,15 @@ class SandboxStatus(_Word):
     PAUSED = "paused"
     STOPPED = "stopped"
     ERROR = "error"
+
+
+class CodeLanguage(_Word):
+    """TypeScript is JavaScript whose types are taken away first; they share contexts."""
+
+    PYTHON = "python"
+    JAVASCRIPT = "javascript"
+    TYPESCRIPT = "typescript"
+    BASH = "bash"
 
 
 class ProcessKind(_Word):
@@ -457,6 +467,196 @@ class ProcessEvent:
     lost_bytes: int = 0
     #: Of "exit" alone.
     end: Optional[ProcessEnd] = None
+
+
+@dataclass(frozen=True)
+class CodeContextInfo:
+    """An interpreter that keeps the names that code gives, as the server sees it."""
+
+    id: str
+    sandbox_id: str
+    language: CodeLanguage
+    #: What runs the code, by its own word: "ipython", "python", "node 24.11.0", "/bin/bash".
+    interpreter: str
+    workdir: str
+    #: The one that code of this language gets when it names none.
+    is_default: bool
+    created_at: datetime
+    #: Pieces of code since its interpreter started.
+    execution_count: int
+    busy: bool
+
+
+@dataclass(frozen=True)
+class CodeResult:
+    """What a piece of code shows: the same thing as several MIME types. All of it is what the sandbox says."""
+
+    #: The value of its last expression; otherwise it was displayed.
+    is_main: bool
+    #: MIME types and what each has; what is no text is in base64.
+    data: Mapping[str, str]
+    #: MIME types that were too large.
+    dropped: Sequence[str] = ()
+
+    @property
+    def text(self) -> Optional[str]:
+        """As plain text."""
+        return self.data.get("text/plain")
+
+    @property
+    def html(self) -> Optional[str]:
+        """As HTML."""
+        return self.data.get("text/html")
+
+    @property
+    def markdown(self) -> Optional[str]:
+        """As Markdown."""
+        return self.data.get("text/markdown")
+
+    @property
+    def svg(self) -> Optional[str]:
+        """As SVG."""
+        return self.data.get("image/svg+xml")
+
+    @property
+    def png(self) -> Optional[str]:
+        """In base64, as `jpeg` and `pdf`."""
+        return self.data.get("image/png")
+
+    @property
+    def jpeg(self) -> Optional[str]:
+        """In base64."""
+        return self.data.get("image/jpeg")
+
+    @property
+    def pdf(self) -> Optional[str]:
+        """In base64."""
+        return self.data.get("application/pdf")
+
+    @property
+    def latex(self) -> Optional[str]:
+        """As LaTeX."""
+        return self.data.get("text/latex")
+
+    @property
+    def javascript(self) -> Optional[str]:
+        """As JavaScript."""
+        return self.data.get("application/javascript")
+
+    @property
+    def json(self) -> object:
+        """As JSON, parsed."""
+        return self._parsed("application/json")
+
+    @property
+    def table(self) -> Optional[Mapping[str, Sequence[object]]]:
+        """Of a table: its columns, each with its values."""
+        table = self._parsed("application/vnd.agentfense.data+json")
+        return table if isinstance(table, dict) else None
+
+    @property
+    def chart(self) -> Optional[Mapping[str, object]]:
+        """Of a figure of matplotlib: what is drawn.
+
+        Its `type` is line, scatter, bar, pie, box_and_whisker or superchart.
+        """
+        chart = self._parsed("application/vnd.agentfense.chart+json")
+        return chart if isinstance(chart, dict) else None
+
+    def _parsed(self, mime: str) -> object:
+        # Text that is no JSON is nothing: the sandbox says what it likes.
+        try:
+            parsed: object = json.loads(self.data[mime])
+            return parsed
+        except (KeyError, ValueError):
+            return None
+
+
+@dataclass(frozen=True)
+class CodeError:
+    """What went wrong in a piece of code."""
+
+    name: str
+    value: str
+    traceback: str
+
+
+@dataclass(frozen=True)
+class CodeStart:
+    """A piece of code has its turn."""
+
+    context_id: str
+    execution_count: int
+    #: Why the names of earlier code are gone.
+    restarted: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class CodeEnd:
+    """How a piece of code ended."""
+
+    #: Of a shell's last command; otherwise 0, or 1 after an error.
+    exit_code: int
+    timed_out: bool = False
+    #: Something was beyond the limit of output and is lost.
+    truncated: bool = False
+    out_of_memory: bool = False
+    #: The interpreter has ended, with all that it knew; the next code gets a new one.
+    context_lost: bool = False
+    duration: timedelta = timedelta(0)
+    #: The codebase's version that the sync after it made; 0 when there was nothing to write.
+    synced_version: int = 0
+    #: What the sync left out, each as a sentence.
+    sync_problems: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class CodeEvent:
+    """What a piece of code does: first a start, last an end; each has one member but `kind`."""
+
+    #: "started", "stdout", "stderr", "result", "error" or "end".
+    kind: str
+    data: bytes = b""
+    start: Optional[CodeStart] = None
+    result: Optional[CodeResult] = None
+    error: Optional[CodeError] = None
+    end: Optional[CodeEnd] = None
+
+
+@dataclass(frozen=True)
+class CodeExecution:
+    """What became of a piece of code. An error of the code is a result."""
+
+    context_id: str
+    execution_count: int
+    #: Why the names of earlier code are gone.
+    restarted: Optional[str]
+    #: What it displayed, and at last the value of its last expression.
+    results: Sequence[CodeResult]
+    stdout: str
+    stderr: str
+    error: Optional[CodeError]
+    end: CodeEnd
+
+    @property
+    def text(self) -> Optional[str]:
+        """The value of its last expression as text."""
+        return next((result.text for result in reversed(self.results) if result.is_main), None)
+
+    @property
+    def exit_code(self) -> int:
+        """Of a shell's last command; otherwise 0, or 1 after an error."""
+        return self.end.exit_code
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether its time was up."""
+        return self.end.timed_out
+
+    @property
+    def context_lost(self) -> bool:
+        """Whether its interpreter has ended, with all that it knew."""
+        return self.end.context_lost
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Mapping, Optional, Type
 
 from agentfense._async.client_calls import AsyncCalls
 from agentfense._async.client_changes import AsyncChangeMethods
+from agentfense._async.client_code import AsyncCodeMethods
 from agentfense._async.client_codebases import AsyncCodebaseMethods
 from agentfense._async.client_commands import AsyncCommandMethods
 from agentfense._async.client_events import AsyncEventMethods
@@ -36,6 +37,7 @@ class AsyncSandboxClient(
     AsyncCommandMethods,
     AsyncSessionMethods,
     AsyncProcessMethods,
+    AsyncCodeMethods,
     AsyncChangeMethods,
     AsyncViewMethods,
     AsyncTerminalMethods,

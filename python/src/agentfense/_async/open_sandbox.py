@@ -6,11 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import AsyncIterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import AsyncIterator, Callable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from typing_extensions import Self
 
 from agentfense._async.client import AsyncSandboxClient
+from agentfense._async.code import CODE_TIMEOUT, AsyncCodeContext, run_code
 from agentfense._async.events import follow_events, past_events
 from agentfense._async.execution import AsyncExecution
 from agentfense._async.execution_start import start_closed_command, start_command
@@ -37,6 +38,10 @@ from agentfense.types import (
     AuditEvent,
     Change,
     Codebase,
+    CodeError,
+    CodeExecution,
+    CodeLanguage,
+    CodeResult,
     Command,
     Content,
     ExecResult,
@@ -207,6 +212,70 @@ class AsyncOpenSandbox:
             idle_timeout: Seconds without a command after which the server closes it.
         """
         return await self._client.create_session(self.id, shell, env, workdir=workdir, idle_timeout=idle_timeout)
+
+    async def run_code(
+        self,
+        code: str,
+        *,
+        language: Union[CodeLanguage, str, None] = None,
+        context: Union[AsyncCodeContext, str, None] = None,
+        on_stdout: Optional[OutputCallback] = None,
+        on_stderr: Optional[OutputCallback] = None,
+        on_result: Optional[Callable[[CodeResult], object]] = None,
+        on_error: Optional[Callable[[CodeError], object]] = None,
+        timeout: Optional[Seconds] = CODE_TIMEOUT,
+        env: Optional[Mapping[str, str]] = None,
+    ) -> CodeExecution:
+        """Runs code in a context, which keeps its names for the next, and waits for its end.
+
+        An error of the code is a result. Code that runs out of time is interrupted, and the names stay.
+
+        Args:
+            code: The code.
+            language: Default: that of the context, or Python.
+            context: Default: the language's own, which is made when it is first used.
+            on_stdout: Sees output as it comes, decoded as UTF-8 across pieces.
+            on_stderr: The same.
+            on_result: Sees what the code shows, as it does.
+            on_error: Sees its error.
+            timeout: Seconds; None: never.
+            env: Variables for this code alone.
+        """
+        return await run_code(
+            self._client,
+            self.id,
+            code,
+            language=language,
+            context=context,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            on_result=on_result,
+            on_error=on_error,
+            timeout=timeout,
+            env=env,
+        )
+
+    @opening
+    async def create_code_context(
+        self,
+        language: Union[CodeLanguage, str, None] = None,
+        *,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+    ) -> AsyncCodeContext:
+        """Makes an interpreter that stays until it is removed or the sandbox is stopped.
+
+        Args:
+            language: Default: Python.
+            env: Variables for all of its code.
+            workdir: Where it begins; default: where commands run.
+        """
+        info = await self._client.create_code_context(self.id, language, env=env, workdir=workdir)
+        return AsyncCodeContext(self._client, info)
+
+    async def code_contexts(self) -> List[AsyncCodeContext]:
+        """Tells which contexts there are."""
+        return [AsyncCodeContext(self._client, info) for info in await self._client.list_code_contexts(self.id)]
 
     async def spawn(
         self,

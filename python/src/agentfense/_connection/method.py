@@ -150,6 +150,22 @@ class SandboxService:
     wait_for_port = _method(_SANDBOX_SERVICE, "WaitForPort", sandbox_pb2.WaitForPortRequest, common_pb2.Empty)
     forward_port = _method(_SANDBOX_SERVICE, "ForwardPort", sandbox_pb2.PortData, sandbox_pb2.PortData)
     watch_files = _method(_SANDBOX_SERVICE, "WatchFiles", sandbox_pb2.WatchFilesRequest, sandbox_pb2.FileEvent)
+    create_code_context = _method(
+        _SANDBOX_SERVICE, "CreateCodeContext", sandbox_pb2.CreateCodeContextRequest, sandbox_pb2.CodeContext
+    )
+    list_code_contexts = _method(
+        _SANDBOX_SERVICE, "ListCodeContexts", sandbox_pb2.ListCodeContextsRequest, sandbox_pb2.ListCodeContextsResponse
+    )
+    restart_code_context = _method(
+        _SANDBOX_SERVICE, "RestartCodeContext", sandbox_pb2.CodeContextRequest, sandbox_pb2.CodeContext
+    )
+    interrupt_code_context = _method(
+        _SANDBOX_SERVICE, "InterruptCodeContext", sandbox_pb2.CodeContextRequest, common_pb2.Empty
+    )
+    delete_code_context = _method(
+        _SANDBOX_SERVICE, "DeleteCodeContext", sandbox_pb2.CodeContextRequest, common_pb2.Empty
+    )
+    run_code = _method(_SANDBOX_SERVICE, "RunCode", sandbox_pb2.RunCodeRequest, sandbox_pb2.CodeOutput)
     start_process = _method(_SANDBOX_SERVICE, "StartProcess", sandbox_pb2.StartProcessRequest, sandbox_pb2.Process)
     list_processes = _method(
         _SANDBOX_SERVICE, "ListProcesses", sandbox_pb2.ListProcessesRequest, sandbox_pb2.ListProcessesResponse

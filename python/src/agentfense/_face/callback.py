@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from typing import Callable
+from typing import Callable, TypeVar
+
+Told = TypeVar("Told")
 
 
 class AsyncCallback:
     """A function, or a coroutine function, which is waited for: a slow listener slows whoever tells him."""
 
     @staticmethod
-    async def tell(callback: Callable[[str], object], text: str) -> None:
+    async def tell(callback: Callable[[Told], object], told: Told) -> None:
         """Calls it."""
-        answer = callback(text)
+        answer = callback(told)
         if inspect.isawaitable(answer):
             await answer
 
@@ -21,6 +23,6 @@ class Callback:
     """A function."""
 
     @staticmethod
-    def tell(callback: Callable[[str], object], text: str) -> None:
+    def tell(callback: Callable[[Told], object], told: Told) -> None:
         """Calls it."""
-        callback(text)
+        callback(told)

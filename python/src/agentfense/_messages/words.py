@@ -9,6 +9,7 @@ from agentfense._wire.sandbox.v1 import codebase_pb2, common_pb2, sandbox_pb2, s
 from agentfense.exceptions import InvalidConfigurationError, SandboxError
 from agentfense.types import (
     ChangeKind,
+    CodeLanguage,
     EntryKind,
     NetworkMode,
     PatternType,
@@ -91,6 +92,17 @@ SESSION_STATUSES = Words(
     {
         SessionStatus.ACTIVE: common_pb2.SESSION_STATUS_ACTIVE,
         SessionStatus.CLOSED: common_pb2.SESSION_STATUS_CLOSED,
+    },
+)
+
+CODE_LANGUAGES = Words(
+    "language",
+    sandbox_pb2.CODE_LANGUAGE_UNSPECIFIED,
+    {
+        CodeLanguage.PYTHON: sandbox_pb2.CODE_LANGUAGE_PYTHON,
+        CodeLanguage.JAVASCRIPT: sandbox_pb2.CODE_LANGUAGE_JAVASCRIPT,
+        CodeLanguage.TYPESCRIPT: sandbox_pb2.CODE_LANGUAGE_TYPESCRIPT,
+        CodeLanguage.BASH: sandbox_pb2.CODE_LANGUAGE_BASH,
     },
 )
 

@@ -14,6 +14,7 @@ from agentfense._messages.numbers import count
 from agentfense._messages.time import seconds_of
 from agentfense._sync.client_calls import Calls
 from agentfense._sync.client_changes import ChangeMethods
+from agentfense._sync.client_code import CodeMethods
 from agentfense._sync.client_codebases import CodebaseMethods
 from agentfense._sync.client_commands import CommandMethods
 from agentfense._sync.client_events import EventMethods
@@ -37,6 +38,7 @@ class SandboxClient(
     CommandMethods,
     SessionMethods,
     ProcessMethods,
+    CodeMethods,
     ChangeMethods,
     ViewMethods,
     TerminalMethods,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from typing_extensions import Self
 
@@ -15,6 +15,7 @@ from agentfense._face.sync_face import opening
 from agentfense._sandbox.output import OutputCallback
 from agentfense._sandbox.workspace_path import names_in, workspace_path
 from agentfense._sync.client import SandboxClient
+from agentfense._sync.code import CODE_TIMEOUT, CodeContext, run_code
 from agentfense._sync.events import follow_events, past_events
 from agentfense._sync.execution import Execution
 from agentfense._sync.execution_start import start_closed_command, start_command
@@ -38,6 +39,10 @@ from agentfense.types import (
     AuditEvent,
     Change,
     Codebase,
+    CodeError,
+    CodeExecution,
+    CodeLanguage,
+    CodeResult,
     Command,
     Content,
     ExecResult,
@@ -208,6 +213,70 @@ class OpenSandbox:
             idle_timeout: Seconds without a command after which the server closes it.
         """
         return self._client.create_session(self.id, shell, env, workdir=workdir, idle_timeout=idle_timeout)
+
+    def run_code(
+        self,
+        code: str,
+        *,
+        language: Union[CodeLanguage, str, None] = None,
+        context: Union[CodeContext, str, None] = None,
+        on_stdout: Optional[OutputCallback] = None,
+        on_stderr: Optional[OutputCallback] = None,
+        on_result: Optional[Callable[[CodeResult], object]] = None,
+        on_error: Optional[Callable[[CodeError], object]] = None,
+        timeout: Optional[Seconds] = CODE_TIMEOUT,
+        env: Optional[Mapping[str, str]] = None,
+    ) -> CodeExecution:
+        """Runs code in a context, which keeps its names for the next, and waits for its end.
+
+        An error of the code is a result. Code that runs out of time is interrupted, and the names stay.
+
+        Args:
+            code: The code.
+            language: Default: that of the context, or Python.
+            context: Default: the language's own, which is made when it is first used.
+            on_stdout: Sees output as it comes, decoded as UTF-8 across pieces.
+            on_stderr: The same.
+            on_result: Sees what the code shows, as it does.
+            on_error: Sees its error.
+            timeout: Seconds; None: never.
+            env: Variables for this code alone.
+        """
+        return run_code(
+            self._client,
+            self.id,
+            code,
+            language=language,
+            context=context,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            on_result=on_result,
+            on_error=on_error,
+            timeout=timeout,
+            env=env,
+        )
+
+    @opening
+    def create_code_context(
+        self,
+        language: Union[CodeLanguage, str, None] = None,
+        *,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+    ) -> CodeContext:
+        """Makes an interpreter that stays until it is removed or the sandbox is stopped.
+
+        Args:
+            language: Default: Python.
+            env: Variables for all of its code.
+            workdir: Where it begins; default: where commands run.
+        """
+        info = self._client.create_code_context(self.id, language, env=env, workdir=workdir)
+        return CodeContext(self._client, info)
+
+    def code_contexts(self) -> List[CodeContext]:
+        """Tells which contexts there are."""
+        return [CodeContext(self._client, info) for info in self._client.list_code_contexts(self.id)]
 
     def spawn(
         self,
