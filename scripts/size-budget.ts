@@ -73,7 +73,7 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   },
   "python/src": {
     base: { lines: 13_850, files: 147 },
-    growth: [{ lines: 450, files: 3, why: "code that keeps its names, in contexts" }],
+    growth: [{ lines: 700, files: 3, why: "code that keeps its names, in contexts" }],
   },
   "python/tests": {
     base: { lines: 10_950, files: 100 },

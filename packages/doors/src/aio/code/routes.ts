@@ -80,11 +80,7 @@ export const CODE_ROUTES: readonly Route[] = [
       msg_id: null,
     };
     if (result.status !== "timeout") return data;
-    return new Remark(
-      data,
-      "the time was up",
-      "the session was ended; the next cell gets a new one, which knows nothing",
-    );
+    return new Remark(data, "the time was up", "the cell was interrupted; the session keeps what it knows");
   }),
   bare("GET", "v1/jupyter/info", async ({ place }) => ({
     default_kernel: KERNEL_NAME,
