@@ -34,7 +34,7 @@ export async function* seenChanges(
   }
 }
 
-async function look(sandbox: Sandbox, path: string): Promise<FileStat | undefined> {
+export async function look(sandbox: Sandbox, path: string): Promise<FileStat | undefined> {
   try {
     return await sandbox.files.stat(path);
   } catch (error) {

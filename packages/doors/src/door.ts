@@ -32,6 +32,8 @@ export interface Door {
   keyIn?(headers: IncomingHttpHeaders, target: string, method: string): string | undefined;
   /** The key of whoever may reach the ports of a sandbox by their host names, where a request has neither a key nor a token for them. */
   portKeyIn?(headers: IncomingHttpHeaders, sandboxId: string): string | undefined;
+  /** What those are told who are not let in, in the door's own words. Default: as at REST. */
+  refusal?(status: number, message: string): Response;
   /** Must not reject. */
   answer(request: Request, call: DoorCall): Promise<Response>;
   /** Takes the connection over; absent where there are no WebSockets. Must not throw. */

@@ -10,7 +10,7 @@ export interface Inside extends AsyncDisposable {
  * is told when a connection cannot be handed over for that reason.
  */
 export function onDemand(
-  outside: Pick<Door, "prefix" | "address" | "keyIn" | "portKeyIn"> & { readonly sockets: boolean },
+  outside: Pick<Door, "prefix" | "address" | "keyIn" | "portKeyIn" | "refusal"> & { readonly sockets: boolean },
   load: () => Promise<Inside>,
   onFailure: (error: unknown) => void,
 ): Door {

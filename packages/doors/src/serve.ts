@@ -4,7 +4,7 @@ import { AIO_PREFIX, aioKeyIn } from "./aio/address.ts";
 import type { AioDoorOptions } from "./aio/options.ts";
 import type { Door } from "./door.ts";
 import { SandboxAccess } from "./e2b/access.ts";
-import { e2bKeys, e2bPlaces } from "./e2b/address.ts";
+import { e2bEntrance, e2bPlaces } from "./e2b/address.ts";
 import type { E2bDoorOptions } from "./e2b/door.ts";
 import { onDemand } from "./on-demand.ts";
 
@@ -47,6 +47,6 @@ export function e2bDoorsOnDemand(
   };
   return e2bPlaces(options.address).map((place, at) => {
     const inside = async () => ({ door: (await load())[at]!, [Symbol.asyncDispose]: async () => {} });
-    return onDemand({ ...place, ...e2bKeys(access), sockets: false }, inside, options.onError);
+    return onDemand({ ...place, ...e2bEntrance(access), sockets: false }, inside, options.onError);
   });
 }

@@ -84,6 +84,7 @@ export type {
   DirectoryUploadResult,
   EntryKind,
   FileChange,
+  FileChangeCause,
   FileDiff,
   FileInfo,
   HomeInfo,

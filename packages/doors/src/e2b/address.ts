@@ -30,9 +30,10 @@ export function e2bPlaces(address: string | undefined): readonly Pick<Door, "pre
   return [{ prefix: E2B_PREFIX }, { prefix: SIGNED_PATH }, ...alone];
 }
 
-/** How a request's key is found by what clients send in its place. */
-export function e2bKeys(access: SandboxAccess): Required<Pick<Door, "keyIn" | "portKeyIn">> {
+/** How a request's key is found by what clients send in its place, and what is said to those who have none. */
+export function e2bEntrance(access: SandboxAccess): Required<Pick<Door, "keyIn" | "portKeyIn" | "refusal">> {
   return {
+    refusal: statusAnswer,
     keyIn: (headers, target, method) => keyIn(access, headers, target, method),
     portKeyIn: (headers, sandboxId) => {
       const token = headers[TRAFFIC_HEADER];
@@ -58,6 +59,11 @@ function keyIn(
   const at = target.indexOf("?");
   if (at === -1 || !/^\/(e2b\/)?files$/.test(target.slice(0, at).replaceAll(/\/+/g, "/"))) return undefined;
   return access.signerOf(new URLSearchParams(target.slice(at)), operationOf(method))?.key || undefined;
+}
+
+/** `code` is the status: clients go by it. Python's would try again by itself what took too long to be refused, and make a sandbox twice. */
+export function statusAnswer(status: number, message: string, more: object = {}): Response {
+  return Response.json({ code: status, message, ...more }, { status, headers: { "should-retry": "false" } });
 }
 
 /** What a request to `/files` does, as URLs are signed for. */

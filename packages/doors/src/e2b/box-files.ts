@@ -1,5 +1,5 @@
 import { type RunResult, type Sandbox, SandboxError } from "@agentfense/sdk";
-import { E2bFailure, type FailureCode } from "./failure.ts";
+import { E2bFailure, type FailureCode, notOffered } from "./failure.ts";
 import type { Content, Entry, Files } from "./files.ts";
 
 /** What the program below ends with when something is not as it was expected to be. */
@@ -74,7 +74,12 @@ export class BoxFiles implements Files {
     return { size: size === 0 ? undefined : size, body };
   }
 
-  async write(path: string, content: ReadableStream<Uint8Array> | Uint8Array): Promise<void> {
+  async write(
+    path: string,
+    content: ReadableStream<Uint8Array> | Uint8Array,
+    metadata: Entry["metadata"],
+  ): Promise<void> {
+    if (Object.keys(metadata).length > 0) throw notOffered("metadata of files outside of /home/user and /workspace");
     await using execution = await this.#sandbox.exec(commandOf("write", path), { signal: this.#signal });
     try {
       for await (const piece of content instanceof Uint8Array ? [content] : content) await execution.sendStdin(piece);
@@ -120,6 +125,7 @@ function entriesIn(output: string, pathOf: (below: string) => string): Entry[] {
       group,
       modifiedAt: new Date(Number(modified) * 1000),
       target,
+      metadata: {},
     });
   }
   return entries;

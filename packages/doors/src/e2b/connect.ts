@@ -28,8 +28,7 @@ export type ClientStream = (messages: AsyncIterable<Message>, call: RpcCall) => 
 
 export type Method =
   | { readonly kind: "unary"; readonly run: Unary }
-  /** `timeEndsIt`: the client's time is that of the stream, and not of what it tells of. */
-  | { readonly kind: "server"; readonly run: ServerStream; readonly timeEndsIt: boolean }
+  | { readonly kind: "server"; readonly run: ServerStream }
   | { readonly kind: "client"; readonly run: ClientStream };
 
 /** `bodies`: what all messages outside of streams may take together. */
@@ -48,8 +47,7 @@ export async function answerRpc(method: Method, request: Request, bodies: Budget
     );
   const first = await messages.next();
   if (first.done === true) throw new E2bFailure("invalid_argument", "the stream has no message");
-  const { run, timeEndsIt } = method;
-  return streamOf((signal) => run(first.value, { ...call, signal }), call, timeEndsIt ? timeoutMs : undefined);
+  return streamOf((signal) => method.run(first.value, { ...call, signal }), call, timeoutMs);
 }
 
 async function answerUnary(run: Unary, request: Request, call: RpcCall, bodies: Budget): Promise<Response> {

@@ -2,7 +2,7 @@ import type { Sandbox } from "@agentfense/sdk";
 import { bodyOf } from "../body.ts";
 import type { Budget } from "../budget.ts";
 import { E2bFailure, failureOf } from "./failure.ts";
-import { filesOf } from "./files.ts";
+import { type Entry, filesOf } from "./files.ts";
 import { absolutePath, checkUser } from "./paths.ts";
 
 // /files: the content of files.
@@ -45,10 +45,11 @@ async function write(sandbox: Sandbox, given: Request, query: URLSearchParams, f
   const request = unpacked(given);
   const files = filesOf(sandbox, request.signal);
   const asked = query.get("path");
+  const metadata = metadataIn(request.headers);
   if (!/^multipart\/form-data\s*;/i.test(request.headers.get("content-type") ?? "")) {
     if (asked === null || asked === "") throw new E2bFailure("invalid_argument", "path is required");
-    await files.write(asked, request.body ?? new Uint8Array());
-    return Response.json([written(asked)]);
+    await files.write(asked, request.body ?? new Uint8Array(), metadata);
+    return Response.json([written(asked, metadata)]);
   }
   using bounded = await bodyOf(request, { limit: LARGEST_FORM, budget: forms });
   const form = await bounded.request.formData().catch(() => undefined);
@@ -58,8 +59,8 @@ async function write(sandbox: Sandbox, given: Request, query: URLSearchParams, f
   const answers: object[] = [];
   for (const part of parts) {
     const path = asked || part.name;
-    await files.write(path, new Uint8Array(await part.arrayBuffer()));
-    answers.push(written(path));
+    await files.write(path, new Uint8Array(await part.arrayBuffer()), metadata);
+    answers.push(written(path, metadata));
   }
   return Response.json(answers);
 }
@@ -73,7 +74,14 @@ function unpacked(request: Request): Request {
   return new Request(url, { method, headers, signal, body, duplex: "half" } as RequestInit);
 }
 
-function written(given: string): object {
+const METADATA_HEADER = "x-metadata-";
+
+function metadataIn(headers: Headers): Entry["metadata"] {
+  const named = [...headers].filter(([name]) => name.startsWith(METADATA_HEADER) && name !== METADATA_HEADER);
+  return Object.fromEntries(named.map(([name, value]) => [name.slice(METADATA_HEADER.length), value]));
+}
+
+function written(given: string, metadata: Entry["metadata"]): object {
   const path = absolutePath(given);
-  return { path, name: path.slice(path.lastIndexOf("/") + 1), type: "file" };
+  return { path, name: path.slice(path.lastIndexOf("/") + 1), type: "file", metadata };
 }

@@ -1,4 +1,12 @@
-import { SandboxClient, SandboxError, type SandboxInfo } from "@agentfense/sdk";
+import { hash } from "node:crypto";
+import {
+  type AuditEvent,
+  type NetworkList,
+  Sandbox,
+  SandboxClient,
+  SandboxError,
+  type SandboxInfo,
+} from "@agentfense/sdk";
 import { jsonOf } from "../body.ts";
 import { type DoorCall, engineOver } from "../door.ts";
 import * as shape from "../shape.ts";
@@ -6,12 +14,16 @@ import type { SandboxAccess } from "./access.ts";
 import { keyOf } from "./address.ts";
 import { E2bFailure, notOffered } from "./failure.ts";
 import { networkOf } from "./network.ts";
+import { Once } from "./once.ts";
 import { HOME } from "./paths.ts";
+import { logEntryOf, logLineOf, metricsOf } from "./reports.ts";
 import {
+  AUTO_RESUME,
   baseMessage,
   detailMessage,
   ENVD_VERSION,
   isOurs,
+  isRunning,
   METADATA,
   PRIVATE_PORTS,
   resourcesMessage,
@@ -61,6 +73,7 @@ const createShape = shape.object({
   iam: shape.object({}).optional(),
   volumeMounts: shape.list(shape.object({})).default([]),
 });
+const networkShape = shape.record(anything);
 const timeoutShape = shape.object({ timeout: seconds.default(TIMEOUT.v1) });
 const durationShape = shape.object({ duration: seconds.default(TIMEOUT.v1) });
 
@@ -69,6 +82,7 @@ type Routes = Readonly<Record<string, Handler>>;
 
 export function controlRoutes({ templates, access, publicPorts }: ControlOptions): Routes {
   const emptyCodebases = new Map<string, Promise<string>>();
+  const once = new Once<SandboxInfo>();
 
   /** What lets in to a sandbox, and where its ports have their names. */
   function entrance({ request }: ControlCall, info: SandboxInfo): object {
@@ -87,46 +101,58 @@ export function controlRoutes({ templates, access, publicPorts }: ControlOptions
 
   function create(byDefault: number): Handler {
     return async (call) => {
-      const given = shape.parsed(createShape, withoutNulls(call.body), refusalOf);
-      if (given.autoPause || given.autoResume?.enabled) throw notOffered("pausing by itself when the time is up");
-      if (given.mcp !== undefined) throw notOffered("an MCP gateway");
-      if (given.iam !== undefined) throw notOffered("iam");
-      if (given.volumeMounts.length > 0) throw notOffered("mounting volumes");
-      const template = Object.hasOwn(templates, given.templateID) ? templates[given.templateID] : undefined;
-      if (template === undefined) {
-        const message = `template '${given.templateID}' not found: this server has ${Object.keys(templates).join(", ")}`;
-        throw new E2bFailure("not_found", message);
-      }
-      const { client } = call;
-      const { signal } = call.request;
-      const { codebase, ...rest } = template;
-      const asked = networkOf(given.network, given.allow_internet_access);
-      const info = await client.createSandbox(
-        {
-          ...rest,
-          ...(template.preset === undefined && template.permissions === undefined ? { permissions: EVERYTHING } : {}),
-          ...(asked === undefined ? {} : { network: asked }),
-          codebaseId: codebase === undefined ? await emptyCodebase(call) : await codebaseOf(call, codebase),
-          workspaceHome: HOME,
-          // What agents leave in their home is no change that anybody asked to have in a codebase.
-          sync: "manual",
-          env: given.envVars,
-          expiresInMs: (given.timeout ?? byDefault) * 1000,
-          labels: {
-            [TEMPLATE]: given.templateID,
-            ...(given.network?.allowPublicTraffic === false ? { [PRIVATE_PORTS]: "true" } : {}),
-            ...Object.fromEntries(Object.entries(given.metadata).map(([name, value]) => [METADATA + name, value])),
-          },
-        },
-        { signal },
-      );
-      try {
-        return created(call, await client.startSandbox(info.id, { signal }), 201);
-      } catch (error) {
-        await client.destroySandbox(info.id).catch(() => {}); // the reason why it does not start is what is told
-        throw error;
-      }
+      const {
+        request,
+        call: { caller },
+      } = call;
+      const named = request.headers.get("idempotency-key");
+      if (named === null) return created(call, await make(call, byDefault), 201);
+      const asked = [caller.ownerId, caller.role, caller.keyId, named, byDefault, call.body];
+      return created(call, await once.run(hash("sha256", JSON.stringify(asked)), () => make(call, byDefault)), 201);
     };
+  }
+
+  async function make(call: ControlCall, byDefault: number): Promise<SandboxInfo> {
+    const given = shape.parsed(createShape, withoutNulls(call.body), refusalOf);
+    if (given.mcp !== undefined) throw notOffered("an MCP gateway");
+    if (given.iam !== undefined) throw notOffered("iam");
+    if (given.volumeMounts.length > 0) throw notOffered("mounting volumes");
+    const template = Object.hasOwn(templates, given.templateID) ? templates[given.templateID] : undefined;
+    if (template === undefined) {
+      const message = `template '${given.templateID}' not found: this server has ${Object.keys(templates).join(", ")}`;
+      throw new E2bFailure("not_found", message);
+    }
+    const { client } = call;
+    const { signal } = call.request;
+    const { codebase, ...rest } = template;
+    const asked = networkOf(given.network, given.allow_internet_access);
+    const info = await client.createSandbox(
+      {
+        ...rest,
+        ...(template.preset === undefined && template.permissions === undefined ? { permissions: EVERYTHING } : {}),
+        ...(asked === undefined ? {} : { network: asked }),
+        codebaseId: codebase === undefined ? await emptyCodebase(call) : await codebaseOf(call, codebase),
+        workspaceHome: HOME,
+        // What agents leave in their home is no change that anybody asked to have in a codebase.
+        sync: "manual",
+        env: given.envVars,
+        pauseAtExpiry: given.autoPause,
+        expiresInMs: (given.timeout ?? byDefault) * 1000,
+        labels: {
+          [TEMPLATE]: given.templateID,
+          ...(given.autoResume?.enabled ? { [AUTO_RESUME]: "true" } : {}),
+          ...(given.network?.allowPublicTraffic === false ? { [PRIVATE_PORTS]: "true" } : {}),
+          ...Object.fromEntries(Object.entries(given.metadata).map(([name, value]) => [METADATA + name, value])),
+        },
+      },
+      { signal },
+    );
+    try {
+      return await client.startSandbox(info.id, { signal });
+    } catch (error) {
+      await client.destroySandbox(info.id).catch(() => {}); // the reason why it does not start is what is told
+      throw error;
+    }
   }
 
   /** One for each owner, which stays empty: what sandboxes write is theirs. */
@@ -150,9 +176,9 @@ export function controlRoutes({ templates, access, publicPorts }: ControlOptions
     const { client, id } = call;
     const { signal } = call.request;
     const info = await ours(call);
-    const isPaused = info.status === "paused";
+    const isPaused = info.status === "paused" && !isRunning(info);
     if (isPaused) await client.resumeSandbox(id, { signal });
-    else if (info.status !== "running") throw new E2bFailure("not_found", `sandbox ${id} does not run`);
+    else if (!isRunning(info)) throw new E2bFailure("not_found", `sandbox ${id} does not run`);
     const options = { extendOnly: !isPaused, signal };
     return created(call, await client.updateExpiry(id, Math.max(timeout, 1) * 1000, options), isPaused ? 201 : 200);
   };
@@ -198,7 +224,8 @@ export function controlRoutes({ templates, access, publicPorts }: ControlOptions
     "POST /sandboxes/{id}/resume": connect,
     "POST /sandboxes/{id}/pause": async (call) => {
       const info = await ours(call);
-      if (info.status === "paused") throw new E2bFailure("already_exists", `sandbox ${call.id} is already paused`);
+      if (info.status === "paused" && !isRunning(info))
+        throw new E2bFailure("already_exists", `sandbox ${call.id} is already paused`);
       await call.client.pauseSandbox(call.id);
       await call.client.updateExpiry(call.id, PAUSED_MS, { extendOnly: true }).catch((error: unknown) => {
         // The server allows less: then it ends when it would have ended.
@@ -207,16 +234,38 @@ export function controlRoutes({ templates, access, publicPorts }: ControlOptions
       return nothing();
     },
     "GET /sandboxes/{id}/metrics": async (call) => {
-      await ours(call);
-      return Response.json([]);
+      const info = await ours(call);
+      if (!isRunning(info)) return Response.json([]);
+      const { signal } = call.request;
+      const sandbox = await Sandbox.connect(info.id, { engine: engineOver(call.call.transport), signal });
+      const nowS = Date.now() / 1000;
+      const [start, end] = [numberIn(call.query, "start", 0), numberIn(call.query, "end", nowS + 1)];
+      // One moment, the present: nothing is measured before somebody asks.
+      return Response.json(start > nowS || end < Math.floor(nowS) ? [] : [await metricsOf(sandbox, signal)]);
     },
     "GET /sandboxes/{id}/logs": async (call) => {
-      await ours(call);
-      return Response.json({ logs: [], logEntries: [] });
+      const events = await eventsOf(call, "start");
+      return Response.json({ logs: events.map(logLineOf), logEntries: events.map(logEntryOf) });
     },
     "GET /v2/sandboxes/{id}/logs": async (call) => {
-      await ours(call);
-      return Response.json({ logs: [] });
+      const events = await eventsOf(call, "cursor");
+      return Response.json({ logs: events.map(logEntryOf) });
+    },
+    "PUT /sandboxes/{id}/network": async (call) => {
+      const info = await ours(call);
+      const given = shape.parsed(networkShape, withoutNulls(call.body), refusalOf);
+      const { allow_internet_access: internet, ...options } = given;
+      if (internet !== undefined && typeof internet !== "boolean")
+        throw refusalOf("allow_internet_access: should be true or false");
+      const asked = networkOf(options, internet);
+      const isSame = asked === undefined ? info.network !== "filtered" : asked === "none" && info.network === "none";
+      if (isSame) return nothing();
+      if (asked === undefined || info.network !== "filtered") {
+        const message = `a sandbox whose network is ${info.network} keeps that: only the list of hosts of one made with such a list can change`;
+        throw new E2bFailure("invalid_argument", message);
+      }
+      await call.client.updateNetwork(call.id, asked === "none" ? { allow: [] } : (asked as NetworkList));
+      return nothing();
     },
     "GET /templates": async () => Response.json(Object.entries(templates).map(templateMessage)),
   };
@@ -259,15 +308,48 @@ async function ours({ client, id, request }: ControlCall): Promise<SandboxInfo> 
   throw missing();
 }
 
-/** Newest first. */
+const MOST_EVENTS = 1000;
+
+/** From a time in milliseconds on, oldest first; the other way round where that is asked. */
+async function eventsOf(call: ControlCall, from: "start" | "cursor"): Promise<readonly AuditEvent[]> {
+  await ours(call);
+  const { client, query, id, request } = call;
+  const limit = Math.min(Math.max(Math.trunc(numberIn(query, "limit", MOST_EVENTS)), 1), MOST_EVENTS);
+  const fromMs = numberIn(query, from, Number.NaN);
+  const isBackward = query.get("direction") === "backward";
+  const when = Number.isNaN(fromMs) ? {} : isBackward ? { before: new Date(fromMs) } : { after: new Date(fromMs) };
+  const options = { sandboxId: id, ...when, signal: request.signal };
+  const found: AuditEvent[] = [];
+  for await (const event of client.listEvents(options)) {
+    found.push(event);
+    if (found.length > limit) found.shift();
+    if (found.length === limit && !isBackward) break;
+  }
+  return isBackward ? found.reverse() : found;
+}
+
+function numberIn(query: URLSearchParams, name: string, byDefault: number): number {
+  const given = query.get(name);
+  const value = given === null || given === "" ? byDefault : Number(given);
+  if (given !== null && !(Math.abs(value) < 8.64e15)) throw refusalOf(`${name}: should be a number`);
+  return value;
+}
+
+/** Newest first, unless `order` says otherwise. */
 async function listed({ client, query }: ControlCall, states: readonly string[]): Promise<SandboxInfo[]> {
   const wanted = [...metadataIn(query.get("metadata") ?? "")].map(([name, value]) => [METADATA + name, value]);
   const found = await client.listSandboxes({ labels: Object.fromEntries(wanted) }).toArray();
   const template = query.get("template");
+  const after = query.get("startedAfter");
+  const afterMs = after === null ? Number.NEGATIVE_INFINITY : Date.parse(after);
+  if (Number.isNaN(afterMs)) throw refusalOf("startedAfter: should be a date");
+  const direction = query.get("order") === "asc" ? -1 : 1;
+  const startOf = ({ startedAt, createdAt }: SandboxInfo): number => (startedAt ?? createdAt).getTime();
   return found
-    .filter((info) => isOurs(info) && states.includes(info.status))
+    .filter((info) => isOurs(info) && states.includes(isRunning(info) ? "running" : info.status))
     .filter(({ labels }) => template === null || labels[TEMPLATE] === template)
-    .sort((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? -1 : 1));
+    .filter((info) => startOf(info) > afterMs)
+    .sort((a, b) => direction * (startOf(b) - startOf(a) || (a.id < b.id ? -1 : 1)));
 }
 
 /** A query in a query, whose parts are escaped once more. */

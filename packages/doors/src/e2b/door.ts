@@ -3,7 +3,7 @@ import { bodyOf } from "../body.ts";
 import { Budget } from "../budget.ts";
 import { type Door, type DoorCall, engineOver } from "../door.ts";
 import { SandboxAccess } from "./access.ts";
-import { e2bKeys, e2bPlaces, operationOf, SIGNED_PATH } from "./address.ts";
+import { e2bEntrance, e2bPlaces, operationOf, SIGNED_PATH } from "./address.ts";
 import { answerCode, CODE_PORT } from "./code.ts";
 import { answerRpc } from "./connect.ts";
 import { answerContent } from "./content.ts";
@@ -11,6 +11,7 @@ import { answerControl, controlRoutes } from "./control.ts";
 import { E2bFailure, failureAnswer, failureOf, notOffered, SandboxGone } from "./failure.ts";
 import { filesystemMethods, Watchers } from "./filesystem.ts";
 import { processMethods, Started } from "./processes.ts";
+import { AUTO_RESUME, isRunning } from "./sandbox-message.ts";
 import { DEFAULT_TEMPLATES, type E2bTemplates } from "./templates.ts";
 
 export interface E2bDoorOptions {
@@ -74,11 +75,10 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
       throw new E2bFailure("unauthenticated", "the token is not valid for this sandbox");
     }
     const port = request.headers.get("e2b-sandbox-port") ?? ENVD_PORT;
-    if (port === CODE_PORT)
-      return await answerCode(await running(granted.sandboxId, call, request.signal), request, path, bodies);
-    if (port !== ENVD_PORT) throw notOffered(`the port ${port} below this address`);
+    if (port !== ENVD_PORT && port !== CODE_PORT) throw notOffered(`the port ${port} below this address`);
     const { sandboxId } = granted;
-    const sandbox = await running(sandboxId, call, request.signal);
+    const sandbox = await running(sandboxId, call, { signal: request.signal, mayResume: path !== "/health" });
+    if (port === CODE_PORT) return await answerCode(sandbox, request, path, bodies);
     if (path === "/health") return new Response(null, { status: 204 });
     if (path === SIGNED_PATH) return await answerContent(sandbox, request, bodies);
     const [, service, name = ""] = /^\/(process\.Process|filesystem\.Filesystem)\/([A-Za-z]+)$/.exec(path) ?? [];
@@ -114,7 +114,7 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
 
   const door = (place: Pick<Door, "prefix" | "address">): Door => ({
     ...place,
-    ...e2bKeys(access),
+    ...e2bEntrance(access),
     answer: async (request, call) => {
       try {
         return await answer(request, call, place.prefix.endsWith("/") ? place.prefix : "/");
@@ -134,10 +134,23 @@ export function e2bDoors(options: E2bDoorOptions = {}): readonly Door[] {
   return e2bPlaces(options.address).map(door);
 }
 
-async function running(sandboxId: string, { transport }: DoorCall, signal: AbortSignal): Promise<Sandbox> {
+/** As E2B gives one that goes on by itself, whatever it was made with. */
+const RESUMED_MS = 300_000;
+
+async function running(
+  sandboxId: string,
+  { transport }: DoorCall,
+  { signal, mayResume }: { readonly signal: AbortSignal; readonly mayResume: boolean },
+): Promise<Sandbox> {
   try {
-    const sandbox = await Sandbox.connect(sandboxId, { engine: engineOver(transport), signal });
-    if (sandbox.status === "running") return sandbox;
+    const engine = engineOver(transport);
+    const sandbox = await Sandbox.connect(sandboxId, { engine, signal });
+    if (isRunning(sandbox.info)) return sandbox;
+    if (mayResume && sandbox.status === "paused" && sandbox.info.labels[AUTO_RESUME] !== undefined) {
+      await sandbox.client.resumeSandbox(sandboxId, { signal });
+      await sandbox.client.updateExpiry(sandboxId, RESUMED_MS, { signal });
+      return await Sandbox.connect(sandboxId, { engine, signal });
+    }
   } catch (error) {
     const isUnknown = error instanceof SandboxError && ["SANDBOX_NOT_FOUND", "INVALID_ARGUMENT"].includes(error.code);
     if (!isUnknown) throw error;

@@ -1,5 +1,6 @@
 import { SandboxError, type SandboxErrorCode } from "@agentfense/sdk";
 import { BodyRefusal } from "../body.ts";
+import { statusAnswer } from "./address.ts";
 
 /** The words of Connect for what goes wrong, with the status that each has outside of streams. */
 const CODES = {
@@ -78,11 +79,7 @@ export function failureOf(error: unknown): E2bFailure {
   return new E2bFailure(BY_CODE[code] ?? "internal", hint === undefined ? message : `${message}: ${hint}`);
 }
 
-/** `code` is the status: clients go by it. */
 export function failureAnswer(failure: E2bFailure): Response {
   const { status, message } = failure;
-  const more = failure instanceof SandboxGone ? { sandboxId: failure.sandboxId } : {};
-  // Python's client would make a sandbox once more that took too long to be refused.
-  const headers = { "should-retry": "false" };
-  return Response.json({ code: status, message, ...more }, { status, headers });
+  return statusAnswer(status, message, failure instanceof SandboxGone ? { sandboxId: failure.sandboxId } : {});
 }

@@ -15,7 +15,12 @@ export interface Entry {
   readonly modifiedAt: Date;
   /** Of a symbolic link, else "". */
   readonly target: string;
+  /** What its writer said of it: extended attributes, without the beginning of their names. */
+  readonly metadata: Readonly<Record<string, string>>;
 }
+
+/** Of extended attributes that are E2B's metadata, behind "user.". */
+export const METADATA_PREFIX = "e2b.";
 
 export interface Content {
   /** Of what there is to read; undefined when that is not known before. */
@@ -35,8 +40,8 @@ export interface Files {
   /** With all below it; what is not there is no failure. */
   remove(path: string): Promise<void>;
   read(path: string): Promise<Content>;
-  /** With the directories on the way. */
-  write(path: string, content: ReadableStream<Uint8Array> | Uint8Array): Promise<void>;
+  /** With the directories on the way. The metadata replaces what the file had. */
+  write(path: string, content: ReadableStream<Uint8Array> | Uint8Array, metadata: Entry["metadata"]): Promise<void>;
 }
 
 /** Those of the workspace by the contract's calls, all others by commands in the box: both see what a process there sees. */
@@ -57,7 +62,7 @@ export function filesOf(sandbox: Sandbox, signal: AbortSignal): Files {
     },
     remove: (given) => from(given, (files, path) => files.remove(path)),
     read: (given) => from(given, (files, path) => files.read(path)),
-    write: (given, content) => from(given, (files, path) => files.write(path, content)),
+    write: (given, content, metadata) => from(given, (files, path) => files.write(path, content, metadata)),
   };
 }
 
@@ -71,14 +76,14 @@ class WorkspaceFiles implements Files {
   }
 
   async stat(path: string): Promise<Entry> {
-    return entryOf(path, await this.#files.stat(inWorkspace(path)!, this.#options));
+    return entryOf(path, await this.#files.stat(inWorkspace(path)!, { attributes: true, ...this.#options }));
   }
 
   async list(path: string, depth: number): Promise<readonly Entry[]> {
     const root = inWorkspace(path)!;
     const stat = await this.#files.stat(root, this.#options);
     if (!stat.isDirectory()) throw new E2bFailure("invalid_argument", `${path} is not a directory`);
-    const options = { recursive: depth > 1, withFileTypes: true as const, ...this.#options };
+    const options = { recursive: depth > 1, withFileTypes: true as const, attributes: true, ...this.#options };
     const found = (await this.#files.readdir(root, options)).map((each) => {
       const below = root === "/" ? each.path : each.path.slice(root.length);
       return { below, entry: entryOf(`${path}${below}`, each) };
@@ -128,11 +133,17 @@ class WorkspaceFiles implements Files {
     return { size: stat.isFile() ? stat.size : undefined, body };
   }
 
-  async write(path: string, content: ReadableStream<Uint8Array> | Uint8Array): Promise<void> {
+  async write(
+    path: string,
+    content: ReadableStream<Uint8Array> | Uint8Array,
+    metadata: Entry["metadata"],
+  ): Promise<void> {
+    const named = Object.entries(metadata).map(([name, value]) => [METADATA_PREFIX + name, value]);
+    const attributes = Object.fromEntries(named) as Record<string, string>;
     const at = inWorkspace(path)!;
     if (at === "/") throw new E2bFailure("invalid_argument", `path '${path}' is a directory`);
     await this.#makeParents(at);
-    await this.#files.writeFile(at, content, this.#options);
+    await this.#files.writeFile(at, content, { attributes, attributePrefix: METADATA_PREFIX, ...this.#options });
   }
 
   get #files() {
@@ -166,6 +177,8 @@ class WorkspaceFiles implements Files {
 
 export function entryOf(path: string, stat: FileStat): Entry {
   const kind = stat.isDirectory() ? "directory" : stat.isSymbolicLink() ? "symlink" : "file";
-  const { size, mode, modifiedAt, target } = stat;
-  return { kind, path, size, mode: mode & 0o7777, owner: "user", group: "user", modifiedAt, target };
+  const { size, mode, modifiedAt, target, attributes = {} } = stat;
+  const named = Object.entries(attributes).filter(([name]) => name.startsWith(METADATA_PREFIX));
+  const metadata = Object.fromEntries(named.map(([name, value]) => [name.slice(METADATA_PREFIX.length), value]));
+  return { kind, path, size, mode: mode & 0o7777, owner: "user", group: "user", modifiedAt, target, metadata };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { FileWatch, Sandbox } from "@agentfense/sdk";
-import { type SeenChange, seenChanges } from "../changes.ts";
+import type { FileChangeCause, FileWatch, Sandbox } from "@agentfense/sdk";
+import { look } from "../changes.ts";
 import * as shape from "../shape.ts";
 import type { Method, Unary } from "./connect.ts";
 import { E2bFailure, notOffered } from "./failure.ts";
@@ -117,8 +117,14 @@ export function filesystemMethods(sandbox: Sandbox, watchers: Watchers): Readonl
 
   async function* events(path: string, directory: string, watch: FileWatch, includeEntry: boolean) {
     const root = directory === "/" ? "" : directory;
-    for await (const change of seenChanges(sandbox, { directory: root, watch })) {
-      if (change.name !== "") yield eventOf(change, includeEntry, path);
+    for await (const { filename: name, eventType, cause } of watch) {
+      if (name === "") continue;
+      const known = cause === undefined ? undefined : EVENTS[cause];
+      const stat = known === undefined || includeEntry ? await look(sandbox, `${root}/${name}`) : undefined;
+      // Where it was not told what happened, what is there now says it.
+      const type = known ?? EVENTS[stat === undefined ? "removed" : eventType === "rename" ? "made" : "written"];
+      const entry = includeEntry && stat !== undefined ? { entry: entryMessage(entryOf(`${path}/${name}`, stat)) } : {};
+      yield { name, type, ...entry };
     }
   }
 
@@ -148,7 +154,6 @@ export function filesystemMethods(sandbox: Sandbox, watchers: Watchers): Readonl
     }),
     WatchDir: {
       kind: "server",
-      timeEndsIt: true,
       async *run(message, { headers, signal }) {
         userIn(headers);
         const { changes } = await watched(message, signal);
@@ -180,17 +185,19 @@ export function filesystemMethods(sandbox: Sandbox, watchers: Watchers): Readonl
   };
 }
 
-const EVENTS = { create: "EVENT_TYPE_CREATE", write: "EVENT_TYPE_WRITE", remove: "EVENT_TYPE_REMOVE" } as const;
-
-function eventOf({ type, name, stat }: SeenChange, includeEntry: boolean, directory: string): object {
-  const entry =
-    includeEntry && stat !== undefined ? { entry: entryMessage(entryOf(`${directory}/${name}`, stat)) } : {};
-  return { name, type: EVENTS[type], ...entry };
-}
+/** A name that is moved is told as renamed where it was, and as made where it is. */
+const EVENTS = {
+  made: "EVENT_TYPE_CREATE",
+  "moved-here": "EVENT_TYPE_CREATE",
+  "moved-away": "EVENT_TYPE_RENAME",
+  removed: "EVENT_TYPE_REMOVE",
+  written: "EVENT_TYPE_WRITE",
+  attributes: "EVENT_TYPE_CHMOD",
+} as const satisfies Record<FileChangeCause, string>;
 
 const TYPES = { file: "FILE_TYPE_FILE", directory: "FILE_TYPE_DIRECTORY", symlink: "FILE_TYPE_SYMLINK" } as const;
 
-function entryMessage({ kind, path, size, mode, owner, group, modifiedAt, target }: Entry): object {
+function entryMessage({ kind, path, size, mode, owner, group, modifiedAt, target, metadata }: Entry): object {
   return {
     name: path.slice(path.lastIndexOf("/") + 1) || "/",
     type: TYPES[kind],
@@ -202,7 +209,7 @@ function entryMessage({ kind, path, size, mode, owner, group, modifiedAt, target
     group,
     modifiedTime: modifiedAt.toISOString(),
     ...(target === "" ? {} : { symlinkTarget: target }),
-    metadata: {},
+    metadata,
   };
 }
 

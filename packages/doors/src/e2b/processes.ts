@@ -103,10 +103,9 @@ export function processMethods(sandbox: Sandbox, started: Started): Readonly<Rec
   }
 
   return {
-    Start: { kind: "server", timeEndsIt: false, run: start },
+    Start: { kind: "server", run: start },
     Connect: {
       kind: "server",
-      timeEndsIt: true,
       async *run(message, { signal }) {
         const process = await find(message, signal);
         yield* told(process, await process.attach({ skipKept: true, signal }));

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Transport } from "@connectrpc/connect";
 import type { Caller } from "../../runtime/caller.ts";
 import type { Log } from "../../runtime/log.ts";
+import { failureResponse } from "../rest/failure-response.ts";
 import { type Authenticator, type Credential, type HeaderSource, headerSource, isBearer } from "./authentication.ts";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 import { limitedAs, type RunningCalls } from "./running-calls.ts";
@@ -25,6 +26,8 @@ export interface Door {
   keyIn?(headers: IncomingHttpHeaders, target: string, method: string): string | undefined;
   /** The key of whoever may reach the ports of a sandbox by their host names, where a request has neither a key nor a token for them. */
   portKeyIn?(headers: IncomingHttpHeaders, sandboxId: string): string | undefined;
+  /** What those are told who are not let in, in the door's own words. Default: as at REST. */
+  refusal?(status: number, message: string): Response;
   answer(request: Request, call: DoorCall): Promise<Response>;
   /** Takes the connection over; absent where there are no WebSockets. Must not throw. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, call: DoorCall): void;
@@ -52,9 +55,18 @@ export class Doors {
   constructor(options: DoorsOptions) {
     this.#options = options;
     const answerOf = (door: Door) =>
-      webListener(options.log, async (request, incoming) =>
-        door.answer(request, this.#callOf(await options.authenticator.identify(headersAt(door, incoming)))),
-      );
+      webListener(options.log, async (request, incoming) => {
+        let credential: Credential;
+        try {
+          credential = await options.authenticator.identify(headersAt(door, incoming));
+        } catch (error) {
+          const told = failureResponse(error, { log: options.log, signal: request.signal });
+          if (door.refusal === undefined) return told;
+          const { message } = (await told.json()) as { readonly message: string };
+          return door.refusal(told.status, message);
+        }
+        return await door.answer(request, this.#callOf(credential));
+      });
     this.#listeners = new Map(options.doors.map((door) => [door, answerOf(door)]));
   }
 

@@ -1,0 +1,2 @@
+// As root.
+import "./calls.user.ts";
