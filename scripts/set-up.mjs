@@ -87,6 +87,8 @@ try {
           installAgents(),
           installBeside("test/e2b", "clients of E2B"),
           installPythonPackages("test/e2b/requirements.txt", ".cache/python-e2b"),
+          installPythonPackages("test/e2b/requirements-2.49.txt", ".cache/python-e2b-2.49"),
+          installPythonPackages("test/e2b/requirements-2.20.txt", ".cache/python-e2b-2.20"),
         ]
       : []),
     // The compiler wants the types of the frameworks that the adapters are for.

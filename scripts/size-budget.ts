@@ -82,7 +82,10 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "python/scripts": { base: { lines: 450, files: 5 } },
   test: {
     base: { lines: 48_500, files: 328 },
-    growth: [{ lines: 1_300, files: 6, why: "code that keeps its names, in contexts" }],
+    growth: [
+      { lines: 1_300, files: 6, why: "code that keeps its names, in contexts" },
+      { lines: 1_400, files: 5, why: "every call of E2B's clients, by clients of several ages" },
+    ],
   },
   bench: { base: { lines: 4_000, files: 48 } },
   examples: { base: { lines: 1_300, files: 50 } },

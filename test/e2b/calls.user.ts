@@ -494,7 +494,7 @@ describe("files", () => {
     const answer = await file("POST", { path: "form/one.txt" }, one);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
       200,
-      [{ path: "/home/user/form/one.txt", name: "one.txt", type: "file", metadata: {} }],
+      [{ path: "/home/user/form/one.txt", name: "one.txt", type: "file" }],
     ]);
     const several = new FormData();
     for (const name of ["form/ä ö.txt", '/tmp/form/"q".txt']) several.append("file", new Blob([name]), name);
@@ -762,6 +762,25 @@ describe("process.Process", () => {
     expect((await call(name, { process: { pid: 4_000_000 }, ...more })).json).toMatchObject({ code: "not_found" });
   });
 
+  test("input for a process that has ended is not_found, for one without an input it is internal", async () => {
+    const [{ message }] = (await all(run("true"))) as unknown as [{ message: { event: { start: { pid: number } } } }];
+    const { pid } = message.event.start;
+    const codes: unknown[] = [];
+    for (const [name, more] of [
+      ["SendInput", { input: { stdin: "eA==" } }],
+      ["CloseStdin", {}],
+      ["SendSignal", { signal: "SIGNAL_SIGTERM" }],
+    ] as const) {
+      codes.push((await call(name, { process: { pid }, ...more })).json.code);
+    }
+    expect(codes).toEqual(["not_found", "not_found", "not_found"]);
+    const mute = run("sleep 1000");
+    const first = (await mute.next()).value!.message.event as { start: { pid: number } };
+    expect((await call("SendInput", { process: first.start, input: { stdin: "eA==" } })).json.code).toBe("internal");
+    await call("SendSignal", { process: first.start, signal: "SIGNAL_SIGKILL" });
+    expect((await all(mute))[0]!.message).toMatchObject({ event: { end: { exitCode: -1, status: "signal: killed" } } });
+  });
+
   test("Connect to a process that there is not is not_found", async () => {
     const frames = await all(stream("process.Process/Connect", { process: { pid: 4_000_000 } }));
     expect(frames).toMatchObject([{ flags: 2, message: { error: { code: "not_found" } } }]);
@@ -813,6 +832,16 @@ describe("process.Process", () => {
       if (event?.end !== undefined) expect(event.end).toMatchObject({ exitCode: 4, exited: true });
     }
     expect([isAlive, output]).toEqual([true, expect.stringContaining("11 77")]);
+  });
+
+  test("a terminal whose size is 0, which JSON leaves out, has the usual one", async () => {
+    for (const pty of [{}, { size: {} }, { size: { cols: 0, rows: 0 } }]) {
+      const frames = await all(stream("process.Process/Start", { process: { cmd: "stty", args: ["size"] }, pty }));
+      const data = frames.map(
+        ({ message }) => (message.event as { data?: { pty: string } } | undefined)?.data?.pty ?? "",
+      );
+      expect(Buffer.from(data.join(""), "base64").toString()).toBe("24 80\r\n");
+    }
   });
 
   test("a message that is no JSON, a stream without a message and one that is packed are refused", async () => {

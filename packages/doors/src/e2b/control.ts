@@ -54,6 +54,8 @@ type Handler = (call: ControlCall) => Promise<Response>;
 
 /** Seconds. */
 const TIMEOUT = { v1: 15, v2: 300 };
+/** Its time counts from when it runs, and it has this to get there. */
+const STARTING_MS = 60_000;
 /** A sandbox that was paused is kept so long; there is no end of it at E2B either. */
 const PAUSED_MS = 30 * 24 * 3600 * 1000;
 const LONGEST_S = 365 * 24 * 3600;
@@ -125,6 +127,7 @@ export function controlRoutes({ templates, access, publicPorts }: ControlOptions
     const { client } = call;
     const { signal } = call.request;
     const { codebase, ...rest } = template;
+    const timeoutMs = Math.max(given.timeout ?? byDefault, 0.001) * 1000;
     const asked = networkOf(given.network, given.allow_internet_access);
     const info = await client.createSandbox(
       {
@@ -137,7 +140,7 @@ export function controlRoutes({ templates, access, publicPorts }: ControlOptions
         sync: "manual",
         env: given.envVars,
         pauseAtExpiry: given.autoPause,
-        expiresInMs: (given.timeout ?? byDefault) * 1000,
+        expiresInMs: Math.max(timeoutMs, STARTING_MS),
         labels: {
           [TEMPLATE]: given.templateID,
           ...(given.autoResume?.enabled ? { [AUTO_RESUME]: "true" } : {}),
@@ -148,7 +151,8 @@ export function controlRoutes({ templates, access, publicPorts }: ControlOptions
       { signal },
     );
     try {
-      return await client.startSandbox(info.id, { signal });
+      await client.startSandbox(info.id, { signal });
+      return await client.updateExpiry(info.id, timeoutMs, { signal });
     } catch (error) {
       await client.destroySandbox(info.id).catch(() => {}); // the reason why it does not start is what is told
       throw error;

@@ -20,7 +20,7 @@ export interface Entry {
 }
 
 /** Of extended attributes that are E2B's metadata, behind "user.". */
-export const METADATA_PREFIX = "e2b.";
+const METADATA_PREFIX = "e2b.";
 
 export interface Content {
   /** Of what there is to read; undefined when that is not known before. */

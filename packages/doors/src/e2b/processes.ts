@@ -1,4 +1,4 @@
-import type { ProcessEnd, ProcessEvent, Sandbox, SandboxProcess } from "@agentfense/sdk";
+import { type ProcessEnd, type ProcessEvent, type Sandbox, SandboxError, type SandboxProcess } from "@agentfense/sdk";
 import { signalIfItLives } from "../processes.ts";
 import * as shape from "../shape.ts";
 import type { Method, RpcCall } from "./connect.ts";
@@ -7,6 +7,15 @@ import { absolutePath, checkUser, HOME } from "./paths.ts";
 
 // process.Process: commands and terminals.
 
+/** What is 0 is left out in JSON of protobuf: a terminal without a size, such as that of a program without one, has the usual. */
+const sizeShape = shape
+  .object({ cols: shape.int().min(0).default(0), rows: shape.int().min(0).default(0) })
+  .default({ cols: 0, rows: 0 });
+const ptyShape = shape.object({ size: sizeShape }).optional();
+const sizeOf = ({ size: { cols, rows } }: NonNullable<shape.Value<typeof ptyShape>>) => {
+  return { columns: cols || 80, rows: rows || 24 };
+};
+
 const startShape = shape.object({
   process: shape.object({
     cmd: shape.string().min(1),
@@ -14,7 +23,7 @@ const startShape = shape.object({
     envs: shape.record(shape.string()).default({}),
     cwd: shape.string().optional(),
   }),
-  pty: shape.object({ size: shape.object({ cols: shape.int().min(1), rows: shape.int().min(1) }) }).optional(),
+  pty: ptyShape,
   tag: shape.string().optional(),
   // Old clients say nothing and mean to write.
   stdin: shape.boolean().default(true),
@@ -29,9 +38,7 @@ const inputShape = shape.object({
 });
 
 const signalShape = shape.object({ signal: shape.oneOf(["SIGNAL_SIGKILL", "SIGNAL_SIGTERM"]) });
-const updateShape = shape.object({
-  pty: shape.object({ size: shape.object({ cols: shape.int().min(1), rows: shape.int().min(1) }) }).optional(),
-});
+const updateShape = shape.object({ pty: ptyShape });
 
 export type Config = shape.Value<typeof startShape>["process"];
 
@@ -68,6 +75,24 @@ export function processMethods(sandbox: Sandbox, started: Started): Readonly<Rec
     return await sandbox.process(pid ?? tag, { signal });
   };
 
+  /** Does something with a process that runs. One that has ended, meanwhile too, is not found: clients count on the word. */
+  async function living<T>(
+    message: object,
+    signal: AbortSignal,
+    act: (process: SandboxProcess) => Promise<T>,
+  ): Promise<T> {
+    const process = await find(message, signal);
+    if (process.info.state === "running") {
+      try {
+        return await act(process);
+      } catch (error) {
+        if (!(error instanceof SandboxError) || error.code !== "PROCESS_UNSUITABLE") throw error;
+        if ((await find(message, signal)).info.state === "running") throw error;
+      }
+    }
+    throw new E2bFailure("not_found", `process with pid ${process.number} not found`);
+  }
+
   async function* start(message: object, { headers, signal, timeoutMs }: RpcCall): AsyncGenerator<object> {
     const { process: config, pty, tag, stdin } = shape.parsed(startShape, message, refusalOf);
     const user = userIn(headers);
@@ -77,7 +102,7 @@ export function processMethods(sandbox: Sandbox, started: Started): Readonly<Rec
       stdin,
       ...(tag === undefined ? {} : { tag }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
-      ...(pty === undefined ? {} : { terminal: { columns: pty.size.cols, rows: pty.size.rows } }),
+      ...(pty === undefined ? {} : { terminal: sizeOf(pty) }),
       signal,
     });
     started.add(process.number, config);
@@ -122,7 +147,7 @@ export function processMethods(sandbox: Sandbox, started: Started): Readonly<Rec
     SendInput: {
       kind: "unary",
       async run(message, { signal }) {
-        await write(await find(message, signal), message, signal);
+        await living(message, signal, (process) => write(process, message, signal));
         return {};
       },
     },
@@ -132,7 +157,7 @@ export function processMethods(sandbox: Sandbox, started: Started): Readonly<Rec
         let process: SandboxProcess | undefined;
         for await (const message of messages) {
           const { start: first, data } = message as { readonly start?: object; readonly data?: object };
-          if (first !== undefined) process = await find(first, signal);
+          if (first !== undefined) process = await living(first, signal, (found) => Promise.resolve(found));
           else if (data !== undefined) {
             if (process === undefined) throw new E2bFailure("invalid_argument", "the stream begins with a start");
             await write(process, data, signal);
@@ -144,7 +169,7 @@ export function processMethods(sandbox: Sandbox, started: Started): Readonly<Rec
     CloseStdin: {
       kind: "unary",
       async run(message, { signal }) {
-        await (await find(message, signal)).end({ signal });
+        await living(message, signal, (process) => process.end({ signal }));
         return {};
       },
     },
@@ -162,8 +187,7 @@ export function processMethods(sandbox: Sandbox, started: Started): Readonly<Rec
       kind: "unary",
       async run(message, { signal }) {
         const { pty } = shape.parsed(updateShape, message, refusalOf);
-        const process = await find(message, signal);
-        if (pty !== undefined) await process.resize({ columns: pty.size.cols, rows: pty.size.rows }, { signal });
+        if (pty !== undefined) await living(message, signal, (process) => process.resize(sizeOf(pty), { signal }));
         return {};
       },
     },
