@@ -438,6 +438,12 @@ const VIEWING = requirements([
   ["VIEW-29", "After every attack no readable byte holds protected content."],
 ]);
 
+/** BR: snapshots, forks, merges. */
+const BRANCHES = requirements([
+  ["BR-02", "A delta brings into a merge only what it may write, and deletes nothing that it cannot see."],
+  ["BR-03", "Texts and trees made to be hard to merge take bounded time and memory, and nothing is half applied."],
+]);
+
 /** Everything that has to have a proof. */
 export const REQUIREMENTS: readonly Requirement[] = [
   ...PERMISSIONS,
@@ -450,4 +456,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...INTERFACE,
   ...SYNCHRONISATION,
   ...NETWORK,
+  ...BRANCHES,
 ];

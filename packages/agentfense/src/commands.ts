@@ -31,6 +31,10 @@ export const GROUPS = {
       about: "write the changes of a kept delta into the codebase, as far as the rules allow",
       load: async () => [(await import("./commands/delta.ts")).apply],
     },
+    merge: {
+      about: "bring the changes of several kept deltas together in one directory",
+      load: async () => [(await import("./commands/delta.ts")).merge],
+    },
     discard: {
       about: "throw away changes of a kept delta",
       load: async () => [(await import("./commands/delta.ts")).discard],

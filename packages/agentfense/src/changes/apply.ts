@@ -1,4 +1,3 @@
-import type { Rule } from "@agentfense/permission";
 import {
   type ApplyReport,
   applyChanges,
@@ -7,14 +6,12 @@ import {
   foldChanges,
   listChanges,
 } from "@agentfense/server/isolation";
-import { UsageError } from "../command-failure.ts";
 import { print, warn } from "../output.ts";
 import { Progress } from "../progress/progress.ts";
-import { rulesFor } from "../rules.ts";
 import { type Paint, paintFor, printable } from "../terminal.ts";
 import { counted, countsText, KIND_LETTERS, shownPath } from "../wording.ts";
 import { paintMark } from "./colours.ts";
-import { explainRefusal, type KeptDelta, requirePlaces } from "./kept-delta.ts";
+import { explainRefusal, type KeptDelta, requirePlaces, rulesOf } from "./kept-delta.ts";
 
 export interface ApplyValues {
   readonly delta?: string | undefined;
@@ -30,7 +27,7 @@ export interface ApplyValues {
 export async function apply(values: ApplyValues, given: string | undefined, paths: readonly string[]): Promise<number> {
   const kept = await requirePlaces(values.delta, given);
   const { delta, directory } = kept;
-  const rules = await rulesToApplyBy(kept, values);
+  const rules = await rulesOf(kept, values);
   const lists = values.all === true || values.json === true || paths.length > 0;
   const ignored = lists ? new Map<string, Change>() : await ignoredChanges(kept).catch(explainRefusal);
   using progress = new Progress(process.stderr, "applying");
@@ -67,16 +64,6 @@ async function ignoredChanges({ delta, directory, record }: KeptDelta): Promise<
 
 function isRefused({ outcome }: ChangeReport): boolean {
   return outcome === "refused";
-}
-
-/** Those that are named, else those of the last run; never the default of a run, which knows nothing of this delta. */
-async function rulesToApplyBy(
-  { delta, record }: KeptDelta,
-  named: { readonly preset?: string | undefined; readonly rules?: string | undefined },
-): Promise<readonly Rule[]> {
-  if (named.preset !== undefined || named.rules !== undefined) return (await rulesFor(named, undefined)).policy.rules;
-  if (record !== undefined) return record.rules;
-  throw new UsageError(`the delta ${printable(delta)} does not tell its rules: give --preset or --rules`);
 }
 
 function describe(report: ApplyReport, ignored: ReadonlyMap<string, Change>, paint: Paint): string {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parseRules, type Rule } from "@agentfense/permission";
 import { ChangesError, type ChangesErrorCode } from "@agentfense/server/isolation";
 import { CommandFailure, UsageError } from "../command-failure.ts";
+import { rulesFor } from "../rules.ts";
 import { printable } from "../terminal.ts";
 import { resolveDirectory } from "../workspace-directory.ts";
 
@@ -27,14 +28,28 @@ export async function requirePlaces(given: string | undefined, directory: string
   const named = directory ?? record?.directory;
   if (named === undefined) throw new UsageError("DIR is missing: the codebase directory, for the delta does not tell");
   const codebase = await resolveDirectory(named);
-  // A delta in the codebase would be taken for part of it.
+  requireApart(delta, codebase);
+  requireSameDirectory(delta, record, codebase);
+  return { delta, directory: codebase, record };
+}
+
+/** A delta in the codebase would be taken for part of it. */
+export function requireApart(delta: string, codebase: string): void {
   if (`${delta}/`.startsWith(`${codebase}/`) || `${codebase}/`.startsWith(`${delta}/`)) {
     throw new UsageError(
       `DIR (${printable(codebase)}) and the delta (${printable(delta)}) must not be inside one another`,
     );
   }
-  requireSameDirectory(delta, record, codebase);
-  return { delta, directory: codebase, record };
+}
+
+/** Those that are named, else those of the last run; never the default of a run, which knows nothing of this delta. */
+export async function rulesOf(
+  { delta, record }: KeptDelta,
+  named: { readonly preset?: string | undefined; readonly rules?: string | undefined },
+): Promise<readonly Rule[]> {
+  if (named.preset !== undefined || named.rules !== undefined) return (await rulesFor(named, undefined)).policy.rules;
+  if (record !== undefined) return record.rules;
+  throw new UsageError(`the delta ${printable(delta)} does not tell its rules: give --preset or --rules`);
 }
 
 /** Given wrongly, or right but not possible now. */

@@ -1,4 +1,5 @@
 import { command } from "../command.ts";
+import { UsageError } from "../command-failure.ts";
 import { option } from "../option.ts";
 import { json, preset, rules } from "../shared-options.ts";
 
@@ -69,6 +70,60 @@ tasks, CI, lock files, package.json, Makefile`,
   run: async ({ values, given: [directory], more }) =>
     await (await import("../changes/apply.ts")).apply(values, directory, more),
 });
+
+export const merge = command({
+  name: "merge",
+  usage: "DELTA… [OPTIONS]",
+  about: `Brings what several deltas kept by run or mount change together in one directory, three-way: the base is the directory
+that each was made over, and what two of them changed in one file is merged line by line, with the result of git merge.
+Nothing is written while a conflict is left. What the directory has then leaves the deltas. Exits 1 if there were conflicts
+that no strategy settled, or something was refused or failed.`,
+  options: {
+    "": [
+      option({
+        name: "into",
+        value: "DIR",
+        kind: "directory",
+        about: "the directory to write into (default: the one that the first DELTA was made over)",
+      }),
+      option({
+        name: "strategy",
+        value: "WHOSE",
+        words: ["ours", "theirs", "union"],
+        about: `settle conflicts: ours takes what DIR or the earlier DELTA has, theirs what the later one has (in text, at the
+lines of the conflict), union the lines of both; binary files and deletions it leaves`,
+      }),
+      option({
+        name: "markers",
+        about: "write conflicts of text into the files, between <<<<<<< and >>>>>>>; still exits 1",
+      }),
+      option({
+        name: "driver",
+        value: "PATTERN=NAME",
+        isRepeated: true,
+        parse: parseDriver,
+        about: `merge what PATTERN matches by another driver: text, json (text that has to stay JSON), union, whole (a conflict
+where both changed it), ours, theirs. Usual are json for *.json, and whole for lock files`,
+      }),
+      preset("merge by this preset instead of the rules that the deltas remember:"),
+      rules("the same with RULES"),
+      option({ name: "dry-run", about: "say what would happen, and change nothing" }),
+      json("{ dryRun, written, changes, conflicts } instead"),
+    ],
+  },
+  takes: ["DELTA…"],
+  completes: "directory",
+  run: async ({ values, more }) => await (await import("../changes/merge.ts")).merge(values, more),
+});
+
+const DRIVERS = ["text", "json", "union", "whole", "ours", "theirs"] as const;
+
+function parseDriver(text: string, name: string): { pattern: string; driver: (typeof DRIVERS)[number] } {
+  const at = text.lastIndexOf("=");
+  const driver = DRIVERS.find((known) => known === text.slice(at + 1));
+  if (at > 0 && driver !== undefined) return { pattern: text.slice(0, at), driver };
+  throw new UsageError(`${name} is PATTERN=NAME, with one of ${DRIVERS.join(", ")}, not ${JSON.stringify(text)}`);
+}
 
 export const discard = command({
   name: "discard",

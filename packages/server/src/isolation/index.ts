@@ -39,6 +39,8 @@ export { homeDirectory, lockHome } from "./instance/home-directory.ts";
 export { TemporaryHome } from "./instance/temporary-home.ts";
 export { type Isolation, type IsolationOptions, openIsolation } from "./isolation.ts";
 export type { LogLine } from "./log.ts";
+export { type MergeConflict, type MergeDelta, type MergeReport, type MergeSpec, mergeDeltas } from "./merge/deltas.ts";
+export type { DriverRule } from "./merge/drivers.ts";
 export type { MockCall, MockOptions } from "./mock/backend.ts";
 export type { MockAnswer } from "./mock/process.ts";
 export { MountHost, type WorkspaceEvent, type WorkspaceMount, type WorkspaceSpec } from "./mount/host.ts";

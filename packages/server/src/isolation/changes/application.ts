@@ -359,7 +359,7 @@ function isMarked({ names, now, source, isDeletion }: Candidate): boolean {
   return !isDeletion && isSensitive(pathText(names), target);
 }
 
-function reasonFor(errno: number): string {
+export function reasonFor(errno: number): string {
   if (errno === Errno.EBUSY) return "busy: it kept changing while it was being copied";
   if (errno === Errno.EFBIG) return "it is too large";
   if (errno === Errno.EILSEQ) return "a name or a link that is not UTF-8";
@@ -377,7 +377,7 @@ const POLICY_FILE = ".agentfense.yaml";
  * The rules by which changes leave a delta: those of the sandbox, but no policy is ever written, replaced or removed, at any
  * depth. What the rules hide stays hidden. Inside, an agent may do with its own copy what its rules let it.
  */
-function leavingRules(rules: readonly Rule[]): Scope {
+export function leavingRules(rules: readonly Rule[]): Scope {
   return withoutPolicies(compileRules(rules).root);
 }
 

@@ -62,7 +62,7 @@ export class CodebaseWriter implements Destination {
   }
 
   /** A copy of the delta's file, which takes the place of whatever has the target's name but a filled directory. */
-  async file({ source, target }: Candidate): Promise<number | NamelessFile> {
+  async file({ source, target }: Pick<Candidate, "source" | "target">): Promise<number | NamelessFile> {
     const before = new Stat();
     const from = openDeltaFile(source, before);
     if (from < 0) return -from;
@@ -88,19 +88,11 @@ export class CodebaseWriter implements Destination {
   link({ source, target }: Candidate): number {
     const stat = statOf(source);
     const leadsTo = readTarget(source);
-    if (stat === undefined || leadsTo === undefined) return Errno.ESTALE;
-    const name = unfinishedName();
-    let code = syscalls.symlinkat(leadsTo, target.directory, name);
-    if (code < 0) return -code;
-    giveTo(ownerFor(target), target.directory, name);
-    syscalls.utimensat(target.directory, name, stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs);
-    code = putInPlace(target, name);
-    if (code < 0) syscalls.unlinkat(target.directory, name);
-    return -code;
+    return stat === undefined || leadsTo === undefined ? Errno.ESTALE : placeLink(target, leadsTo, stat);
   }
 
   /** Makes a directory, in place of a file or link if one has the name; its mode comes when it is filled. 0 or an errno. */
-  makeDirectory({ target }: Candidate): number {
+  makeDirectory({ target }: Pick<Candidate, "target">): number {
     const old = statOf(target);
     const owner = ownerFor(target);
     const name = old === undefined ? target.name : unfinishedName();
@@ -282,7 +274,7 @@ function unfinishedName(): string {
 }
 
 /** Removes what a killed apply left in a directory of the codebase; it never leaves a directory with content. */
-function removeUnfinished(directory: number): void {
+export function removeUnfinished(directory: number): void {
   const found: string[] = [];
   readDirectory(directory, (name) => {
     if (isUnfinishedName(name)) found.push(name);
@@ -290,6 +282,20 @@ function removeUnfinished(directory: number): void {
   for (const name of found) {
     if (syscalls.unlinkat(directory, name) < 0) syscalls.unlinkat(directory, name, AT_REMOVEDIR);
   }
+}
+
+/** Makes a symlink, in place of whatever has the name but a filled directory. 0 or an errno. */
+export function placeLink(target: EntryHandle, leadsTo: string, stat?: syscalls.Stat): number {
+  const name = unfinishedName();
+  let code = syscalls.symlinkat(leadsTo, target.directory, name);
+  if (code < 0) return -code;
+  giveTo(ownerFor(target), target.directory, name);
+  if (stat !== undefined) {
+    syscalls.utimensat(target.directory, name, stat.mtime, stat.mtimeNs, stat.mtime, stat.mtimeNs);
+  }
+  code = putInPlace(target, name);
+  if (code < 0) syscalls.unlinkat(target.directory, name);
+  return -code;
 }
 
 /** Gives what is complete its name. What had it goes; a directory only if it is empty. */

@@ -5,7 +5,7 @@ import { LEVELS_LIMIT, textOf } from "../filesystem/names.ts";
 import { ownRights } from "../filesystem/own-rights.ts";
 import { namesIn } from "../filesystem/settlement.ts";
 import { atOnce } from "../filesystem/walks.ts";
-import { type DeltaDirectory, readDeltaDirectory } from "../filesystem/whiteouts.ts";
+import { type DeltaDirectory, OPAQUE_MARKER, readDeltaDirectory } from "../filesystem/whiteouts.ts";
 import { copyState } from "../filesystem/xattrs.ts";
 import { readAt } from "./binary-patch.ts";
 import { ChangesError } from "./changes-error.ts";
@@ -29,6 +29,8 @@ export interface FoundChange {
   readonly names: readonly string[];
   readonly old?: Side;
   readonly now?: Side;
+  /** What says in the delta that the entry is gone; see markOf. */
+  readonly mark?: syscalls.Stat | undefined;
   /** A directory of the delta that could not be read, or lies too deep: what it changes is not told. */
   readonly unread?: true;
   /** The codebase ignores it: the directory in which it is folded. Told if the audience asks. */
@@ -42,8 +44,8 @@ interface Level {
   readonly selection: Selection;
   /** Undefined where everything is told. */
   readonly scope: Scope | undefined;
-  /** A directory above is shut against the codebase, so nothing of it shows here either. */
-  readonly opaque: boolean;
+  /** The mark that shuts this directory, or one above, against the codebase: nothing of the codebase's shows here. */
+  readonly opaque: syscalls.Stat | undefined;
   readonly tellsAll: boolean;
   /** Undefined where nobody asks. */
   readonly ignoring: Ignoring | undefined;
@@ -86,15 +88,20 @@ export async function* walkChanges(
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
   const ignoring = ignores ? { files: [] } : undefined;
   const top = { delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root };
-  yield* changesIn({ ...top, opaque: false, tellsAll, ignoring }, root);
+  yield* changesIn({ ...top, opaque: undefined, tellsAll, ignoring }, root);
 }
 
 async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerator<FoundChange> {
   // Between directories others get their turn: a delta can be large.
   await new Promise((resolve) => setImmediate(resolve));
-  const opaque = level.opaque || directory.opaque;
+  const mark = directory.opaque ? statOf({ directory: level.delta, name: OPAQUE_MARKER }) : undefined;
+  const opaque = directory.opaque ? (mark ?? new syscalls.Stat()) : level.opaque;
   const inside = enteringDirectory(level, level.lowers);
-  const names = new Set([...directory.names, ...directory.whiteouts.keys(), ...(opaque ? namesIn(level.lowers) : [])]);
+  const names = new Set([
+    ...directory.names,
+    ...directory.whiteouts.keys(),
+    ...(opaque === undefined ? [] : namesIn(level.lowers)),
+  ]);
   for (const name of [...names].sort()) {
     const selection = level.selection.child(name);
     if (selection.standing === "outside") continue;
@@ -107,7 +114,7 @@ async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerat
     const ignoring = inside && ignoringAt(inside, path, side?.stat.type === FileType.DIRECTORY);
     const entry = { ...level, opaque, selection, scope, names: path, ignoring };
     if (directory.names.has(name)) yield* changesAt(entry, name, old);
-    else if (old !== undefined) yield* removalsAt(entry, name, old, isHeld);
+    else if (old !== undefined) yield* removalsAt(entry, name, { old, mark: markOf(entry, directory, name) }, isHeld);
   }
 }
 
@@ -134,20 +141,35 @@ function tells({ scope, tellsAll }: Level): boolean {
 }
 
 /** An entry of the codebase that is gone, and all that went with it; `level` as for changesAt. */
-async function* removalsAt(level: Level, name: string, old: Side, isHeld = false): AsyncGenerator<FoundChange> {
+async function* removalsAt(
+  level: Level,
+  name: string,
+  { old, mark }: { readonly old: Side; readonly mark: syscalls.Stat | undefined },
+  isHeld = false,
+): AsyncGenerator<FoundChange> {
   const { names, selection, scope, tellsAll } = level;
   // Nobody removes what he does not see: of a hidden entry that only stands in a removed directory nothing is told.
   const isTold = tellsAll ? isHeld || scope === undefined || scope.level > LEVEL.none : tells(level);
   const isDirectory = old.stat.type === FileType.DIRECTORY;
   const tooDeep = isDirectory && names.length > LEVELS_LIMIT;
   if (isTold && selection.standing === "within") {
-    yield { kind: "deleted", names, old, ...ignored(level), ...(tooDeep && { unread: true as const }) };
+    yield { kind: "deleted", names, old, mark, ...ignored(level), ...(tooDeep && { unread: true as const }) };
   }
-  if (isDirectory && !tooDeep) yield* removalsBelow(level, name);
+  if (isDirectory && !tooDeep) yield* removalsBelow(level, name, mark);
+}
+
+/** The whiteout, or the mark that shuts the directory. Of what is below a directory that went, what made that go. */
+function markOf({ delta, opaque }: Level, { whiteouts }: DeltaDirectory, name: string): syscalls.Stat | undefined {
+  const marker = whiteouts.get(name);
+  return (marker === undefined ? undefined : statOf({ directory: delta, name: marker })) ?? opaque;
 }
 
 /** What is in a directory of the codebase that is gone, or is no directory any more. */
-async function* removalsBelow(level: Level, name: string): AsyncGenerator<FoundChange> {
+async function* removalsBelow(
+  level: Level,
+  name: string,
+  mark: syscalls.Stat | undefined,
+): AsyncGenerator<FoundChange> {
   await new Promise((resolve) => setImmediate(resolve));
   const lowers = level.lowers.map((parent) => syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY));
   using _open = closing(...lowers);
@@ -159,7 +181,7 @@ async function* removalsBelow(level: Level, name: string): AsyncGenerator<FoundC
     if (selection.standing === "outside" || isHidden(scope) || old === undefined) continue;
     const names = [...level.names, below];
     const ignoring = inside && ignoringAt(inside, names, old.stat.type === FileType.DIRECTORY);
-    yield* removalsAt({ ...level, lowers: open, selection, scope, names, ignoring }, below, old);
+    yield* removalsAt({ ...level, lowers: open, selection, scope, names, ignoring }, below, { old, mark });
   }
 }
 
@@ -177,7 +199,7 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
   const within = level.selection.standing === "within" && tells(level);
   if (now.stat.type !== FileType.DIRECTORY && old?.stat.type === FileType.DIRECTORY) {
     if (within) yield change;
-    yield* removalsBelow(level, name);
+    yield* removalsBelow(level, name, now.stat);
     return;
   }
   if (now.stat.type !== FileType.DIRECTORY) {

@@ -70,6 +70,12 @@ export function copyState(directory: number, name: string, path: string, now: sy
   return mode === (now.mode & 0o777).toString(8) ? "untouched" : "unwritten";
 }
 
+/** True for what was copied from the layers below to this path, whatever became of it. */
+export function wasCopied(directory: number, name: string, path: string): boolean {
+  const length = syscalls.getxattr(`/proc/self/fd/${directory}/${name}`, ORIGIN_XATTR, value, value.length);
+  return length > 0 && value.toString("latin1", 0, length).split(":").at(-1) === digest(path);
+}
+
 /** The slowest clock Linux is built with ticks every 10 ms. */
 const TICK_MS = 20;
 
