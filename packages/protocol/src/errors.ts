@@ -49,6 +49,7 @@ export const ERRORS = {
   LIMIT_EXCEEDED: { status: "RESOURCE_EXHAUSTED", retryable: false },
   RATE_LIMITED: { status: "RESOURCE_EXHAUSTED", retryable: true },
   RESOURCES_EXHAUSTED: { status: "RESOURCE_EXHAUSTED", retryable: true },
+  DATABASE_UNAVAILABLE: { status: "UNAVAILABLE", retryable: true },
   SHUTTING_DOWN: { status: "UNAVAILABLE", retryable: true },
   CANCELLED: { status: "CANCELLED", retryable: false },
   INTERNAL: { status: "INTERNAL", retryable: false },

@@ -215,6 +215,7 @@ export const ERROR_CLASSES: Readonly<
   LIMIT_EXCEEDED: ResourceLimitExceededError,
   RATE_LIMITED: ResourceLimitExceededError,
   RESOURCES_EXHAUSTED: ResourceLimitExceededError,
+  DATABASE_UNAVAILABLE: ConnectionError,
   SHUTTING_DOWN: ConnectionError,
   CANCELLED: SandboxError,
   INTERNAL: SandboxError,

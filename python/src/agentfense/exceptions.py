@@ -215,10 +215,11 @@ ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "LIMIT_EXCEEDED": ResourceLimitExceededError,
     "RATE_LIMITED": ResourceLimitExceededError,
     "RESOURCES_EXHAUSTED": ResourceLimitExceededError,
+    "DATABASE_UNAVAILABLE": ConnectionError,
     "SHUTTING_DOWN": ConnectionError,
     "CANCELLED": SandboxError,
     "INTERNAL": SandboxError,
 }
 
 #: Those after which the same call may succeed later, unchanged.
-RETRYABLE_CODES = frozenset({"RATE_LIMITED", "RESOURCES_EXHAUSTED", "SHUTTING_DOWN"})
+RETRYABLE_CODES = frozenset({"DATABASE_UNAVAILABLE", "RATE_LIMITED", "RESOURCES_EXHAUSTED", "SHUTTING_DOWN"})

@@ -123,6 +123,10 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
     meaning: "the host itself is out of something: processes, descriptors, memory, disk",
     todo: "try again later; tell the operator",
   },
+  DATABASE_UNAVAILABLE: {
+    meaning: "the server cannot reach its database, or another server has taken it over",
+    todo: "try again: the server goes on by itself when the database is back",
+  },
   SHUTTING_DOWN: { meaning: "the server is going down", todo: "try again when it is back" },
   CANCELLED: { meaning: "the caller left, or the command was killed", todo: "nothing" },
   INTERNAL: {

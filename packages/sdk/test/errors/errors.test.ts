@@ -59,6 +59,7 @@ const CLASSES = {
   LIMIT_EXCEEDED: errors.ResourceLimitExceededError,
   RATE_LIMITED: errors.ResourceLimitExceededError,
   RESOURCES_EXHAUSTED: errors.ResourceLimitExceededError,
+  DATABASE_UNAVAILABLE: errors.ConnectionError,
   SHUTTING_DOWN: errors.ConnectionError,
   CANCELLED: errors.SandboxError,
   INTERNAL: errors.SandboxError,

@@ -5,6 +5,8 @@ export type RuntimeErrorCode =
   /** What isolation refuses; what it says of a file is told apart below. */
   | Exclude<IsolationErrorCode, "FILE_FAILED">
   | "UNAUTHENTICATED"
+  /** The server cannot reach its database, or it is another server's now. */
+  | "DATABASE_UNAVAILABLE"
   /** The key's role does not allow the call. */
   | "ROLE_FORBIDS"
   | "CODEBASE_NOT_FOUND"

@@ -1,4 +1,5 @@
 import type { Step } from "../../isolation/codebase/steps.ts";
+import { RuntimeError } from "../runtime-error.ts";
 import { growthOf } from "../store/growth.ts";
 import type { CodebaseRecord, ConflictRecord, JournalRecord, VersionOrigin, VersionRecord } from "../store/store.ts";
 import type { CodebaseChange } from "./api.ts";
@@ -35,6 +36,9 @@ export interface Turn {
     conflicts?: readonly ConflictRecord[],
   ): Promise<VersionRecord>;
 }
+
+/** How long a version stays in doubt at least, when the database does not answer. */
+const DOUBT_MS = 500;
 
 /**
  * Changes codebases, one change of a codebase at a time:
@@ -103,9 +107,10 @@ export class Changer {
       }
     };
     return await head.turns.run(change, async () => {
+      if (head.doubt !== undefined) this.#resolveSoon(codebaseId, head);
       if (head.generation === generation) return;
       try {
-        if (head.journal !== undefined) await this.#settle(head, head.journal);
+        if (head.journal !== undefined && head.isFinished) await this.#settle(head, head.journal);
       } catch (error) {
         // Tried again before the next change.
         await this.#errorFor(codebaseId, error);
@@ -135,7 +140,16 @@ export class Changer {
     const journal: JournalRecord = { codebaseId: record.id, version, changes, plan };
     return await this.#parts.quotas.admit(record.ownerId, growth, async () => {
       await staging.settled();
-      await this.#parts.store.beginChange(journal);
+      const begun = this.#parts.store.beginChange(journal);
+      await begun.catch((error: unknown) => {
+        // The journal may be there all the same. The next turn finds out, and until then the content stays.
+        if (isUnknown(error)) {
+          staging.handOver();
+          head.begin(journal);
+          head.doubt = "begun";
+        }
+        throw error;
+      });
       staging.handOver();
       head.begin(journal);
       return { ...version, createdAtMs: await this.#finish(head, journal) };
@@ -146,17 +160,50 @@ export class Changer {
   async #catchUp(head: Head): Promise<void> {
     const { journal } = head;
     if (journal === undefined) return;
+    if (head.doubt === "begun" && !(await this.#isBegun(journal))) {
+      head.settle();
+      return await this.#removeStaging(journal);
+    }
     if (head.isFinished) await this.#carryOut(head, journal);
     else await this.#finish(head, journal);
     await this.#settle(head, journal);
   }
 
+  /** Readers find an old content behind a new manifest while a version is in doubt: that must not last until the next change. */
+  #resolveSoon(codebaseId: string, head: Head): void {
+    const again = async (): Promise<void> => {
+      head.resolving = undefined;
+      if (head.doubt === undefined) return;
+      try {
+        await this.#catchUp(head);
+      } catch (error) {
+        await this.#errorFor(codebaseId, error);
+        if (isUnknown(error)) this.#resolveSoon(codebaseId, head);
+      }
+    };
+    head.resolving ??= setTimeout(() => void head.turns.run(again), DOUBT_MS).unref();
+  }
+
+  async #isBegun({ codebaseId, plan }: JournalRecord): Promise<boolean> {
+    const { upload } = plan as StoredPlan;
+    const unsettled = await this.#parts.store.unsettledChanges();
+    return unsettled.some((each) => each.codebaseId === codebaseId && (each.plan as StoredPlan).upload === upload);
+  }
+
   /** Gives the time at which it was done. */
   async #finish(head: Head, journal: JournalRecord): Promise<number> {
     const { codebaseId, version, changes } = journal;
+    const { store, clock } = this.#parts;
     await this.#carryOut(head, journal);
-    const finishedAtMs = this.#parts.clock.now();
-    await this.#parts.store.finishChange(codebaseId, finishedAtMs);
+    // Finished already when only the answer was lost.
+    const made = head.doubt === "finished" ? await store.version(codebaseId, version.version) : undefined;
+    const finishedAtMs = made?.createdAtMs ?? clock.now();
+    if (made === undefined) {
+      await store.finishChange(codebaseId, finishedAtMs).catch((error: unknown) => {
+        if (isUnknown(error)) head.doubt = "finished";
+        throw error;
+      });
+    }
     head.finish();
     await this.#tell({
       codebaseId,
@@ -168,13 +215,17 @@ export class Changer {
     return finishedAtMs;
   }
 
-  async #carryOut(head: Head, { codebaseId, version, plan }: JournalRecord): Promise<void> {
+  async #carryOut(head: Head, journal: JournalRecord): Promise<void> {
+    const { codebaseId, version, plan } = journal;
     const { upload, steps } = plan as StoredPlan;
-    const { disk, log } = this.#parts;
-    const { hasLeftovers, touched } = await disk.runSteps(codebaseId, version.version, upload, steps);
+    const { hasLeftovers, touched } = await this.#parts.disk.runSteps(codebaseId, version.version, upload, steps);
     head.touched = touched;
-    if (!hasLeftovers) return;
-    await disk.removeStaging(codebaseId, upload).catch((error: unknown) => {
+    if (hasLeftovers) await this.#removeStaging(journal);
+  }
+
+  async #removeStaging({ codebaseId, plan }: JournalRecord): Promise<void> {
+    const { disk, log } = this.#parts;
+    await disk.removeStaging(codebaseId, (plan as StoredPlan).upload).catch((error: unknown) => {
       log({ level: "warn", message: "staged content could not be removed", codebaseId, error });
     });
   }
@@ -206,4 +257,9 @@ export class Changer {
     this.#parts.log({ level: "error", message: "a change failed", codebaseId, error });
     return translated;
   }
+}
+
+/** It may have happened, or may not: the answer did not come. */
+function isUnknown(error: unknown): boolean {
+  return error instanceof RuntimeError && error.code === "DATABASE_UNAVAILABLE";
 }

@@ -14,6 +14,10 @@ export class Head {
   journal: JournalRecord | undefined;
   /** The manifest has what the journal says. */
   isFinished = false;
+  /** Of the journal: whether the database did this last is not known. */
+  doubt: "begun" | "finished" | undefined;
+  /** Until it is asked again. */
+  resolving: NodeJS.Timeout | undefined;
   /** What its steps changed the names in. */
   touched: Touched;
   /** Grows when a change is finished: what was read from the manifest before may not be so any more. */
@@ -23,6 +27,7 @@ export class Head {
   begin(journal: JournalRecord): void {
     this.journal = journal;
     this.isFinished = false;
+    this.doubt = undefined;
     const files = journal.changes.filter(({ keptAs }) => keptAs !== "");
     this.#keptAs = new Map(files.map(({ path, keptAs }) => [path, keptAs]));
   }
@@ -35,6 +40,7 @@ export class Head {
 
   settle(): void {
     this.journal = undefined;
+    this.doubt = undefined;
   }
 
   /** Opens the file that the manifest has at the path now. Nothing can begin or finish while it does: it does not wait. */

@@ -1,10 +1,14 @@
 import { mkdirSync, readdirSync, renameSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { eventually } from "../../../../../test/support/eventually.ts";
 import type { JobInput, JobName, JobOutput } from "../../../src/isolation/jobs/jobs.ts";
 import { type Jobs, JobThread } from "../../../src/isolation/jobs/thread.ts";
 import type { AskOptions } from "../../../src/isolation/threads/answering-thread.ts";
 import { SERVER } from "../../../src/runtime/caller.ts";
+import { RuntimeError } from "../../../src/runtime/runtime-error.ts";
+import { openSqliteStore } from "../../../src/runtime/store/sqlite/open-sqlite-store.ts";
+import type { MetadataStore } from "../../../src/runtime/store/store.ts";
 import { refusal, shapeOf, temporary } from "./fixture.ts";
 import { type Entry, expected, type Operation, perform, readVersion, type State } from "./model.ts";
 import { openPlace } from "./opening.ts";
@@ -115,6 +119,86 @@ describe("a change that stops after any of its steps", () => {
     }
   });
 });
+
+describe("a change while the database does not answer", () => {
+  const OUTAGES = [
+    { call: "beginChange", happens: false, version: 1 },
+    { call: "beginChange", happens: true, version: 2 },
+    { call: "finishChange", happens: false, version: 2 },
+    { call: "finishChange", happens: true, version: 2 },
+    { call: "settleChange", happens: false, version: 2 },
+    { call: "settleChange", happens: true, version: 2 },
+  ] as const;
+
+  test.each(OUTAGES)("$call is lost, and had happened: $happens", async ({ call, happens, version }) => {
+    const root = temporary();
+    await using metadata = await openSqliteStore({ path: join(root, "metadata.db") });
+    const store = new LosingStore(metadata);
+    await using place = await openPlace(root, { store: store.asStore() });
+    const { codebases } = place;
+    const { id } = await codebases.create(SERVER, { name: "p", ownerId: "o" });
+    const upload = (text: string) => perform(codebases, id, { kind: "upload", path: "f", mode: 0o644, text });
+    await upload("old");
+    const isSettled = async () => expect(await metadata.unsettledChanges()).toEqual([]);
+    await eventually(isSettled);
+    const seen: number[] = [];
+    using _watching = codebases.onChange(async (change) => void seen.push(change.version));
+
+    store.lose(call, happens);
+    // Nobody waits for the last of these.
+    const isTold = call !== "settleChange";
+    expect(await refusal(upload("new"))).toBe(isTold ? "DATABASE_UNAVAILABLE: gone" : "it succeeded");
+    store.answer();
+
+    // By itself, and before anybody changes anything.
+    const state = async () => [
+      (await codebases.get(SERVER, id)).version,
+      (await readVersion(codebases, id, 0)).get("f"),
+    ];
+    await eventually(async () => expect(await state()).toEqual([version, version === 2 ? "644 new" : "644 old"]));
+    await upload("newest");
+    expect(await state()).toEqual([version + 1, "644 newest"]);
+    expect(seen).toEqual(version === 2 ? [2, 3] : [2]);
+    expect(readdirSync(join(root, "codebases", id, "staging"))).toEqual([]);
+    await eventually(isSettled);
+  });
+});
+
+/** Calls of it fail as those of a database do that cannot be reached: before they happen, or when they have happened. */
+class LosingStore {
+  readonly #store: MetadataStore;
+  #lost: { readonly call: string; readonly happens: boolean } | undefined;
+  #isGone = false;
+
+  constructor(store: MetadataStore) {
+    this.#store = store;
+  }
+
+  lose(call: keyof MetadataStore, happens: boolean): void {
+    this.#lost = { call: String(call), happens };
+  }
+
+  answer(): void {
+    this.#lost = undefined;
+    this.#isGone = false;
+  }
+
+  asStore(): MetadataStore {
+    return new Proxy(this.#store, {
+      get: (store, name) => {
+        const method = Reflect.get(store, name) as unknown;
+        if (typeof name === "symbol" || typeof method !== "function") return method;
+        return async (...parameters: readonly unknown[]): Promise<unknown> => {
+          const isLost = this.#lost?.call === name && !this.#isGone;
+          if (isLost && this.#lost?.happens) await method.apply(store, parameters);
+          this.#isGone ||= isLost;
+          if (this.#isGone) throw new RuntimeError("DATABASE_UNAVAILABLE", "gone");
+          return await method.apply(store, parameters);
+        };
+      },
+    });
+  }
+}
 
 describe("a change that is acknowledged", () => {
   test("does not wait for its names to be on the disk, and the next one does", async () => {
