@@ -103,7 +103,15 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     projects: [
-      { extends: true, test: { name: "together", include: TOGETHER, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: "together",
+          globalSetup: "test/support/postgres-setup.ts",
+          include: TOGETHER,
+          isolate: false,
+        },
+      },
       {
         // A process per file: a test that mounts must not share its thread, its descriptors or its working directory.
         extends: true,

@@ -55,6 +55,7 @@ const NEEDS = [
   { for: "test", file: "/usr/include/stdio.h", package: "libc6-dev" },
   { for: "test", command: "make", package: "make" },
   { for: "test", command: "sqlite3", package: "sqlite3" },
+  { for: "test", file: "/usr/share/doc/postgresql", package: "postgresql" },
   { for: "test", command: "getfattr", package: "attr" },
   { for: "test", command: "ps", package: "procps" },
   { for: "test", command: "strace", package: "strace" },

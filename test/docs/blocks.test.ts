@@ -26,6 +26,7 @@ const PROVEN_BY: Readonly<Record<string, string>> = {
   "examples/docs/mcp/inspector.sh": "packages/agentfense/test/mcp-configuration.test.ts",
   "examples/operations/agentfense.yaml": "test/docs/operations.test.ts",
   "examples/operations/e2b.yaml": "test/docs/operations.test.ts",
+  "examples/operations/postgresql.yaml": "test/docs/operations.test.ts",
   "examples/operations/agentfense.service": "test/docs/operations.test.ts",
   "examples/operations/Dockerfile": "test/docs/operations.test.ts",
   "examples/operations/container.sh": "test/docs/operations.test.ts",

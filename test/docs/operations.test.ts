@@ -10,7 +10,7 @@ import { type DockerEngine, reasonAgainstDocker, startDockerEngine } from "../su
 import { eventually } from "../support/eventually.ts";
 import { CLI, TestServer } from "../support/server.ts";
 
-// What docs/operations.md and docs/e2b.md show: e2b.yaml, agentfense.service, agentfense.yaml, container.sh and the entry point of Dockerfile.
+// What docs/operations.md and docs/e2b.md show: e2b.yaml, agentfense.service, agentfense.yaml, postgresql.yaml, container.sh and the entry point of Dockerfile.
 
 const place = join(REPOSITORY, "examples/operations");
 const INSTALLED = "/usr/local/bin/agentfense";
@@ -28,6 +28,11 @@ function scratch(): string {
 test("agentfense.yaml has settings that the server takes", async () => {
   const { config } = await loadConfiguration({ file: join(place, "agentfense.yaml"), env: {}, flags: [] });
   expect(config.runtime).toMatchObject({ type: "bwrap", types: ["bwrap", "docker"] });
+});
+
+test("postgresql.yaml has settings that the server takes", async () => {
+  const { config } = await loadConfiguration({ file: join(place, "postgresql.yaml"), env: {}, flags: [] });
+  expect(config.storage.database).toBe("postgres://agentfense@db.example.org/agentfense");
 });
 
 test("e2b.yaml has templates that the server takes", async () => {

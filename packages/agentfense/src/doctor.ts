@@ -1,15 +1,19 @@
 import { examineHost, type Finding, type RealRuntime, workingRuntimes } from "@agentfense/server/doctor";
 import { print } from "./output.ts";
+import type { SettingValues } from "./serve/configuration.ts";
 import { type Paint, paintFor, printable, printableSentence } from "./terminal.ts";
 import { describeLeftOut, type ShownToolchains, toolchainsFor } from "./toolchains/workspaces.ts";
 
 /** `agentfense doctor` */
-export async function doctor(values: {
-  readonly runtime?: RealRuntime | undefined;
-  readonly json?: boolean | undefined;
-}): Promise<number> {
+export async function doctor(
+  values: Pick<SettingValues, "config" | "set"> & {
+    readonly runtime?: RealRuntime | undefined;
+    readonly json?: boolean | undefined;
+  },
+): Promise<number> {
   const asked: readonly RealRuntime[] = values.runtime === undefined ? ["bwrap", "docker"] : [values.runtime];
-  const all = [...(await examineHost()), toolchainFinding(await toolchainsFor(process.cwd()))];
+  const database = await databaseFinding(values);
+  const all = [...(await examineHost()), toolchainFinding(await toolchainsFor(process.cwd())), ...database];
   const findings = all.filter(({ concerns }) => concerns.some((runtime) => asked.includes(runtime)));
   const working = workingRuntimes(all).filter((runtime) => asked.includes(runtime));
   await print(
@@ -17,7 +21,26 @@ export async function doctor(values: {
       ? `${JSON.stringify({ working, findings }, undefined, 2)}\n`
       : describeFindings(findings, working, paintFor(process.stdout, process.env)),
   );
-  return working.length > 0 ? 0 : 1;
+  return working.length > 0 && database.every(({ verdict }) => verdict === "ok") ? 0 : 1;
+}
+
+/** About the database elsewhere that the configuration names, if it does. No sandbox of `run` needs it. */
+async function databaseFinding(values: Pick<SettingValues, "config" | "set">): Promise<Finding[]> {
+  const { AGENTFENSE_CONFIG: file, AGENTFENSE_STORAGE_DATABASE: url } = process.env;
+  if (!(values.config ?? values.set ?? (file || url))) return [];
+  const { readConfiguration } = await import("./serve/configuration.ts");
+  const { config } = await readConfiguration({ config: values.config, set: values.set }, process.env);
+  const { examineStore } = await import("@agentfense/server/runtime");
+  const about = { check: "database", concerns: ["bwrap", "docker"], blocks: [] } as const;
+  try {
+    const summary = await examineStore(config.storage);
+    return summary === undefined ? [] : [{ ...about, verdict: "ok", summary }];
+  } catch (error) {
+    const { message: summary, hint = "correct the setting, or start the database" } = error as Error & {
+      hint?: string;
+    };
+    return [{ ...about, verdict: "failure", summary, fix: hint }];
+  }
 }
 
 const MARKS = {

@@ -1,4 +1,5 @@
 import type { ApiKey, CreateKeyRequest } from "@agentfense/sdk";
+import type { StoreSettings } from "@agentfense/server/runtime";
 import { CommandFailure, UsageError } from "./command-failure.ts";
 import { showTime } from "./wording.ts";
 
@@ -32,7 +33,7 @@ export async function withKeeper(values: KeeperValues, work: (keeper: Keeper) =>
   if (isLocal && endpoint !== undefined) throw new UsageError("give --config or --endpoint, not both");
   if (isLocal || !(endpoint !== undefined || process.env.AGENTFENSE_ENDPOINT)) {
     const { readConfiguration } = await import("./serve/configuration.ts");
-    return await withStore((await readConfiguration({ config, set }, process.env)).config.storage.db_path, work);
+    return await withStore((await readConfiguration({ config, set }, process.env)).config.storage, work);
   }
   const { withClient } = await import("./remote/client.ts");
   await withClient(values, { jsonForm: "own" }, async ({ client }) => {
@@ -49,10 +50,10 @@ export async function withKeeper(values: KeeperValues, work: (keeper: Keeper) =>
 }
 
 /** In the database of a configuration, whether a server runs on it or not. */
-async function withStore(path: string, work: (keeper: Keeper) => Promise<void>): Promise<void> {
-  const { openKeys, openSqliteStore, RuntimeError } = await import("@agentfense/server/runtime");
-  await using store = await openSqliteStore({ path }).catch((error: Error) => {
-    throw new CommandFailure(`cannot open the database ${path}: ${error.message}`);
+async function withStore(storage: StoreSettings, work: (keeper: Keeper) => Promise<void>): Promise<void> {
+  const { openKeys, openStore, RuntimeError } = await import("@agentfense/server/runtime");
+  await using store = await openStore(storage).catch((error: Error & { readonly hint?: string }) => {
+    throw new CommandFailure(error.message, { hint: error.hint });
   });
   const keys = openKeys({ store });
   const dateOf = (ms: number | undefined): Date | undefined => (ms === undefined ? undefined : new Date(ms));

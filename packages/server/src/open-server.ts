@@ -8,9 +8,8 @@ import { openRuntime } from "./open-runtime.ts";
 import { PortTokens, readTokenSecret } from "./runtime/ports/tokens.ts";
 import { RESOURCE_FIELDS } from "./runtime/sandboxes/creation.ts";
 import { SealingKeys } from "./runtime/secrets/sealing.ts";
-import { claimStorage } from "./runtime/store/claim.ts";
-import { openSqliteStore } from "./runtime/store/sqlite/open-sqlite-store.ts";
-import type { MetadataStore, ResourceRecord, RuntimeName } from "./runtime/store/store.ts";
+import { openServerStore } from "./runtime/store/open-store.ts";
+import type { ResourceRecord, RuntimeName } from "./runtime/store/store.ts";
 import { ConfigurationError } from "./service/configuration/keys.ts";
 import type { ServerConfig } from "./service/configuration/schema.ts";
 import type { Door } from "./service/http/doors.ts";
@@ -28,6 +27,8 @@ export interface RunningServer {
   readonly doorAddresses: readonly string[];
   /** Sandboxes that ran when the last server ended are running again, or in ERROR. */
   readonly ready: Promise<void>;
+  /** It may not be the only server of its database any more, and has to be shut down at once. */
+  readonly lost: Promise<Error>;
   /** Lets running calls end for a while, then ends everything. What ran will run again after the next start. */
   shutDown(): Promise<void>;
 }
@@ -57,10 +58,10 @@ export async function openServer(
   const sealing = isPrivate ? SealingKeys.ofProcess() : await readSealingKeys(config);
   await using undo = new AsyncDisposableStack();
 
-  const { codebase_path: codebaseDirectory, mount_path: mountDirectory, db_path: database } = config.storage;
+  const { codebase_path: codebaseDirectory, mount_path: mountDirectory, database_lease: leaseMs } = config.storage;
   const deltaDirectory = join(mountDirectory, "delta");
-  undo.use(await claimStorage({ database, codebases: codebaseDirectory, deltas: deltaDirectory }));
-  const store = undo.use(await openStore(database));
+  const directories = { codebases: codebaseDirectory, mounts: mountDirectory, deltas: deltaDirectory };
+  const { store, lost } = undo.use(await openServerStore(config.storage, { ...directories, leaseMs, log }));
   const jobs = undo.use(new JobThread());
   const metrics: Metrics = undo.use(
     new Metrics({
@@ -105,7 +106,7 @@ export async function openServer(
     ready = true;
   });
 
-  const tokens = new PortTokens(await readTokenSecret(`${database}.ports`));
+  const tokens = new PortTokens(await readTokenSecret(portsSecretPath(config.storage)));
   const keys = config.auth.keys === "required" ? runtime.service.keys : undefined;
   const ownPorts = undo.use(portServer({ sandboxes: runtime.sandboxes, keys, tokens, log }));
   let httpOrigin: string | undefined;
@@ -133,6 +134,7 @@ export async function openServer(
     metricsAddress: service.metricsAddress,
     doorAddresses: service.doorAddresses,
     ready: whenReady,
+    lost,
     shutDown() {
       ending ??= service.drain(GRACE_MS).finally(() => parts.disposeAsync());
       return ending;
@@ -140,10 +142,9 @@ export async function openServer(
   };
 }
 
-async function openStore(path: string): Promise<MetadataStore> {
-  return await openSqliteStore({ path }).catch((error: Error) => {
-    throw new Error(`the database ${path} cannot be used: ${error.message}`, { cause: error });
-  });
+/** Beside the database where that is a file. */
+function portsSecretPath({ database, db_path: path, mount_path: mounts }: ServerConfig["storage"]): string {
+  return database === "" ? `${path}.ports` : join(mounts, ".ports");
 }
 
 /** The address at which HTTP is served, for others: by a name that the operator allows, where it is all addresses. */

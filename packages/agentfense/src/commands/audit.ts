@@ -1,4 +1,3 @@
-import { stat } from "node:fs/promises";
 import type { AuditEvent } from "@agentfense/sdk";
 import { command } from "../command.ts";
 import { CommandFailure, UsageError } from "../command-failure.ts";
@@ -111,16 +110,10 @@ and as it was written: each has a hash over itself and the one before. A server 
   async run({ values }) {
     const { readConfiguration } = await import("../serve/configuration.ts");
     const { config } = await readConfiguration(values, process.env);
-    const path = config.storage.db_path;
-    // Opening would make an empty one, whose log is whole.
-    await stat(path).catch((error: NodeJS.ErrnoException) => {
-      throw new CommandFailure(`there is no database at ${path} (${error.code})`, {
-        hint: "is this the server's configuration? give it with --config",
-      });
-    });
-    const { openSqliteStore, verifyAudit } = await import("@agentfense/server/runtime");
-    await using store = await openSqliteStore({ path }).catch((error: Error) => {
-      throw new CommandFailure(`cannot open the database ${path}: ${error.message}`);
+    const { openStore, verifyAudit } = await import("@agentfense/server/runtime");
+    // An empty log, which opening would make, is whole.
+    await using store = await openStore(config.storage, { mustExist: true }).catch((error: Error) => {
+      throw new CommandFailure(error.message, { hint: "is this the server's configuration? give it with --config" });
     });
     const verdict = await verifyAudit(store);
     if (values.json) await printJson(verdict);

@@ -4,20 +4,22 @@ import { UsageError } from "../command-failure.ts";
 import { PURPOSES, type PurposeName } from "../init/purposes.ts";
 import { option } from "../option.ts";
 import { print } from "../output.ts";
-import { byteSize, count, json, preset, RULES, RUNTIMES } from "../shared-options.ts";
+import { byteSize, CONFIGURATION, count, json, preset, RULES, RUNTIMES } from "../shared-options.ts";
 import { printable } from "../terminal.ts";
 
 export const doctor = command({
   name: "doctor",
   about: `Looks at what this machine has for running sandboxes, one line a check: ✓ all is well, ! weaker, slower or optional,
-✗ needed and missing; behind the arrow, how to fix it. Changes nothing. Run it as the user who will run sandboxes.`,
+✗ needed and missing; behind the arrow, how to fix it. Changes nothing. Run it as the user who will run sandboxes. With the
+configuration of a server, also at the PostgreSQL that it names.`,
   options: {
     "": [
+      ...CONFIGURATION,
       option({ name: "runtime", value: "NAME", words: RUNTIMES, about: "only what bwrap or docker needs" }),
       json("one JSON object instead: { working, findings: [{ check, verdict, summary, fix, concerns, blocks }] }"),
     ],
   },
-  notes: "Exit codes: 0 when bwrap or docker works (with --runtime: that one), 1 when not.",
+  notes: "Exit codes: 0 when bwrap or docker works (with --runtime: that one) and the database, 1 when not.",
   run: async ({ values }) => await (await import("../doctor.ts")).doctor(values),
 });
 

@@ -14,6 +14,7 @@ export const SETTINGS = {
   "codebase-path": "storage.codebase_path",
   "mount-path": "storage.mount_path",
   "db-path": "storage.db_path",
+  database: "storage.database",
   runtime: "runtime.type",
   "log-level": "logging.level",
   "log-format": "logging.format",
@@ -31,6 +32,12 @@ export const SETTING_OPTIONS = [
   option({ name: "codebase-path", value: "DIR", kind: "directory", about: "where codebases are kept" }),
   option({ name: "mount-path", value: "DIR", kind: "directory", about: "where the changes of sandboxes are kept" }),
   option({ name: "db-path", value: "FILE", kind: "file", about: "the database" }),
+  option({
+    name: "database",
+    value: "URL",
+    about:
+      "a PostgreSQL database instead; others on this machine can read a password here: storage.database_password_file",
+  }),
   option({
     name: "runtime",
     value: "NAME",

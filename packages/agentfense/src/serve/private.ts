@@ -12,10 +12,11 @@ import { readConfiguration, type SettingValues } from "./configuration.ts";
 // program, however that ends.
 
 /** Where it listens, who may call and where things are stored are its own business. */
-const OWN_SETTINGS = /^(?:server\..+|auth\.keys|storage\.(?:codebase|mount|db)_path)$/;
+const OWN_SETTINGS = /^(?:server\..+|auth\.keys|storage\.(?:(?:codebase|mount|db)_path|database\w*))$/;
 
 /** The same in the environment, and the file named there: they are meant for another server of this user. */
-const OTHERS_VARIABLES = /^AGENTFENSE_(?:SERVER_.+|AUTH_KEYS|STORAGE_(?:CODEBASE|MOUNT|DB)_PATH|CONFIG)$/;
+const OTHERS_VARIABLES =
+  /^AGENTFENSE_(?:SERVER_.+|AUTH_KEYS|STORAGE_(?:CODEBASE|MOUNT|DB)_PATH|STORAGE_DATABASE\w*|CONFIG)$/;
 
 /** What is given for a private server; a setting that is its own business is a usage error. */
 export async function readPrivateConfiguration(
@@ -77,6 +78,7 @@ export class PrivateHome implements AsyncDisposable {
         codebase_path: join(this.#state, "codebases"),
         mount_path: join(this.#state, "mounts"),
         db_path: join(this.#state, "metadata.db"),
+        database: "",
       },
       limits: {
         ...limits,

@@ -72,7 +72,7 @@ async function servesUntil(stop: AbortSignal, server: RunningServer): Promise<un
     () => stopped,
     (error: unknown) => error ?? new Error("unknown reason"),
   );
-  return await Promise.race([stopped, neverReady]);
+  return await Promise.race([stopped, neverReady, server.lost]);
 }
 
 async function shutsDown(server: RunningServer): Promise<boolean> {

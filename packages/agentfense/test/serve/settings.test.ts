@@ -107,7 +107,7 @@ describe("keys on the database itself", () => {
     const set = ["--set", `storage.db_path=${join(await scratch(), "metadata.db")}`];
     expect(await agentfense(["audit", "verify", ...set])).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("there is no database at"),
+      stderr: expect.stringContaining("cannot be used: ENOENT"),
     });
     await agentfense(["key", "list", ...set]);
     expect(await agentfense(["audit", "verify", ...set])).toMatchObject({

@@ -41,6 +41,18 @@ export function chainHash(previousHash: string, sequence: number, event: EventDr
   return createHash("sha256").update(previousHash).update("\n").update(text).digest("hex");
 }
 
+/** What comes back from the database must be what was hashed, so it is made of what the database can keep. */
+export function storable(draft: EventDraft): EventDraft {
+  const { timeMs, level, data, ...texts } = draft;
+  const wellFormed = Object.entries(texts).map(([name, text]) => [name, text.toWellFormed()]);
+  return {
+    ...(Object.fromEntries(wellFormed) as typeof texts),
+    timeMs: Math.trunc(timeMs),
+    level,
+    data: JSON.parse(JSON.stringify(data)) as EventDraft["data"],
+  };
+}
+
 /** The value must be one that JSON can carry; members that are undefined do not count. */
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;

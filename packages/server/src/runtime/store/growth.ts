@@ -1,4 +1,4 @@
-import type { EntryRecord, VersionChangeRecord } from "./store.ts";
+import type { EntryRecord, VersionChangeRecord, VersionRecord } from "./store.ts";
 
 /** What a codebase, or more than one, has; or by how much a change makes that more. */
 export interface Growth {
@@ -23,4 +23,26 @@ export function growthOf(changes: readonly Pick<VersionChangeRecord, "before" | 
 /** 1 for a file or a link, 0 for a directory or nothing. */
 export function filesIn(entry: EntryRecord | undefined): number {
   return entry === undefined || entry.kind === "directory" ? 0 : 1;
+}
+
+/** Disks give out space in blocks: a million replaced files of one byte are not a megabyte. */
+const BLOCK = 4096;
+/** About what the record of a changed path takes in the database, its index included. */
+const RECORD = 512;
+
+/**
+ * What a version keeps. Paths that were not there before cost nothing: each has to go before it can come again, and counts
+ * then. What a rename keeps is still there under its new name, and counts when that is replaced.
+ */
+export function keptBytesOf(
+  { origin }: Pick<VersionRecord, "origin">,
+  changes: readonly Pick<VersionChangeRecord, "before" | "keptAs">[],
+): number {
+  let bytes = 0;
+  for (const { before, keptAs } of changes) {
+    if (before === undefined) continue;
+    const hasContent = keptAs !== "" && origin !== "rename";
+    bytes += RECORD + (hasContent ? Math.ceil(before.size / BLOCK) * BLOCK : 0);
+  }
+  return bytes;
 }

@@ -39,7 +39,7 @@ function stateDirectory(environment: Readonly<Record<string, string | undefined>
 }
 
 /** What is wrong with values that are each right by themselves; every sentence names the keys. */
-export function contradictions({ server, auth, limits, runtime, sandbox, e2b }: ServerConfig): string[] {
+export function contradictions({ server, auth, limits, storage, runtime, sandbox, e2b }: ServerConfig): string[] {
   const { tls } = server;
   const isLimited = runtime.max_timeout !== 0;
   const listened = { "server.grpc_addr": server.grpc_addr, "server.http_addr": server.http_addr, "e2b.addr": e2b.addr };
@@ -56,6 +56,11 @@ export function contradictions({ server, auth, limits, runtime, sandbox, e2b }: 
       tls.client_ca_file !== "" && tls.cert_file === "",
       "server.tls.client_ca_file needs server.tls.cert_file and server.tls.key_file",
     ],
+    [
+      storage.database_password_file !== "" && storage.database === "",
+      "storage.database_password_file needs storage.database",
+    ],
+    [storage.database_lease < 1000, "storage.database_lease must be 1s or more"],
     [!runtime.types.includes(runtime.type), `runtime.type is ${runtime.type}, which runtime.types does not have`],
     [
       runtime.fallback !== "" && !runtime.types.includes(runtime.fallback),

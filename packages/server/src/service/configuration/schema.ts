@@ -10,6 +10,7 @@ import {
   hosts,
   optionalAddress,
   optionalPath,
+  postgresUrl,
   type Setting,
   size,
   text,
@@ -86,7 +87,15 @@ const limits = {
 const storage = {
   codebase_path: derivedPath("directory of the codebases' files and versions"),
   mount_path: derivedPath("directory of the sandboxes' changes"),
-  db_path: derivedPath("the database: codebases, sandboxes, sessions, keys, audit log"),
+  db_path: derivedPath("the database: codebases, sandboxes, sessions, keys, audit log; a file of SQLite"),
+  database: postgresUrl(
+    "a PostgreSQL database instead of db_path, as postgres://user@host:5432/database; behind a ? sslmode, sslrootcert, sslcert, sslkey, or host=/run/postgresql for a socket",
+  ),
+  database_password_file: optionalPath("the password for database, which its URL then need not have"),
+  database_lease: duration(
+    "30s",
+    "a server that cannot reach its PostgreSQL for so long ends what it runs, and another may take its place",
+  ),
   max_bytes_per_owner: size(
     "50GiB",
     "all codebases of one owner together, without what old versions keep; 0 is no limit",

@@ -1,4 +1,5 @@
 import { isNetworkRule } from "../../runtime/sandboxes/network.ts";
+import { parsePostgresUrl, withoutPassword } from "../../runtime/store/postgres/place.ts";
 import { parseAddress } from "../http/address.ts";
 
 /** One setting of the configuration: what it means and takes, and its forms in a file, in text and in the server. */
@@ -16,7 +17,7 @@ export interface Setting<Value = unknown> {
   problem?(given: unknown): string | undefined;
   /** From the environment or a flag, where everything is text, to what a file would have. */
   fromText(text: string): unknown;
-  /** From the server's value to what a file would have. */
+  /** From the server's value to what a file would have, for people: without what is secret in it. */
   write(value: Value): unknown;
 }
 
@@ -58,6 +59,25 @@ export function optionalPath(description: string): Setting<string> {
 export function derivedPath(description: string): Setting<string> {
   const read = (given: unknown) => (isLine(given) && given !== "" ? given : undefined);
   return { ...plain({ description, expects: "a path", read }), isPath: true };
+}
+
+/** The URL of a PostgreSQL database, or "" for none. It may hold a password, which is never shown. */
+export function postgresUrl(description: string): Setting<string> {
+  const faultOf = (given: unknown): string | undefined => {
+    if (given === "") return undefined;
+    try {
+      parsePostgresUrl(String(given));
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const read = (given: unknown) => (isLine(given) && faultOf(given) === undefined ? given : undefined);
+  const expects = "a URL such as postgres://user@host:5432/database";
+  return {
+    ...plain({ fallback: "", description, expects, read }),
+    problem: (given) => `expected ${expects}: ${faultOf(given) ?? "it has more than one line"}`,
+    write: withoutPassword,
+  };
 }
 
 export function address(fallback: string, description: string): Setting<string> {

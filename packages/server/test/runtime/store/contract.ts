@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { chainHash, GENESIS } from "../../../src/runtime/store/event-chain.ts";
 import type { EntryRecord, MetadataStore } from "../../../src/runtime/store/store.ts";
-import { codebase, directory, event, file, journal, key, sandbox, session } from "./records.ts";
+import { codebase, directory, event, file, journal, key, sandbox, secret, session } from "./records.ts";
 
 /** What every store promises. `open` gives an empty one. */
 export function describeStore(name: string, open: () => Promise<MetadataStore>): void {
@@ -19,6 +19,14 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       expect(await store.codebase("cb_1")).toEqual(record);
       expect(await store.codebase("cb_2")).toBeUndefined();
       await expect(store.insertCodebase(record)).rejects.toThrow();
+    });
+
+    test("sizes and times are whole numbers as large as JavaScript has them", async () => {
+      const most = Number.MAX_SAFE_INTEGER;
+      const record = codebase({ id: "cb_1", size: most, fileCount: most, createdAtMs: most, updatedAtMs: most });
+      await store.insertCodebase(record);
+      expect(await store.codebase("cb_1")).toEqual(record);
+      expect(await store.ownerUsage("ann")).toMatchObject({ bytes: most, files: most });
     });
 
     test("lists are in the order of age, page by page, for one owner or for all", async () => {
@@ -234,6 +242,165 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
     });
   });
 
+  describe(`${name}: texts`, () => {
+    const odd = "\u0000a\u0001\u0000\u0001\u0002 \\ ' \" {,} NULL %_ \u{1f600}\r\n";
+
+    test("every text comes back as it was, also what a database has no character for", async () => {
+      const record = codebase({ id: `cb_${odd}`, name: odd, ownerId: odd });
+      await store.insertCodebase(record);
+      expect(await store.codebase(record.id)).toEqual(record);
+      expect(await store.listCodebases({ ownerId: odd, limit: 2 })).toEqual([record]);
+
+      const conflicts = [{ path: odd, replacedVersion: 1, replacedSandboxId: odd }];
+      const made = { ...file(odd), target: odd };
+      const change = journal(record.id, 1, [{ path: odd, before: undefined, after: made }]);
+      const begun = { ...change, version: { ...change.version, message: odd, sandboxId: odd, conflicts }, plan: [odd] };
+      await store.beginChange(begun);
+      expect(await store.unsettledChanges()).toEqual([begun]);
+      await store.finishChange(record.id);
+      expect(await store.version(record.id, 1)).toEqual(begun.version);
+      expect(await store.changesOf(record.id, 1)).toEqual(begun.changes);
+      expect(await store.firstChangesAfter(record.id, 0, { path: odd })).toEqual(begun.changes);
+      expect(await store.entries(record.id, [odd])).toEqual([made]);
+
+      const labels = { [odd]: odd, other: "" };
+      const box = sandbox({ id: odd, codebaseId: record.id, labels, env: { A: odd }, home: odd, statusReason: odd });
+      expect(await store.insertSandbox(box, 1)).toBe(true);
+      expect(await store.listSandboxes({ labels: { [odd]: odd } })).toEqual([box]);
+      expect(await store.updateSandbox(odd, { statusReason: `${odd}!` })).toEqual({ ...box, statusReason: `${odd}!` });
+      const opened = session({ id: "se_1", sandboxId: odd, shell: odd });
+      await store.insertSession(opened);
+      await store.closeSession("se_1", 5000, odd);
+      const closed = { ...opened, status: "CLOSED", closedAtMs: 5000, closeReason: odd };
+      expect(await store.listSessions(odd)).toEqual([closed]);
+
+      await store.insertKey(key({ id: "key_1", ownerId: odd, name: odd }));
+      expect(await store.listKeys()).toEqual([key({ id: "key_1", ownerId: odd, name: odd })]);
+      const kept = secret({ ownerId: odd, name: odd, place: odd, hosts: [odd], sealed: odd });
+      expect(await store.putSecret(kept, 1)).toEqual(kept);
+      expect(await store.listSecrets(odd)).toEqual([kept]);
+      const [stored] = await store.appendEvents([event({ type: odd, ownerId: odd, data: { [odd]: odd } })]);
+      expect(await store.listEvents({ types: [odd, "other"], ownerId: odd, limit: 5 })).toEqual([stored]);
+    });
+
+    test("texts are in the order of their bytes, whatever is in them", async () => {
+      await store.insertCodebase(codebase({ id: "cb_1" }));
+      const paths = [
+        "",
+        "\u0000",
+        "\u0000\u0000",
+        "\u0000\u0001",
+        "\u0001",
+        "\u0001\u0000",
+        "\u0002",
+        " ",
+        "-",
+        ".",
+        "A",
+        "B",
+        "a",
+        "b",
+        "é",
+      ];
+      const sorted = paths.map((end) => `d/x${end}`);
+      const changes = sorted.toReversed().map((path) => ({ path, before: undefined, after: file(path) }));
+      await store.beginChange(journal("cb_1", 1, changes));
+      await store.finishChange("cb_1");
+      const listed = async (query: object) =>
+        (await store.listEntries("cb_1", { directory: "d", recursive: false, ...query })).map(({ path }) => path);
+      expect(await listed({})).toEqual(sorted);
+      expect(await listed({ recursive: true })).toEqual(sorted);
+      expect(await listed({ after: "d/x\u0000\u0001", limit: 2 })).toEqual(["d/x\u0001", "d/x\u0001\u0000"]);
+      expect((await store.changesOf("cb_1", 1)).map(({ path }) => path)).toEqual(sorted);
+    });
+
+    test("half a surrogate pair is kept as the character that stands for it", async () => {
+      await store.insertCodebase(codebase({ id: "cb_1", name: "a\ud800b" }));
+      expect((await store.codebase("cb_1"))?.name).toBe("a\ufffdb");
+    });
+  });
+
+  describe(`${name}: several at once`, () => {
+    const settled = async (work: readonly Promise<unknown>[]): Promise<readonly string[]> =>
+      (await Promise.allSettled(work)).map(({ status }) => status).sort();
+
+    test("of changes that begin together, and of those that finish, one does", async () => {
+      await store.insertCodebase(codebase({ id: "cb_1" }));
+      const change = (path: string) => journal("cb_1", 1, [{ path, before: undefined, after: file(path) }]);
+      const paths = ["a", "b", "c", "d", "e", "f"];
+      const once = ["fulfilled", ...Array.from({ length: 5 }, () => "rejected")];
+      expect(await settled(paths.map((path) => store.beginChange(change(path))))).toEqual(once);
+      expect(await settled(paths.map(() => store.finishChange("cb_1")))).toEqual(once);
+      expect(await store.codebase("cb_1")).toMatchObject({ version: 1, size: 10, fileCount: 1 });
+      expect(await store.listEntries("cb_1", { directory: "", recursive: true })).toHaveLength(1);
+      expect(await settled(paths.map(() => store.settleChange("cb_1")))).toEqual(paths.map(() => "fulfilled"));
+      expect(await store.unsettledChanges()).toEqual([]);
+    });
+
+    test("old versions are dropped once, also beside a change", async () => {
+      await store.insertCodebase(codebase({ id: "cb_1" }));
+      for (let version = 1; version <= 5; version++) {
+        const before = version === 1 ? undefined : file("a", { version: version - 1 });
+        await store.beginChange(journal("cb_1", version, [{ path: "a", before, after: file("a", { version }) }]));
+        if (version < 5) await store.finishChange("cb_1");
+        if (version < 5) await store.settleChange("cb_1");
+      }
+      const [, ...dropped] = await Promise.all([
+        store.finishChange("cb_1"),
+        ...Array.from({ length: 4 }, () => store.dropVersions("cb_1", { versions: 2, bytes: 0 })),
+      ]);
+      await store.dropVersions("cb_1", { versions: 2, bytes: 0 });
+      expect((await store.listVersions("cb_1", { limit: 10 })).map(({ version }) => version)).toEqual([5, 4]);
+      const released = dropped.flatMap((each) => each.released);
+      expect(new Set(released).size).toBe(released.length);
+      const { keptBytes } = await store.dropVersions("cb_1", { versions: 0, bytes: 0 });
+      expect(keptBytes).toBe(4096 + 512);
+    });
+
+    test("events that are appended together are one chain, without a gap", async () => {
+      const appended = await Promise.all(
+        Array.from({ length: 12 }, (_, i) => store.appendEvents([event({ data: { i } }), event()])),
+      );
+      const sequences = appended.flat().map(({ sequence }) => sequence);
+      expect(sequences.sort((a, b) => a - b)).toEqual(Array.from({ length: 24 }, (_, i) => i + 1));
+      let last = GENESIS;
+      for (const record of await store.listEvents({ limit: 100 })) {
+        expect(record.hash).toBe(chainHash(last.hash, last.sequence + 1, record));
+        last = record;
+      }
+      expect(await store.chainHead()).toEqual({ sequence: last.sequence, hash: last.hash });
+    });
+  });
+
+  describe(`${name}: secrets`, () => {
+    test("a secret takes the place of the owner's of its name, and keeps the age of that", async () => {
+      const first = secret({ name: "B", createdAtMs: 1000 });
+      expect(await store.putSecret(first, 0)).toEqual(first);
+      const second = secret({ name: "B", sealed: "other", hosts: ["b"], createdAtMs: 2000, updatedAtMs: 2000 });
+      expect(await store.putSecret(second, 1)).toEqual({ ...second, createdAtMs: 1000 });
+      await store.putSecret(secret({ name: "A" }), 0);
+      await store.putSecret(secret({ name: "B", ownerId: "ben" }), 1);
+      expect((await store.listSecrets()).map(({ ownerId, name }) => `${ownerId} ${name}`)).toEqual([
+        "ann A",
+        "ann B",
+        "ben B",
+      ]);
+      expect(await store.secret("ann", "A")).toEqual(secret({ name: "A" }));
+      expect(await store.deleteSecret("ann", "A")).toBe(true);
+      expect(await store.deleteSecret("ann", "A")).toBe(false);
+      expect(await store.listSecrets("ann")).toHaveLength(1);
+    });
+
+    test("an owner has no more than the limit, however many come at once", async () => {
+      const put = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => store.putSecret(secret({ name: `S${i}` }), 5)),
+      );
+      expect(put.filter((each) => each !== undefined)).toHaveLength(5);
+      expect(await store.listSecrets("ann")).toHaveLength(5);
+      expect(await store.putSecret(secret({ name: "S", ownerId: "ben" }), 5)).toBeDefined();
+    });
+  });
+
   describe(`${name}: retention`, () => {
     const BLOCK = 4096 + 512;
 
@@ -382,7 +549,7 @@ export function describeStore(name: string, open: () => Promise<MetadataStore>):
       expect(inserted.filter(Boolean)).toHaveLength(5);
       expect(await store.insertSandbox(sandbox({ id: "sb_x", ownerId: "ben" }), 5)).toBe(true);
       expect(await store.insertSandbox(sandbox({ id: "sb_y" }), 0)).toBe(true);
-      await store.deleteSandbox("sb_0");
+      await store.deleteSandbox(`sb_${inserted.indexOf(true)}`);
       expect(await store.insertSandbox(sandbox({ id: "sb_z" }), 6)).toBe(true);
     });
 

@@ -5,6 +5,7 @@ import type {
   JournalRecord,
   KeyRecord,
   SandboxRecord,
+  SecretRecord,
   SessionRecord,
   VersionChangeRecord,
 } from "../../../src/runtime/store/store.ts";
@@ -119,4 +120,16 @@ export function event(values: Partial<EventDraft> = {}): EventDraft {
 
 export function key(values: Partial<KeyRecord> & { id: string }): KeyRecord {
   return { ownerId: "ann", role: "user", name: "laptop", secretHash: "ab".repeat(32), createdAtMs: 1000, ...values };
+}
+
+export function secret(values: Partial<SecretRecord> & { name: string }): SecretRecord {
+  return {
+    ownerId: "ann",
+    hosts: ["api.example.org"],
+    place: "header x-api-key",
+    sealed: "sealed",
+    createdAtMs: 1000,
+    updatedAtMs: 1000,
+    ...values,
+  };
 }

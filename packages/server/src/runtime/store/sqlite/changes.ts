@@ -1,10 +1,10 @@
-import { growthOf } from "../growth.ts";
+import { growthOf, keptBytesOf } from "../growth.ts";
+import { datedBy } from "../packed.ts";
 import type { CodebaseMetadata, CodebaseRecord, JournalRecord } from "../store.ts";
 import { codebaseNumber, codebaseRecord } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import { entryWriter } from "./entries.ts";
 import type { Immediate } from "./protocol.ts";
-import { keptBytesOf } from "./retention.ts";
 import { changeWriter, insertVersion } from "./versions.ts";
 
 type Methods = "beginChange" | "finishChange" | "settleChange" | "unsettledChanges";
@@ -72,10 +72,6 @@ function carryOut(database: Database, codebase: number, { version, changes }: Jo
 
 function isFinished(database: Database, { codebaseId, version }: JournalRecord): boolean {
   return (codebaseRecord(database, codebaseId)?.version ?? 0) >= version.version;
-}
-
-function datedBy(journal: JournalRecord, createdAtMs: number): JournalRecord {
-  return { ...journal, version: { ...journal.version, createdAtMs } };
 }
 
 function journalOf(database: Database, codebase: number): JournalRecord | undefined {

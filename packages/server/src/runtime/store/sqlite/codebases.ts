@@ -1,18 +1,10 @@
+import { CODEBASE_COLUMNS } from "../columns.ts";
 import type { CodebaseMetadata, CodebaseRecord, OwnerUsage } from "../store.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
 import { afterKey, matching, Table } from "./table.ts";
 
-const CODEBASES = new Table<CodebaseRecord>("codebases", {
-  id: "id",
-  name: "name",
-  ownerId: "owner_id",
-  size: "size",
-  fileCount: "file_count",
-  createdAtMs: "created_at",
-  updatedAtMs: "updated_at",
-  version: "version",
-});
+const CODEBASES = new Table("codebases", CODEBASE_COLUMNS);
 
 type Methods = "insertCodebase" | "codebase" | "listCodebases" | "deleteCodebase" | "ownerUsage";
 

@@ -1,19 +1,11 @@
+import { ENTRY_COLUMNS } from "../columns.ts";
 import type { CodebaseMetadata, EntryRecord } from "../store.ts";
 import { codebaseNumber } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
 import { Table } from "./table.ts";
 
-const ENTRIES = new Table<EntryRecord>("entries", {
-  path: "path",
-  kind: "kind",
-  mode: "mode",
-  size: "size",
-  sha256: "sha256",
-  target: "target",
-  modifiedAtMs: "modified_at",
-  version: "version",
-});
+const ENTRIES = new Table("entries", ENTRY_COLUMNS);
 
 const BY_PATH = "WHERE codebase = ? AND path = ?";
 const BELOW = "WHERE codebase = ? AND path > max(?, ?) AND path < ? ORDER BY path LIMIT ?";

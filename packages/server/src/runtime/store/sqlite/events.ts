@@ -1,22 +1,11 @@
-import { chainHash } from "../event-chain.ts";
-import type { ChainAnchor, EventDraft, EventMetadata, EventQuery, EventRecord } from "../store.ts";
+import { EVENT_COLUMNS } from "../columns.ts";
+import { chainHash, storable } from "../event-chain.ts";
+import type { ChainAnchor, EventMetadata, EventQuery, EventRecord } from "../store.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
-import { type Filter, json, matching, Table } from "./table.ts";
+import { type Filter, matching, Table } from "./table.ts";
 
-const EVENTS = new Table<EventRecord>("events", {
-  sequence: "sequence",
-  timeMs: "time",
-  type: "type",
-  level: "level",
-  ownerId: "owner_id",
-  keyId: "key_id",
-  sandboxId: "sandbox_id",
-  codebaseId: "codebase_id",
-  sessionId: "session_id",
-  data: json("data"),
-  hash: "hash",
-});
+const EVENTS = new Table("events", EVENT_COLUMNS);
 
 /** The audit log. Nothing about the chain is remembered outside of the database: another process may append too. */
 export function eventMethods(database: Database): Immediate<EventMetadata> {
@@ -52,18 +41,6 @@ export function eventMethods(database: Database): Immediate<EventMetadata> {
         moveChainEnd(database, "anchor", { sequence: last, hash });
         return database.run("DELETE FROM events WHERE sequence <= ?", last);
       }),
-  };
-}
-
-/** What comes back from the database must be what was hashed, so it is made of what the database can keep. */
-function storable(draft: EventDraft): EventDraft {
-  const { timeMs, level, data, ...texts } = draft;
-  const wellFormed = Object.entries(texts).map(([name, text]) => [name, text.toWellFormed()]);
-  return {
-    ...(Object.fromEntries(wellFormed) as typeof texts),
-    timeMs: Math.trunc(timeMs),
-    level,
-    data: JSON.parse(JSON.stringify(data)) as EventDraft["data"],
   };
 }
 

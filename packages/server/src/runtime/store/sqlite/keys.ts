@@ -1,18 +1,10 @@
-import type { KeyMetadata, KeyRecord } from "../store.ts";
+import { KEY_COLUMNS } from "../columns.ts";
+import type { KeyMetadata } from "../store.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
-import { optional, Table } from "./table.ts";
+import { Table } from "./table.ts";
 
-const KEYS = new Table<KeyRecord>("keys", {
-  id: "id",
-  ownerId: "owner_id",
-  role: "role",
-  name: "name",
-  secretHash: "secret_hash",
-  createdAtMs: "created_at",
-  revokedAtMs: optional("revoked_at"),
-  lastUsedAtMs: optional("last_used_at"),
-});
+const KEYS = new Table("keys", KEY_COLUMNS);
 
 export function keyMethods(database: Database): Immediate<KeyMetadata> {
   return {

@@ -1,3 +1,4 @@
+import { access } from "node:fs/promises";
 import { resolve } from "node:path";
 import { AnsweringThread, ThreadError } from "../../../isolation/threads/answering-thread.ts";
 import type { Log } from "../../log.ts";
@@ -10,6 +11,8 @@ import { DISK_FULL, METHOD_NAMES, type StoreCalls, type StoreMethod, type StoreR
 export interface SqliteStoreOptions {
   /** The database file; it is made (0600), with its directory (0700), when it is not there. */
   readonly path: string;
+  /** Then none is made. */
+  readonly mustExist?: boolean;
   readonly log?: Log;
 }
 
@@ -17,7 +20,9 @@ export interface SqliteStoreOptions {
  * The metadata in one SQLite file, which a thread of its own has open. Several processes may have it open: nothing is remembered
  * outside of the file, so what one writes counts for the others at once.
  */
-export async function openSqliteStore({ path, log }: SqliteStoreOptions): Promise<MetadataStore> {
+export async function openSqliteStore({ path, mustExist = false, log }: SqliteStoreOptions): Promise<MetadataStore> {
+  // Opening would make an empty one.
+  if (mustExist) await access(path);
   const main = new URL("./store-main.ts", import.meta.url);
   const thread = new AnsweringThread({ main, name: "agentfense-store", data: { path: resolve(path) } });
   try {

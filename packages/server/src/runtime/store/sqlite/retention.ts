@@ -1,32 +1,7 @@
-import type { CodebaseMetadata, DroppedVersions, Retention, VersionChangeRecord, VersionRecord } from "../store.ts";
+import { CHANGES_A_CALL, type KeptVersion, oldestToKeep, VERSIONS_A_CALL } from "../retention.ts";
+import type { CodebaseMetadata, DroppedVersions } from "../store.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
-
-/** Disks give out space in blocks: a million replaced files of one byte are not a megabyte. */
-const BLOCK = 4096;
-/** About what the record of a changed path takes in the database, its index included. */
-const RECORD = 512;
-
-/** So many versions, or changes in them, are dropped at a time. */
-const VERSIONS_A_CALL = 256;
-const CHANGES_A_CALL = 20_000;
-
-/**
- * What a version keeps. Paths that were not there before cost nothing: each has to go before it can come again, and counts
- * then. What a rename keeps is still there under its new name, and counts when that is replaced.
- */
-export function keptBytesOf(
-  { origin }: Pick<VersionRecord, "origin">,
-  changes: readonly Pick<VersionChangeRecord, "before" | "keptAs">[],
-): number {
-  let bytes = 0;
-  for (const { before, keptAs } of changes) {
-    if (before === undefined) continue;
-    const hasContent = keptAs !== "" && origin !== "rename";
-    bytes += RECORD + (hasContent ? Math.ceil(before.size / BLOCK) * BLOCK : 0);
-  }
-  return bytes;
-}
 
 interface CodebaseRow {
   readonly number: number;
@@ -47,8 +22,9 @@ export function retentionMethods(database: Database): Immediate<Pick<CodebaseMet
         if (codebase === undefined || oldest === undefined) {
           return { released: [], oldest: 0, keptBytes: 0, hasMore: false };
         }
-        const goal = oldestToKeep(database, codebase, oldest, keep);
-        if (goal === oldest) return { released: [], oldest, keptBytes: codebase.kept_bytes, hasMore: false };
+        const { version, kept_bytes: keptBytes } = codebase;
+        const goal = oldestToKeep({ version, keptBytes, oldest, kept: keptVersions(database, codebase) }, keep);
+        if (goal === oldest) return { released: [], oldest, keptBytes, hasMore: false };
         const reached = partOfTheWay(database, codebase.number, oldest, goal);
         return { ...drop(database, codebase, reached), hasMore: reached < goal };
       }),
@@ -60,20 +36,12 @@ function oldestVersion(database: Database, codebase: number): number | undefined
   return database.get<{ oldest: number | null }>(sql, codebase)?.oldest ?? undefined;
 }
 
-function oldestToKeep(database: Database, codebase: CodebaseRow, oldest: number, keep: Retention): number {
-  const byCount = keep.versions === 0 ? oldest : Math.max(oldest, codebase.version - keep.versions + 1);
-  if (keep.bytes === 0 || codebase.kept_bytes <= keep.bytes) return byCount;
-  // A version needs what those after it replaced, and not what it replaced itself.
-  let [bytes, byBytes] = [codebase.kept_bytes, oldest];
+/** From the oldest on, without the newest. */
+function* keptVersions(database: Database, { number, version }: CodebaseRow): Generator<KeptVersion> {
   const rows = database.prepare(
     "SELECT version, kept_bytes FROM versions WHERE codebase = ? AND version < ? ORDER BY version",
   );
-  for (const row of rows.iterate(codebase.number, codebase.version)) {
-    if (bytes <= keep.bytes) break;
-    byBytes = Number(row.version);
-    bytes -= Number(row.kept_bytes);
-  }
-  return Math.max(byCount, byBytes);
+  for (const row of rows.iterate(number, version)) yield row as unknown as KeptVersion;
 }
 
 /** The version up to which one call drops, one at least. */

@@ -1,36 +1,10 @@
+import { SANDBOX_COLUMNS } from "../columns.ts";
 import type { SandboxMetadata, SandboxRecord } from "../store.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
-import { afterKey, type Filter, flag, json, matching, optional, Table } from "./table.ts";
+import { afterKey, type Filter, matching, Table } from "./table.ts";
 
-const SANDBOXES = new Table<SandboxRecord>("sandboxes", {
-  id: "id",
-  ownerId: "owner_id",
-  codebaseId: "codebase_id",
-  codebaseVersion: "codebase_version",
-  rules: json("rules"),
-  status: "status",
-  statusReason: "status_reason",
-  labels: json("labels"),
-  runtime: "runtime",
-  image: "image",
-  network: "network",
-  networkRules: json("network_rules"),
-  secrets: json("secrets"),
-  sync: "sync",
-  revocable: flag("revocable"),
-  home: "home",
-  workspaceHome: "workspace_home",
-  pauseAtExpiry: flag("pause_at_expiry"),
-  resources: json("resources"),
-  env: json("env"),
-  idlePauseMs: "idle_pause_ms",
-  lastProcessNumber: "last_process",
-  createdAtMs: "created_at",
-  startedAtMs: optional("started_at"),
-  stoppedAtMs: optional("stopped_at"),
-  expiresAtMs: optional("expires_at"),
-});
+const SANDBOXES = new Table("sandboxes", SANDBOX_COLUMNS);
 
 type Methods = "insertSandbox" | "sandbox" | "updateSandbox" | "deleteSandbox" | "listSandboxes";
 

@@ -1,17 +1,10 @@
+import { SECRET_COLUMNS } from "../columns.ts";
 import type { SecretMetadata, SecretRecord } from "../store.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
-import { json, matching, Table } from "./table.ts";
+import { matching, Table } from "./table.ts";
 
-const SECRETS = new Table<SecretRecord>("secrets", {
-  ownerId: "owner_id",
-  name: "name",
-  hosts: json("hosts"),
-  place: "place",
-  sealed: "sealed",
-  createdAtMs: "created_at",
-  updatedAtMs: "updated_at",
-});
+const SECRETS = new Table("secrets", SECRET_COLUMNS);
 
 export function secretMethods(database: Database): Immediate<SecretMetadata> {
   const find = (ownerId: string, name: string): SecretRecord | undefined =>

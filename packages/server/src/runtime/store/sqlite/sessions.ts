@@ -1,18 +1,10 @@
-import type { SandboxMetadata, SessionRecord } from "../store.ts";
+import { SESSION_COLUMNS } from "../columns.ts";
+import type { SandboxMetadata } from "../store.ts";
 import type { Database } from "./database.ts";
 import type { Immediate } from "./protocol.ts";
-import { optional, Table } from "./table.ts";
+import { Table } from "./table.ts";
 
-const SESSIONS = new Table<SessionRecord>("sessions", {
-  id: "id",
-  sandboxId: "sandbox_id",
-  ownerId: "owner_id",
-  status: "status",
-  shell: "shell",
-  createdAtMs: "created_at",
-  closedAtMs: optional("closed_at"),
-  closeReason: "close_reason",
-});
+const SESSIONS = new Table("sessions", SESSION_COLUMNS);
 
 type Methods = "insertSession" | "session" | "closeSession" | "closeAllSessions" | "listSessions";
 

@@ -1,43 +1,17 @@
 import type { SQLInputValue } from "node:sqlite";
+import { type Columns, Records } from "../columns.ts";
 import type { Database, Row } from "./database.ts";
 
-/** A column whose value is another in the record: what the database has of it, and back. */
-interface Column {
-  readonly name: string;
-  write(value: unknown): SQLInputValue;
-  read(value: unknown): unknown;
-}
-
-type Columns<R> = { readonly [Member in keyof R]-?: string | Column };
-
-export function json(name: string): Column {
-  return { name, write: (value) => JSON.stringify(value), read: (value) => JSON.parse(value as string) };
-}
-
-export function flag(name: string): Column {
-  return { name, write: (value) => (value ? 1 : 0), read: (value) => value === 1 };
-}
-
-/** May be absent from the record, and is NULL then. */
-export function optional(name: string): Column {
-  return { name, write: (value) => (value ?? null) as SQLInputValue, read: (value) => value ?? undefined };
-}
-
-/** A table whose rows are records: which column has which member of them. */
+/** A table whose rows are records. */
 export class Table<R extends object> {
   readonly #name: string;
-  readonly #columns: readonly (readonly [member: string, column: string | Column])[];
-  readonly #translated: readonly (readonly [member: string, column: Column])[];
+  readonly #records: Records<R>;
   readonly #select: string;
 
   constructor(name: string, columns: Columns<R>) {
     this.#name = name;
-    this.#columns = Object.entries<string | Column>(columns);
-    this.#translated = this.#columns.flatMap(([member, column]) =>
-      typeof column === "string" ? [] : [[member, column]],
-    );
-    const selected = this.#columns.map(([member, column]) => `${nameOf(column)} AS ${member}`);
-    this.#select = `SELECT ${selected.join(", ")} FROM ${name}`;
+    this.#records = new Records(columns);
+    this.#select = `SELECT ${this.#records.selected} FROM ${name}`;
   }
 
   get(database: Database, rest: string, ...values: SQLInputValue[]): R | undefined {
@@ -46,7 +20,7 @@ export class Table<R extends object> {
 
   /** `rest`: what follows the name of the table in the statement. */
   all(database: Database, rest: string, ...given: SQLInputValue[] | [Row]): R[] {
-    return this.#records(database.all(`${this.#select} ${rest}`, ...given));
+    return this.#records.read(database.all(`${this.#select} ${rest}`, ...given));
   }
 
   /** Those that pass every filter. */
@@ -56,39 +30,15 @@ export class Table<R extends object> {
 
   /** `more`: columns that are no part of the record. */
   insert(database: Database, record: R, more: Row = {}): void {
-    database.insert(this.#name, { ...more, ...this.#row(record) });
+    database.insert(this.#name, { ...more, ...this.#records.row(record) });
   }
 
   update(database: Database, id: string, changes: Partial<R>): void {
-    const row = this.#row(changes);
+    const row = this.#records.row(changes);
     const assignments = Object.keys(row).map((name) => `${name} = :${name}`);
     if (assignments.length === 0) return;
     database.prepare(`UPDATE ${this.#name} SET ${assignments.join(", ")} WHERE id = :id`).run({ ...row, id });
   }
-
-  #row(record: Partial<R>): Row {
-    const known = this.#columns.filter(([member]) => member in record);
-    const written = known.map(([member, column]) => {
-      const value = record[member as keyof R];
-      return [nameOf(column), typeof column === "string" ? value : column.write(value)];
-    });
-    return Object.fromEntries(written) as Row;
-  }
-
-  #records(rows: Record<string, unknown>[]): R[] {
-    for (const row of rows) {
-      for (const [member, { read }] of this.#translated) {
-        const value = read(row[member]);
-        if (value === undefined) delete row[member];
-        else row[member] = value;
-      }
-    }
-    return rows as R[];
-  }
-}
-
-function nameOf(column: string | Column): string {
-  return typeof column === "string" ? column : column.name;
 }
 
 /** One condition of a query, with the parameters that it names. */

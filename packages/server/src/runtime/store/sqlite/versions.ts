@@ -1,29 +1,13 @@
-import type { CodebaseMetadata, EntryRecord, VersionChangeRecord, VersionRecord } from "../store.ts";
+import { VERSION_COLUMNS } from "../columns.ts";
+import { type ChangeRow, packEntry, toChange } from "../packed.ts";
+import type { CodebaseMetadata, VersionChangeRecord, VersionRecord } from "../store.ts";
 import { codebaseNumber } from "./codebases.ts";
 import type { Database } from "./database.ts";
 import { belowDirectory } from "./entries.ts";
 import type { Immediate } from "./protocol.ts";
-import { type Filter, json, matching, Table, values, where } from "./table.ts";
+import { type Filter, matching, Table, values, where } from "./table.ts";
 
-const VERSIONS = new Table<Omit<VersionRecord, "codebaseId">>("versions", {
-  version: "version",
-  origin: "origin",
-  sandboxId: "sandbox_id",
-  message: "message",
-  createdAtMs: "created_at",
-  filesChanged: "files_changed",
-  size: "size",
-  fileCount: "file_count",
-  conflicts: json("conflicts"),
-});
-
-interface ChangeRow {
-  readonly version: number;
-  readonly path: string;
-  readonly before: string | null;
-  readonly after: string | null;
-  readonly kept_as: string;
-}
+const VERSIONS = new Table("versions", VERSION_COLUMNS);
 
 type Methods = "version" | "listVersions" | "changesOf" | "firstChangesAfter";
 
@@ -83,28 +67,4 @@ export function changeWriter(database: Database, codebase: number): (change: Ver
   return ({ version, path, before, after, keptAs }) => {
     insert.run(codebase, version, path, packEntry(before), packEntry(after), keptAs);
   };
-}
-
-function toChange(row: ChangeRow): VersionChangeRecord {
-  return {
-    version: row.version,
-    path: row.path,
-    before: unpackEntry(row.path, row.before),
-    after: unpackEntry(row.path, row.after),
-    keptAs: row.kept_as,
-  };
-}
-
-type PackedEntry = [EntryRecord["kind"], number, number, string, string, number, number];
-
-function packEntry(entry: EntryRecord | undefined): string | null {
-  if (entry === undefined) return null;
-  const { kind, mode, size, sha256, target, modifiedAtMs, version } = entry;
-  return JSON.stringify([kind, mode, size, sha256, target, modifiedAtMs, version] satisfies PackedEntry);
-}
-
-function unpackEntry(path: string, text: string | null): EntryRecord | undefined {
-  if (text === null) return undefined;
-  const [kind, mode, size, sha256, target, modifiedAtMs, version] = JSON.parse(text) as PackedEntry;
-  return { path, kind, mode, size, sha256, target, modifiedAtMs, version };
 }
