@@ -37,6 +37,20 @@ console.log((await sandbox.processes()).map(({ info }) => `${info.tag || info.co
 await server.wait();
 // #endregion
 
+// #region code
+const first = await sandbox.runCode("import os\nsources = os.listdir('src')\nprint('looked')\nlen(sources) > 0");
+console.log(first.stdout, first.text); // looked, True
+const second = await sandbox.runCode("sources.missing"); // the names of the first are still there
+console.log(second.error?.name, second.executionCount);
+// #endregion
+
+// #region context
+await using context = await sandbox.createCodeContext({ language: "javascript" });
+await context.run("let sum = 0");
+const late = await context.run("while (true) sum += 1", { timeoutMs: 200 });
+console.log(late.timedOut, (await context.run("sum > 0")).text); // interrupted; its names stay
+// #endregion
+
 // #region terminal
 await using terminal = await sandbox.terminal({ columns: 80, rows: 24 });
 await terminal.write("stty size; exit 7\n");

@@ -92,6 +92,18 @@ with Sandbox.from_local("./project") as sandbox:
     server.wait()
     # #endregion
 
+    # #region code
+    first = sandbox.run_code("import os\nsources = os.listdir('src')\nprint('looked')\nlen(sources) > 0")
+    print(first.stdout, first.text)  # looked, True
+    second = sandbox.run_code("sources.missing")  # the names of the first are still there
+    print(second.error.name, second.execution_count)
+
+    with sandbox.create_code_context("javascript") as context:
+        context.run("let sum = 0")
+        late = context.run("while (true) sum += 1", timeout=0.2)
+        print(late.timed_out, context.run("sum > 0").text)  # interrupted; its names stay
+    # #endregion
+
     # #region terminal
     with sandbox.terminal(columns=80, rows=24) as terminal:
         terminal.write("stty size; exit 7\n")

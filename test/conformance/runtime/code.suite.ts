@@ -58,6 +58,16 @@ export function describeCode({ running, reality }: CodeTarget): void {
     },
   );
 
+  reality("modules of the working directory are the code's, and none of them gets into the interpreter", async () => {
+    const sandbox = await running();
+    const names = ["json", "ast", "random", "IPython"];
+    const write = `for name in ${names.join(" ")}; do echo "raise SystemExit('mine')" > $name.py; done; echo "x = 7" > own.py`;
+    expect(await sandbox.exec({ command: write, workdir: "/tmp" })).toMatchObject({ exitCode: 0 });
+    const { id: context } = await sandbox.contexts.create({ language: "python", workdir: "/tmp" });
+    expect(await run(sandbox, { code: "import own\nown.x", context })).toMatchObject({ text: "7" });
+    expect((await run(sandbox, { code: "import IPython", context })).error).toMatchObject({ name: "SystemExit", value: "mine" });
+  });
+
   reality("a large output and a large value arrive whole, in their order", async () => {
     const sandbox = await running();
     const { stdout, text } = await run(sandbox, { code: "print('x' * 1_000_000)\n'y' * 500_000" });

@@ -766,6 +766,12 @@ export function describeBackend(name: string, options: ContractOptions): void {
     }
     describePauses({ promise, reality, running, again, home: () => home });
     describe.skipIf(acted)("processes", () => describeProcesses({ running, reality, many: options.many ?? 500 }));
+    if (acted) {
+      promise("runs no code, and says so", async () => {
+        const events = (await running()).contexts.run({ code: "1" });
+        await expect(Array.fromAsync(events)).rejects.toMatchObject({ code: "RUNTIME_UNAVAILABLE" });
+      });
+    }
     describe.skipIf(acted)("code", () => describeCode({ running, reality }));
 
     test("no skip names a promise that is not there", () => {

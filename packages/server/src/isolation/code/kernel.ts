@@ -44,8 +44,9 @@ export interface KernelProgram {
 
 const read = (name: string): string => readFileSync(new URL(`kernels/${name}`, import.meta.url), "utf8");
 
+// What lies in the working directory, a random.py, is the code's, and no part of what runs it.
 const LOAD_PYTHON =
-  "import os; channel = os.fdopen(4, 'rb'); exec(compile(channel.read(int(channel.readline())), '<agentfense>', 'exec'))";
+  "import sys; sys.path.pop(0); import os; channel = os.fdopen(4, 'rb'); exec(compile(channel.read(int(channel.readline())), '<agentfense>', 'exec'))";
 const LOAD_JAVASCRIPT = `{ const f = require("node:fs"); let n = ""; const b = Buffer.alloc(1);
 while (f.readSync(4, b) && b[0] !== 10) n += b.toString();
 const t = Buffer.alloc(Number(n)); for (let i = 0; i < t.length; ) i += f.readSync(4, t, i, t.length - i);

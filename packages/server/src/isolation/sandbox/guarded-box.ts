@@ -226,6 +226,7 @@ export class GuardedBox implements BoxedWorkspace {
       if (session.closed === undefined) this.#sessions.add(session);
       interpreter = new ShellInterpreter(session, this.#outputBytes);
     } else {
+      if (this.runtime === "mock") throw new IsolationError("RUNTIME_UNAVAILABLE", "the mock runtime runs no code");
       const program = KERNELS[language === "python" ? "python" : "javascript"];
       const opening = { box: this.#box, program, env, workdir, outputBytes: this.#outputBytes };
       interpreter = await this.#explain(Kernel.open(opening, { signal: this.#unlessEnding(options) }));

@@ -425,7 +425,6 @@ def main():
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     sys.argv = [""]
-    sys.path.insert(0, "")
     builtins.input = refuse_input
     builtins.display = display
     os.environ.setdefault("MPLBACKEND", "Agg")
@@ -433,6 +432,7 @@ def main():
     try: interpreter = ipython_interpreter() if importlib.util.find_spec("IPython") else PlainInterpreter()
     except Exception: interpreter = PlainInterpreter()
     builtins.input = refuse_input
+    sys.path.insert(0, "")
     count = 0
     answer("ready", interpreter=interpreter.name)
     while True:
