@@ -38,6 +38,8 @@ export interface ExecutionRequest {
   /** Written into the workspace before the code runs: path → content. */
   readonly files?: Readonly<Record<string, string | Uint8Array>> | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** In an interpreter that keeps the names of the code before that asked for this, too. Only a sandbox that stays has one. */
+  readonly keepsState?: boolean | undefined;
 }
 
 /** Why nothing was run, or why what was run counts as failed. */

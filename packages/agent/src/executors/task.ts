@@ -11,11 +11,18 @@ const TIMEOUT_MS_AT_MOST = 24 * 60 * 60 * 1000;
 const VARIABLES_AT_MOST = 1_000;
 const VARIABLES_BYTES = 96 * 1024;
 
-/** Refuses what no executor could run, before anything is touched. Gives the time that it has. */
-export function checkTask(task: ExecutionTask, languages: ReadonlySet<Language>): { readonly timeoutMs: number } {
+/** Refuses what no executor could run, or what this one cannot, before anything is touched. Gives the time that it has. */
+export function checkTask(
+  task: ExecutionTask,
+  languages: ReadonlySet<Language>,
+  { keepsState = false } = {},
+): { readonly timeoutMs: number } {
   const { code, env = {}, files = {}, language, timeoutMs = DEFAULT_TIMEOUT_MS } = task;
   if (!languages.has(language)) {
     throw invalid(`this executor does not run ${quoted(language)}; it runs ${[...languages].join(", ")}`);
+  }
+  if (task.keepsState === true && !keepsState) {
+    throw new ExecutorError("REFUSED", "this executor keeps no state from one call to the next");
   }
   if (typeof code !== "string") throw invalid("the code is not a string");
   if (code.includes("\0")) throw invalid("the code has a NUL character");

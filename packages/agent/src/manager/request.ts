@@ -18,6 +18,7 @@ export interface AcceptedRequest {
   readonly timeoutMs: number;
   readonly files: Readonly<Record<string, string | Uint8Array>>;
   readonly env: Readonly<Record<string, string>>;
+  readonly keepsState: boolean;
 }
 
 /** Thrown for a request that makes no sense. */
@@ -26,7 +27,7 @@ export class RequestProblem extends AgentError {}
 /** Copies what the caller gave, looking at each part once: what is checked, shown and run is the same. */
 export function acceptRequest(request: ExecutionRequest): AcceptedRequest {
   if (typeof request !== "object" || request === null) throw new RequestProblem("a request is an object");
-  const { code, language, timeoutMs = DEFAULT_TIMEOUT_MS, files, env } = request;
+  const { code, language, timeoutMs = DEFAULT_TIMEOUT_MS, files, env, keepsState = false } = request;
   if (typeof code !== "string") throw new RequestProblem("the code must be a string");
   if (code.includes("\0")) throw new RequestProblem("the code has a NUL character");
   expectAtMost(MOST_CODE_BYTES, Buffer.byteLength(code), "bytes of code");
@@ -37,7 +38,9 @@ export function acceptRequest(request: ExecutionRequest): AcceptedRequest {
     const range = `more than 0 and at most ${LONGEST_TIMEOUT_MS}`;
     throw new RequestProblem(`timeoutMs is ${shown(timeoutMs)}; it must be ${range}`);
   }
-  return { code, language, timeoutMs, files: acceptFiles(files), env: acceptVariables(env) };
+  if (typeof keepsState !== "boolean") throw new RequestProblem("keepsState must be true or false");
+  if (keepsState && language === "command") throw new RequestProblem("a command keeps no state; code of bash does");
+  return { code, language, timeoutMs, files: acceptFiles(files), env: acceptVariables(env), keepsState };
 }
 
 function acceptFiles(files: ExecutionRequest["files"]): AcceptedRequest["files"] {

@@ -12,7 +12,7 @@ export const runCode = declareTool({
   name: "run_code",
   description:
     "Runs code in a sandbox and gives its output and exit code. It starts in /workspace, where the project is; every call is a " +
-    "process of its own. There may be no network, and some files cannot be seen or written.",
+    "process of its own, unless keep_state is given. There may be no network, and some files cannot be seen or written.",
   input: z.strictObject({
     code: z.string().min(1).max(1_000_000).describe("The whole program"),
     language: z.enum(LANGUAGES).describe("What it is written in"),
@@ -22,11 +22,19 @@ export const runCode = declareTool({
       .max(600_000)
       .optional()
       .describe(`Ended after this many milliseconds; default ${DEFAULT_TIMEOUT_MS}`),
+    keep_state: z
+      .boolean()
+      .optional()
+      .describe(
+        "Runs it in an interpreter that keeps its names: later code that asks for this has them; the value of the last expression is told",
+      ),
   }),
   risk: "assessed",
   effects: SHELL.effects,
-  handler: async ({ code, language, timeout_ms: timeoutMs = DEFAULT_TIMEOUT_MS }, { manager, maxOutput, signal }) =>
-    executionAnswer(await manager.execute({ code, language, timeoutMs }, { signal }), maxOutput),
+  handler: async (
+    { code, language, timeout_ms: timeoutMs = DEFAULT_TIMEOUT_MS, keep_state: keepsState = false },
+    { manager, maxOutput, signal },
+  ) => executionAnswer(await manager.execute({ code, language, timeoutMs, keepsState }, { signal }), maxOutput),
 });
 
 const SHELL_TIMEOUT_MS = 60_000;

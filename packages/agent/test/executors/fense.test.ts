@@ -168,3 +168,35 @@ describe("FenseExecutor in a sandbox that is there", () => {
     expect(await sandbox.refresh()).toMatchObject({ status: "running" });
   });
 });
+
+describe("code that keeps its names", () => {
+  test("has those of the code before, for each executor its own, and shows its values", async () => {
+    await using sandbox = await Sandbox.create({ preset: "full-access" });
+    await using executor = new FenseExecutor({ sandbox });
+    const kept = { ...TASK, language: "python", keepsState: true } as const;
+    expect(await executor.execute({ ...kept, code: "print('out')\nx = 20\nx + 1" })).toMatchObject({
+      ...{ stdout: "out\n21", stderr: "", exitCode: 0, results: [{ data: { "text/plain": "21" } }] },
+    });
+    const failed = await executor.execute({ ...kept, code: "x / 0", env: { A: "b" } });
+    expect(failed).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("ZeroDivisionError") });
+    const late = await executor.execute({ ...kept, code: "while True: pass", timeoutMs: 200 });
+    expect(late).toMatchObject({ timedOut: true });
+    expect((await executor.execute({ ...kept, code: "x" })).stdout).toBe("20");
+    expect((await executor.execute({ ...kept, code: "print('x' in globals())", keepsState: false })).stdout).toBe(
+      "False\n",
+    );
+    await using other = new FenseExecutor({ sandbox });
+    expect((await other.execute({ ...kept, code: "'x' in globals()" })).stdout).toBe("False");
+    await executor.execute({ ...kept, code: "import os; os._exit(3)" });
+    expect((await executor.execute({ ...kept, code: "1" })).stderr).toContain("the names of earlier code are gone");
+    await sandbox.stop();
+    await sandbox.start();
+    expect((await executor.execute({ ...kept, code: "'x' in globals()" })).stdout).toBe("False");
+  });
+
+  test("is refused where each execution may get another sandbox", async () => {
+    await using executor = new FenseExecutor({ workspace: newWorkspace(), sandboxes: Sandbox });
+    const task = { ...TASK, code: "true", keepsState: true };
+    await expect(executor.execute(task)).rejects.toMatchObject({ code: "REFUSED" });
+  });
+});

@@ -22,6 +22,7 @@ import { type ExecutionTask, failedOutcome } from "../executor.ts";
 import { Life } from "../life.ts";
 import { type RunPlan, runPlan } from "../run-plan.ts";
 import { checkTask, writeFiles } from "../task.ts";
+import { KeptContexts } from "./kept-contexts.ts";
 import type { SandboxSupply } from "./sandbox-supply.ts";
 
 /** What a shell says when there is no such program. */
@@ -31,6 +32,7 @@ const NOT_FOUND_EXIT_CODE = 127;
 export class SandboxRunner implements AsyncDisposable {
   readonly #life = new Life();
   readonly #supply: SandboxSupply;
+  readonly #contexts = new KeptContexts();
   readonly #appliesChanges: boolean;
   /** One at a time writes into the directory. */
   readonly #applying = new Gate(1);
@@ -47,7 +49,13 @@ export class SandboxRunner implements AsyncDisposable {
   ): Promise<ExecutionOutcome> {
     return await this.#life.during(signal, async (either) => {
       // What can be refused is, before there is a sandbox.
-      const { timeoutMs } = checkTask(task, languages);
+      const { timeoutMs } = checkTask(task, languages, { keepsState: this.#supply.isOne });
+      if (task.keepsState === true) {
+        return await this.#use(either, async (sandbox) => {
+          await writeFiles(task, new SandboxWorkspace(sandbox), either);
+          return await this.#contexts.run(sandbox, task, { timeoutMs, signal: either });
+        });
+      }
       const plan = await runPlan(task.language, task.code, { signal: either });
       const hasFiles = Object.keys(task.files ?? {}).length > 0;
       if (plan.kind === "failed" && !hasFiles) return failedOutcome(plan.stderr);
@@ -73,7 +81,10 @@ export class SandboxRunner implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#life.end(async () => await this.#supply[Symbol.asyncDispose]());
+    await this.#life.end(async () => {
+      await this.#contexts[Symbol.asyncDispose]();
+      await this.#supply[Symbol.asyncDispose]();
+    });
   }
 
   async #use<T>(signal: AbortSignal, work: (sandbox: Sandbox) => Promise<T>): Promise<T> {

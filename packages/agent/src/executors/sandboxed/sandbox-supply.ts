@@ -2,6 +2,8 @@ import type { Sandbox } from "@agentfense/sdk";
 
 /** Where the sandbox of an execution comes from. */
 export interface SandboxSupply extends AsyncDisposable {
+  /** Whether every execution gets the same one. */
+  readonly isOne: boolean;
   use<T>(signal: AbortSignal, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
 }
 
@@ -9,6 +11,7 @@ type OpenSandbox = (signal: AbortSignal) => Promise<Sandbox>;
 
 /** Somebody's sandbox, which stays his. */
 export class GivenSandbox implements SandboxSupply {
+  readonly isOne = true;
   readonly #sandbox: Sandbox;
 
   constructor(sandbox: Sandbox) {
@@ -24,6 +27,7 @@ export class GivenSandbox implements SandboxSupply {
 
 /** A new sandbox for each execution. */
 export class FreshSandboxes implements SandboxSupply {
+  readonly isOne = false;
   readonly #open: OpenSandbox;
 
   constructor(open: OpenSandbox) {
@@ -45,6 +49,7 @@ const IDLE_AT_MOST = 4;
  * into the directory while something else runs on them would pull files away from under it.
  */
 export class KeptSandboxes implements SandboxSupply {
+  readonly isOne = false;
   readonly #open: OpenSandbox;
   readonly #idle: Sandbox[] = [];
 
