@@ -65,7 +65,10 @@ export function describeCode({ running, reality }: CodeTarget): void {
     expect(await sandbox.exec({ command: write, workdir: "/tmp" })).toMatchObject({ exitCode: 0 });
     const { id: context } = await sandbox.contexts.create({ language: "python", workdir: "/tmp" });
     expect(await run(sandbox, { code: "import own\nown.x", context })).toMatchObject({ text: "7" });
-    expect((await run(sandbox, { code: "import IPython", context })).error).toMatchObject({ name: "SystemExit", value: "mine" });
+    expect((await run(sandbox, { code: "import IPython", context })).error).toMatchObject({
+      name: "SystemExit",
+      value: "mine",
+    });
   });
 
   reality("a large output and a large value arrive whole, in their order", async () => {
