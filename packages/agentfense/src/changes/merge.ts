@@ -86,11 +86,14 @@ function line(change: MergeReport["changes"][number], paint: Paint): string {
   return `${letter} ${shownPath(change)}  (${remarks.join("; ")})`;
 }
 
+/** Conflicts of one file whose lines are named. */
+const SHOWN = 4;
+
 function conflictTable(conflicts: readonly MergeConflict[]): string {
   const rows = conflicts.map(({ kind, path, sides, hunks, settled }) => [
     kind,
     path,
-    hunks.map(({ ours }) => lineNumbers(ours)).join(" "),
+    [...hunks.slice(0, SHOWN).map(({ ours }) => lineNumbers(ours)), ...(hunks.length > SHOWN ? ["…"] : [])].join(" "),
     sides[0],
     sides[1],
     settled ?? "",

@@ -45,9 +45,14 @@ export function readTarget(place: EntryHandle): string | undefined {
 
 /** Byte for byte; false when one cannot be read. */
 export async function sameContent(now: EntryHandle, old: EntryHandle): Promise<boolean> {
-  const [a, b] = [now, old].map((place) => openRegular(place));
+  const [a, b] = [openRegular(now), openRegular(old)];
   using _open = closing(a, b);
-  if (a === undefined || b === undefined || a < 0 || b < 0) return false;
+  return await sameBytes(a, b);
+}
+
+/** The same for open files; one that could not be opened has none. */
+export async function sameBytes(a: number, b: number): Promise<boolean> {
+  if (a < 0 || b < 0) return false;
   const [left, right] = [Buffer.alloc(BLOCK), Buffer.alloc(BLOCK)];
   for (let offset = 0, blocks = 1; ; blocks++) {
     const n = syscalls.pread(a, left, BLOCK, offset);

@@ -43,8 +43,8 @@ interface Budget {
   steps: number;
 }
 
-/** About a tenth of a second; texts that people and programs write take far less. */
-const STEPS = 20_000_000;
+/** A second or less; texts that people and programs write take far fewer. */
+const STEPS = 100_000_000;
 
 type Marking = (a: Side, b: Side, stretch: Stretch, budget: Budget) => void;
 
@@ -350,10 +350,12 @@ function middleAt(x: number, y: number): Middle {
  * Myers decides.
  */
 function markByHistogram(a: Side, b: Side, whole: Stretch, budget: Budget): void {
+  const places = new Places(a.lines, b.lines);
   const open = [whole];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { a0, a1, b0, b1 } = next;
-    const run = a0 === a1 || b0 === b1 || budget.steps <= 0 ? undefined : rarestRun(a.lines, b.lines, next, budget);
+    const run =
+      a0 === a1 || b0 === b1 || budget.steps <= 0 ? undefined : rarestRun(a.lines, b.lines, places, next, budget);
     if (run === "frequent") markByMyers(a, b, next, budget);
     else if (run === undefined) {
       a.changed.fill(1, a0, a1);
@@ -368,30 +370,34 @@ function markByHistogram(a: Side, b: Side, whole: Stretch, budget: Budget): void
 const RARE = 64;
 
 /** Undefined where the texts have no line in common. */
-function rarestRun(a: Int32Array, b: Int32Array, stretch: Stretch, budget: Budget): Stretch | "frequent" | undefined {
-  const { a0, a1, b0, b1 } = stretch;
-  const places = placesOf(a, a0, a1);
+function rarestRun(
+  a: Int32Array,
+  b: Int32Array,
+  places: Places,
+  { a0, a1, b0, b1 }: Stretch,
+  budget: Budget,
+): Stretch | "frequent" | undefined {
+  using _found = places.in(a0, a1);
   budget.steps -= a1 - a0 + (b1 - b0);
   let found: Stretch | undefined;
   let rarest = RARE + 1;
   let isCommon = false;
   for (let at = b0, after = at + 1; at < b1; at = after, after = at + 1) {
-    const candidates = places.get(b[at]!);
-    if (candidates === undefined) continue;
+    const inOld = places.count(b[at]!);
+    if (inOld === 0) continue;
     isCommon = true;
-    if (candidates.length > rarest) continue;
-    for (let index = 0; index < candidates.length; ) {
-      const place = candidates[index]!;
+    if (inOld > rarest) continue;
+    for (let place = places.first(b[at]!); place >= 0; ) {
       let [i, j] = [place, at];
       let [iEnd, jEnd] = [place + 1, at + 1];
-      let count = candidates.length;
+      let count = inOld;
       while (i > a0 && j > b0 && a[i - 1] === b[j - 1]) {
         i -= 1;
         j -= 1;
-        if (count > 1) count = Math.min(count, places.get(a[i]!)!.length);
+        if (count > 1) count = Math.min(count, places.count(a[i]!));
       }
       while (iEnd < a1 && jEnd < b1 && a[iEnd] === b[jEnd]) {
-        if (count > 1) count = Math.min(count, places.get(a[iEnd]!)!.length);
+        if (count > 1) count = Math.min(count, places.count(a[iEnd]!));
         iEnd += 1;
         jEnd += 1;
       }
@@ -401,21 +407,65 @@ function rarestRun(a: Int32Array, b: Int32Array, stretch: Stretch, budget: Budge
         found = { a0: i, a1: iEnd, b0: j, b1: jEnd };
         rarest = count;
       }
-      while (index < candidates.length && candidates[index]! < iEnd) index += 1;
+      while (place >= 0 && place < iEnd) place = places.next(place);
       if (budget.steps <= 0) return undefined;
     }
   }
   return isCommon && rarest > RARE ? "frequent" : found;
 }
 
-function placesOf(lines: Int32Array, from: number, to: number): Map<number, number[]> {
-  const places = new Map<number, number[]>();
-  for (let i = from; i < to; i++) {
-    const known = places.get(lines[i]!);
-    if (known === undefined) places.set(lines[i]!, [i]);
-    else known.push(i);
+/** Where each line is in a stretch of the old text. Lines are small numbers, so tables serve that are used again for each stretch. */
+class Places {
+  readonly #lines: Int32Array;
+  /** By line; one more than the place, 0 for none. */
+  readonly #first: Int32Array;
+  readonly #counts: Int32Array;
+  /** By place: the next of the same line. */
+  readonly #next: Int32Array;
+
+  constructor(lines: Int32Array, others: Int32Array) {
+    const different = Math.max(highest(lines), highest(others)) + 1;
+    this.#lines = lines;
+    this.#first = new Int32Array(different);
+    this.#counts = new Int32Array(different);
+    this.#next = new Int32Array(lines.length);
   }
-  return places;
+
+  /** Knows the places in a stretch until it is disposed of. */
+  in(from: number, to: number): Disposable {
+    for (let i = to - 1; i >= from; i--) {
+      const line = this.#lines[i]!;
+      this.#next[i] = this.#first[line]! - 1;
+      this.#first[line] = i + 1;
+      this.#counts[line]! += 1;
+    }
+    return {
+      [Symbol.dispose]: () => {
+        for (let i = from; i < to; i++) {
+          const line = this.#lines[i]!;
+          this.#first[line] = 0;
+          this.#counts[line] = 0;
+        }
+      },
+    };
+  }
+
+  count(line: number): number {
+    return this.#counts[line]!;
+  }
+
+  /** -1 for none. */
+  first(line: number): number {
+    return this.#first[line]! - 1;
+  }
+
+  next(place: number): number {
+    return this.#next[place]!;
+  }
+}
+
+function highest(numbers: Int32Array): number {
+  return numbers.reduce((most, number) => (number > most ? number : most), -1);
 }
 
 /*

@@ -9,13 +9,21 @@ import { LockedCodebase, LockedDelta } from "../changes/places.ts";
 import { Selection } from "../changes/selection.ts";
 import { type ChangeKind, type FoundChange, pathText, walkChanges } from "../changes/walk.ts";
 import { closing } from "../filesystem/descriptors.ts";
-import { textOf } from "../filesystem/names.ts";
+import { bytesOf, textOf } from "../filesystem/names.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { wasCopied } from "../filesystem/xattrs.ts";
 import { carryOut } from "./carrying.ts";
 import { type DriverRule, driversFor } from "./drivers.ts";
 import { DirectoryTarget, entryAt, type FileOnDisk, ON_DISK } from "./files.ts";
-import { type Conflict, type MergedEntry, type MergePlan, planMerge, type SideChange, type Step } from "./plan.ts";
+import {
+  type Conflict,
+  directoriesAbove,
+  type MergedEntry,
+  type MergePlan,
+  planMerge,
+  type SideChange,
+  type Step,
+} from "./plan.ts";
 import type { Favour, Hunk } from "./text.ts";
 
 const { FileType, Open } = syscalls;
@@ -80,8 +88,12 @@ export interface MergeConflict extends Pick<Conflict<unknown>, "kind" | "sides" 
   readonly base: ConflictSide | null;
   readonly ours: ConflictSide | null;
   readonly theirs: ConflictSide | null;
+  /** The first thousand. */
   readonly hunks: readonly Hunk[];
 }
+
+/** A text can be made to have a million, which nobody reads. */
+const MOST_HUNKS = 1000;
 
 export interface MergeReport {
   readonly dryRun: boolean;
@@ -120,7 +132,7 @@ export async function mergeDeltas(spec: MergeSpec): Promise<MergeReport> {
 }
 
 function openLower(path: string): number {
-  const fd = syscalls.open(Buffer.from(path).toString("latin1"), Open.RDONLY | Open.DIRECTORY | Open.NOFOLLOW);
+  const fd = syscalls.open(bytesOf(path), Open.RDONLY | Open.DIRECTORY | Open.NOFOLLOW);
   if (fd < 0) throw new ChangesError("CODEBASE_UNUSABLE", `${path} cannot be used: ${reasonFor(-fd)}`);
   return fd;
 }
@@ -185,15 +197,15 @@ class DeltaSide {
 
   /** What the directory has now leaves the delta: the codebase shows there again. */
   leave(failures: ReadonlyMap<string, string>): void {
-    const stays = [...failures.keys(), ...this.#kept];
-    if (stays.length === 0) {
+    const stays = new Set([...failures.keys(), ...this.#kept].flatMap((path) => [path, ...directoriesAbove(path)]));
+    if (stays.size === 0) {
       atOnce(discardFrom(this.delta, undefined));
       return;
     }
     let gone: string | undefined;
     for (const { path } of this.changes) {
       if (gone !== undefined && path.startsWith(gone)) continue;
-      if (stays.some((kept) => kept === path || kept.startsWith(`${path}/`))) continue;
+      if (stays.has(path)) continue;
       try {
         atOnce(discardFrom(this.delta, [pathText(path.split("/"))]));
         gone = `${path}/`;
@@ -286,7 +298,7 @@ function conflictOf(conflict: Conflict<FileOnDisk>): MergeConflict {
     base: base === "unknown" ? null : sideOf(base),
     ours: sideOf(ours),
     theirs: sideOf(theirs),
-    hunks,
+    hunks: hunks.slice(0, MOST_HUNKS),
   };
 }
 

@@ -1,7 +1,7 @@
 import { syscalls } from "@agentfense/fuse";
 import { readAt } from "../changes/binary-patch.ts";
 import { ChangesError } from "../changes/changes-error.ts";
-import { type EntryHandle, MODE_BITS, openRegular, readTarget, sameContent, statOf } from "../changes/comparison.ts";
+import { type EntryHandle, MODE_BITS, openRegular, readTarget, sameBytes, statOf } from "../changes/comparison.ts";
 import { openDeltaFile } from "../changes/destination.ts";
 import { pathText } from "../changes/walk.ts";
 import { openDirectoryAt } from "../filesystem/delta.ts";
@@ -27,18 +27,24 @@ export const ON_DISK: Contents<FileOnDisk> = {
     if (a.stat.ino === b.stat.ino && a.root === b.root) return true;
     using left = reach(a);
     using right = reach(b);
-    return await sameContent(left, right);
+    const [first, second] = [openAt(left, a), openAt(right, b)];
+    using _open = closing(first, second);
+    return await sameBytes(first, second);
   },
   async read(file) {
     using place = reach(file);
     const stat = new Stat();
-    const fd = file.isDelta ? openDeltaFile(place, stat) : openRegular(place, stat);
+    const fd = openAt(place, file, stat);
     using _open = closing(fd);
     const bytes = fd < 0 || stat.size !== file.stat.size ? undefined : readAt(fd, 0, stat.size);
     if (bytes === undefined) throw new ChangesError("DELTA_UNUSABLE", `${pathText(file.names)} cannot be read`);
     return bytes.toString("latin1");
   },
 };
+
+function openAt(place: EntryHandle, { isDelta }: FileOnDisk, stat = new Stat()): number {
+  return isDelta ? openDeltaFile(place, stat) : openRegular(place, stat);
+}
 
 /** The place of a file, for as long as it is not disposed of; what the agent shut is open to us meanwhile. */
 export function reach({ root, isDelta, names }: Omit<FileOnDisk, "stat">): EntryHandle & Disposable {

@@ -127,6 +127,7 @@ export interface MergeInput<Content extends object> {
 
 /** Larger files are not merged line by line. */
 const LARGEST_TEXT = 4 << 20;
+const MOST_LINES = 200_000;
 /** Of all texts that come of merging, which are held until they are written. */
 const MERGED_BYTES_LIMIT = 128 << 20;
 
@@ -322,6 +323,7 @@ class Planning<Content extends object> {
     const [mine, yours, start = ""] = await Promise.all(all.map(async ({ content }) => await this.#read(content)));
     if ([mine, yours, start].some((text) => text!.includes("\0"))) return this.#choice(three, "binary");
     const texts = [start, mine!, yours!] as const;
+    if (texts.some(hasTooManyLines)) return this.#choice(three, "large");
     const favour = driver === "union" ? "union" : this.#options.favour;
     const labels = { ours: three.names[0], theirs: three.names[1] };
     const { text, hunks } = mergeText(...texts, { favour, labels });
@@ -475,7 +477,7 @@ function directoryOf<Content>(entry: Entry<Content> | undefined): number | undef
   return entry?.kind === "directory" ? entry.mode : undefined;
 }
 
-function directoriesAbove(path: string): string[] {
+export function directoriesAbove(path: string): string[] {
   const names = path.split("/");
   return names.slice(1).map((_, index) => names.slice(0, index + 1).join("/"));
 }
@@ -483,6 +485,12 @@ function directoriesAbove(path: string): string[] {
 function isAsBefore<Content>(leaf: MergedEntry<Content>, old: Entry<Content> | undefined): boolean {
   if (leaf === old || leaf.kind !== "file" || old?.kind !== "file") return leaf === old;
   return leaf.content === old.content && leaf.mode === old.mode;
+}
+
+function hasTooManyLines(text: string): boolean {
+  let lines = 0;
+  for (let at = text.indexOf("\n"); at >= 0 && lines <= MOST_LINES; at = text.indexOf("\n", at + 1)) lines += 1;
+  return lines > MOST_LINES;
 }
 
 function isJson(text: string): boolean {
