@@ -113,6 +113,8 @@ interface Running {
   /** Bytes that are still kept of each stream, and of results. */
   readonly room: { stdout: number; stderr: number; results: number };
   truncated: boolean;
+  /** Printed, and here before the word that the code has started, which comes another way; undefined once that is here. */
+  early: (InterpreterEvent & { readonly data: Buffer })[] | undefined;
   error: CodeError | undefined;
 }
 
@@ -204,7 +206,14 @@ export class Kernel implements Interpreter {
     const queue = new EventQueue<InterpreterEvent>(() => this.#resume());
     const ended = Promise.withResolvers<ProcessExit | undefined>();
     ended.promise.catch(() => {}); // it may fail before somebody waits for it
-    const running: Running = { queue, ended, room: roomOf(this.#outputBytes), truncated: false, error: undefined };
+    const running: Running = {
+      queue,
+      ended,
+      room: roomOf(this.#outputBytes),
+      truncated: false,
+      early: [],
+      error: undefined,
+    };
     this.#running = running;
     const left = new AbortController();
     const either = signal === undefined ? left.signal : AbortSignal.any([signal, left.signal]);
@@ -262,6 +271,7 @@ export class Kernel implements Interpreter {
     const parts = { process: this.#process, stdout: this.#stdout, stderr: this.#stderr };
     if (exit === undefined) await drain(parts);
     else await drainRemains(parts);
+    tellEarly(running);
     if (stopped === "cancel") throw cancelled(signal.reason);
     const outOfMemory = exit?.outOfMemory === true || (await this.#killedForMemory(oomKillsBefore));
     const error = exit === undefined ? running.error : lost(exit, outOfMemory);
@@ -310,6 +320,7 @@ export class Kernel implements Interpreter {
     switch (frame.kind) {
       case "started":
         running.queue.push({ kind: "started", count: Math.max(0, Number(frame.count) | 0) }, 0);
+        tellEarly(running);
         break;
       case "result": {
         const result = { isMain: frame.main === true, data: textsOf(frame.data), dropped: namesOf(frame.dropped) };
@@ -347,7 +358,10 @@ export class Kernel implements Interpreter {
           const kept = data.subarray(0, room[kind]);
           room[kind] -= kept.length;
           if (kept.length < data.length) running.truncated = true;
-          return kept.length === 0 || queue.push({ kind, data: kept }, kept.length);
+          if (kept.length === 0) return true;
+          if (running.early === undefined) return queue.push({ kind, data: kept }, kept.length);
+          running.early.push({ kind, data: kept });
+          return true;
         },
         lost: () => {
           running.truncated = true;
@@ -361,6 +375,11 @@ export class Kernel implements Interpreter {
     this.#stderr.resume();
     this.#frames.resume();
   }
+}
+
+function tellEarly(running: Running): void {
+  for (const event of running.early ?? []) running.queue.push(event, event.data.length);
+  running.early = undefined;
 }
 
 function roomOf(bytes: number): Running["room"] {

@@ -60,7 +60,7 @@ export class ShellInterpreter implements Interpreter {
     } catch (error) {
       if (!(error instanceof IsolationError)) throw error;
       const durationMs = performance.now() - beganMs;
-      if (error.code === "SESSION_CLOSED") {
+      if (error.code === "SESSION_CLOSED" || this.#session.closed !== undefined) {
         yield { kind: "error", error: { ...shellEnded(undefined), value: error.message } };
         yield { kind: "exit", outcome: outcome(137, { durationMs, truncated, contextLost: true }) };
         return;
