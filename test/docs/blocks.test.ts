@@ -33,6 +33,8 @@ const PROVEN_BY: Readonly<Record<string, string>> = {
   "python/examples/langchain_agent.py": "python/tests/integrations/test_langchain.py",
   "python/examples/openai_agents_agent.py": "python/tests/integrations/test_openai_agents.py",
   "python/examples/smolagents_agent.py": "python/tests/integrations/test_smolagents.py",
+  "test/e2b/programs/after.ts": "test/e2b/clients.test.ts",
+  "test/e2b/programs/before.ts": "test/e2b/clients.test.ts",
   "test/adapters/programs/ai.ts": "test/adapters/programs.test.ts",
   "test/adapters/programs/deepagents.ts": "test/adapters/programs.test.ts",
   "test/adapters/programs/langchain.ts": "test/adapters/programs.test.ts",

@@ -155,6 +155,15 @@ describe("the command line e2b", () => {
   });
 });
 
+test("before.ts, which is E2B's, and after.ts, which is ours, do the same on one server", async () => {
+  const programs = join(import.meta.dirname, "programs");
+  const before = await ended(process.execPath, [join(programs, "before.ts")]);
+  const ours = { AGENTFENSE_ENDPOINT: guarded.server.grpc, AGENTFENSE_API_KEY: guarded.alice.key };
+  const after = await ended(process.execPath, [join(programs, "after.ts")], ours);
+  expect(before).toEqual({ code: 0, output: "45\nsum.py\n\n" });
+  expect(after).toEqual({ code: 0, output: `${before.output}[ '/src', '/src/sum.py' ]\n` });
+});
+
 describe("programs that others published, unchanged", () => {
   /** The first block of code in a document that has a word in it. */
   function blockOf(document: string, language: string, word: string): string {

@@ -60,7 +60,7 @@ describe("sandboxes", () => {
     await sandbox.files.remove("seen");
   });
 
-  test("its user is called user, and has no other rights as root", async () => {
+  test("DOOR-03 its user is called user, and has no other rights as root", async () => {
     expect((await sandbox.commands.run("whoami; id -un; echo ~; echo ~user")).stdout).toBe(
       "user\nuser\n/home/user\n/home/user\n",
     );
@@ -144,7 +144,7 @@ describe("sandboxes", () => {
     await eventually(async () => expect(await short.isRunning()).toBe(false));
   });
 
-  test("what is not offered, unknown, or could not be enforced is refused in words", async () => {
+  test("DOOR-05 what is not offered, unknown, or could not be enforced is refused in words", async () => {
     await expect(Sandbox.create("no-such-template", connection)).rejects.toThrow(
       /template 'no-such-template' not found/,
     );
@@ -330,7 +330,7 @@ describe("files", () => {
     await expect(sandbox.files.watchDir("/tmp", () => {})).rejects.toThrow(/not offered/);
   });
 
-  test("URLs that are signed read and write a single file, as long as they say", async () => {
+  test("DOOR-02 URLs that are signed read and write a single file, as long as they say", async () => {
     await sandbox.files.write("signed.txt", "signed");
     const url = await sandbox.downloadUrl("signed.txt", { useSignatureExpiration: 600 });
     expect(await (await fetch(url)).text()).toBe("signed");
@@ -362,7 +362,7 @@ describe("files", () => {
 });
 
 describe("keys", () => {
-  test("nothing of one works with the other", async () => {
+  test("DOOR-01 nothing of one works with the other", async () => {
     const other = await Sandbox.create(stranger());
     const { sandboxId } = sandbox;
     await expect(Sandbox.connect(sandboxId, stranger())).rejects.toThrow(SandboxNotFoundError);

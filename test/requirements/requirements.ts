@@ -259,6 +259,14 @@ const NETWORK = requirements([
   ["NET-12", "Letting everything through to learn a list needs the operator.", { later: "learning a list from a run" }],
 ]);
 
+/** DOOR: the APIs of other sandboxes give nothing that ours does not. */
+const DOORS = requirements([
+  ["DOOR-01", "Nothing of one owner or sandbox works with another: key, token, watcher, process, routing header."],
+  ["DOOR-02", "A signed URL is good for its path, user, operation and time alone."],
+  ["DOOR-03", "The user root of a foreign API has the rights of every other."],
+  ["DOOR-05", "What cannot be enforced is refused with the reason."],
+]);
+
 const SERVICE = { later: "the service and the SDKs choose rules for a sandbox; the mount takes the rules it is given" };
 
 /** How rules decide, and what each level allows. */
@@ -457,4 +465,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...SYNCHRONISATION,
   ...NETWORK,
   ...BRANCHES,
+  ...DOORS,
 ];
