@@ -27,12 +27,15 @@ export interface GitMerge {
 /** git on its own, without anybody's settings. */
 const ENVIRONMENT = { PATH: process.env.PATH, HOME: "/nonexistent", GIT_CONFIG_NOSYSTEM: "1" };
 
+/** What merging always did; newer versions ask the settings. */
+const AS_EVER = ["-c", "diff.algorithm=histogram"];
+
 /** What git merges the cases into, one process that takes them in, one that merges, one that reads. */
 export function mergeByGit(cases: readonly GitCase[]): GitMerge[] {
   const directory = mkdtempSync(join(tmpdir(), "agentfense-git-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const git = (args: readonly string[], input = ""): string =>
-    execFileSync("git", ["-C", directory, ...args], {
+    execFileSync("git", ["-C", directory, ...AS_EVER, ...args], {
       env: ENVIRONMENT,
       input: Buffer.from(input, "latin1"),
       maxBuffer: 1 << 30,
