@@ -254,7 +254,7 @@ const NETWORK = requirements([
   ["NET-07", "Connections are bounded, and other sandboxes do not notice those that are too many."],
   ["NET-08", "What answers in one sandbox's network answers nobody in another's."],
   ["NET-09", "No secret is ever inside."],
-  ["NET-10", "What would make the host's programs trust the box is marked at review.", { later: "marks at review" }],
+  ["NET-10", "What would make the host's programs trust the box is marked at review."],
   ["NET-11", "A connection that a new list does not allow is cut."],
   ["NET-12", "Letting everything through to learn a list needs the operator.", { later: "learning a list from a run" }],
 ]);
@@ -265,6 +265,22 @@ const DOORS = requirements([
   ["DOOR-02", "A signed URL is good for its path, user, operation and time alone."],
   ["DOOR-03", "The user root of a foreign API has the rights of every other."],
   ["DOOR-05", "What cannot be enforced is refused with the reason."],
+]);
+
+/** LIVE: many commands in one box. */
+const LIVING = requirements([
+  ["LIVE-01", "A sandbox finds nothing of another one, of whatever kind."],
+  ["LIVE-02", "A command that stops or fills all it can harms its own sandbox alone, which answers or says why not."],
+  ["LIVE-03", "What tells of a command's end cannot be spoken for by the command."],
+  ["LIVE-04", "What others print is no output of a command that has ended."],
+  ["LIVE-05", "When a command is ended nothing that it started is left, however it hid."],
+  ["LIVE-06", "Ending one command ends no other.", { shownBy: ["LIVE-05"] }],
+  ["LIVE-07", "A command has what it is given, whatever the one before it left."],
+  ["LIVE-08", "A home is a directory of the user's alone, apart from everything else, for one sandbox at a time."],
+  ["LIVE-09", "A pause is exact, and nothing waits for it."],
+  ["LIVE-10", "A forwarded port is that one port of that one sandbox, for whom it was opened."],
+  ["LIVE-11", "A page of a forwarded port is foreign to the API."],
+  ["LIVE-12", "Toolchains show what they need, read-only, and no secret."],
 ]);
 
 const SERVICE = { later: "the service and the SDKs choose rules for a sandbox; the mount takes the rules it is given" };
@@ -466,4 +482,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...NETWORK,
   ...BRANCHES,
   ...DOORS,
+  ...LIVING,
 ];

@@ -60,7 +60,7 @@ describeForBoth("agentfense run --home", (as) => {
     expect(await agentfense(args("echo mine"), surroundings)).toMatchObject({ code: 0, stdout: "mine\n" });
   });
 
-  test("refuses what an agent must not write, and what is not the user's alone", async () => {
+  test("LIVE-08 refuses what an agent must not write, and what is not the user's alone", async () => {
     const { cwd, surroundings } = await places(as);
     const { uid, gid } = identityOf(as);
     const own = async (path: string): Promise<void> => await chown(join(cwd, path), uid, gid);

@@ -101,7 +101,7 @@ describeForBoth("the user's toolchains", (as) => {
     expect(stderr).toContain("id_rsa (it looks like a place for secrets)");
   });
 
-  test("shows nothing else, and lets nothing be written", async () => {
+  test("LIVE-12 shows nothing else, and lets nothing be written", async () => {
     const { stdout, home: place } = await inHome(as, {
       path: [".nvm/versions/node/v1/bin", ".cargo/bin", ".local/bin", "work/bin"],
       args: [

@@ -78,3 +78,16 @@ describe("isSensitive", () => {
     expect(marked.map(([path]) => path)).toEqual(["/a", "/b/c"]);
   });
 });
+
+test("NET-10 settings by which the host's programs would trust or use what the box does are marked", () => {
+  const settings = [
+    "/.gitconfig",
+    "/.npmrc",
+    "/app/.npmrc",
+    "/pip.conf",
+    "/.curlrc",
+    "/.ssh/config",
+    "/.cargo/config.toml",
+  ];
+  expect(settings.filter((path) => !isSensitive(path, undefined))).toEqual([]);
+});

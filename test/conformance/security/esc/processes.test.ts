@@ -152,7 +152,7 @@ describeBoxes("ESC: processes", (box) => {
     expectOnly(flat(await box.attempt("more-than-others")), "EPERM", "EACCES", "EROFS", "refused", "unlimited");
   });
 
-  test("a command cannot speak for the wrapper: how it ends is how it ended", async () => {
+  test("LIVE-03 a command cannot speak for the wrapper: how it ends is how it ended", async () => {
     const sandbox = await box.another();
     const { exitCode, stdout } = await sandbox.exec({ command: attack("speak-for-the-wrapper") });
     expect({ exitCode, end: stdout.trimEnd().split("\n").at(-1) }).toEqual({ exitCode: 7, end: "really the end" });

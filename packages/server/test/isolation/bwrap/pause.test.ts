@@ -55,7 +55,7 @@ for (const [name, openLimits, missing] of WAYS) {
       return true;
     }
 
-    test("stands until it is resumed, though a command in it is killed, which ends with all it started", async () => {
+    test("LIVE-09 stands until it is resumed, though a command in it is killed, which ends with all it started", async () => {
       await using place = await open();
       const count = await counting(place);
       const victim = await run(place, "setsid sleep 991 & echo; sleep 992");

@@ -50,7 +50,7 @@ test("what a longer command prints comes while it runs", async () => {
   expect(await rest).toBe("two");
 });
 
-test("what others print after a short command ended is not its output", async () => {
+test("LIVE-04 what others print after a short command ended is not its output", async () => {
   const command = new Command();
   const { output } = command;
   const rest = text(output);

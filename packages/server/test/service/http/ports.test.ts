@@ -158,7 +158,7 @@ describe("who gets in", () => {
     expect(seen).toEqual([]);
   });
 
-  test("two tokens that differ do not", async () => {
+  test("LIVE-10 two tokens that differ do not", async () => {
     const headers = { "x-agentfense-token": token() };
     expect(await ask(`${base()}/?agentfense_token=${token({ expiresAtMs: nowMs + 1 })}`, headers)).toMatchObject({
       status: 401,
@@ -251,7 +251,7 @@ describe("on a host name of its own", () => {
     expect(await visit("/", { cookie, origin: `http://${hostName()}` })).toMatchObject({ status: 200 });
   });
 
-  test("its pages are foreign to the API", async () => {
+  test("LIVE-11 its pages are foreign to the API", async () => {
     const origin = `http://${hostName()}`;
     const { status, headers } = await ask("/v1/sandboxes", { ...asOwner, origin });
     expect([status, headers["access-control-allow-origin"]]).toEqual([403, undefined]);
@@ -499,7 +499,7 @@ describe("what is carried", () => {
     expect(await ask(`${base()}/`, asOwner)).toMatchObject({ status: 502 });
   });
 
-  test("a request in two meanings does not get through", async () => {
+  test("LIVE-10 a request in two meanings does not get through", async () => {
     const socket = connect(Number(open.http.split(":")[1]), "127.0.0.1");
     socket.end(
       `POST ${base()}/ HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: 5\r\n` +
