@@ -140,6 +140,21 @@ hint: ${told()}
     expect((await project.run("agentfense", ["mcp", "--help"])).code).toBe(0);
   });
 
+  test("a database of PostgreSQL says which package it needs", async () => {
+    const { code, stderr } = await project.run("agentfense", [
+      "key",
+      "list",
+      "--set",
+      "storage.database=postgres://me@localhost:1/db",
+    ]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `agentfense: storage.database: postgres://me@localhost:1/db cannot be used: PostgreSQL needs the package postgres, which is not installed
+hint: install it beside agentfense: npm install postgres (with --global where agentfense was)
+`,
+    });
+  });
+
   test("a program that imports the agent layer is told which package is missing", async () => {
     project.write("import-all.js", importing(entryPoints(["agentfense"])));
     const { stdout } = await project.runFile(thisNode, "import-all.js");

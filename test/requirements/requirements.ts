@@ -468,6 +468,11 @@ const BRANCHES = requirements([
   ["BR-03", "Texts and trees made to be hard to merge take bounded time and memory, and nothing is half applied."],
 ]);
 
+/** CL: a server of several. */
+const CLUSTER = requirements([
+  ["CL-01", "A server that is taken for dead writes nothing any more, however late it wakes."],
+]);
+
 /** Everything that has to have a proof. */
 export const REQUIREMENTS: readonly Requirement[] = [
   ...PERMISSIONS,
@@ -483,4 +488,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...BRANCHES,
   ...DOORS,
   ...LIVING,
+  ...CLUSTER,
 ];

@@ -25,6 +25,8 @@ const SETTINGS = {
 /** A PostgreSQL that somebody has started, on a socket in a directory. */
 export class RunningPostgres {
   readonly place: string;
+  /** Of its socket, and of loopback where it listens there. */
+  protected port = 5432;
 
   constructor(place: string) {
     this.place = place;
@@ -44,7 +46,22 @@ export class RunningPostgres {
 
   /** As the superuser; gives what psql prints, without headings. */
   async sql(text: string, database = "postgres"): Promise<string> {
-    const args = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", this.place, "-U", "postgres", "-d", database];
+    const args = [
+      "-X",
+      "-q",
+      "-A",
+      "-t",
+      "-v",
+      "ON_ERROR_STOP=1",
+      "-h",
+      this.place,
+      "-p",
+      `${this.port}`,
+      "-U",
+      "postgres",
+      "-d",
+      database,
+    ];
     const { stdout } = await run(program("psql"), [...args, "-c", text]);
     return stdout.trim();
   }
@@ -55,8 +72,12 @@ export class OwnPostgres extends RunningPostgres implements AsyncDisposable {
   #process: ChildProcess | undefined;
   #log = "";
 
-  async start(): Promise<void> {
-    const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  async start(port = 5432, more: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.port = port;
+    const settings = Object.entries({ ...SETTINGS, port, ...more }).flatMap(([name, value]) => [
+      "-c",
+      `${name}=${value}`,
+    ]);
     const command = [program("postgres"), "-D", join(this.place, "data"), "-k", this.place, ...settings];
     const child = asTestUser(["--pdeathsig", "QUIT", ...command]);
     this.#process = child;
@@ -66,7 +87,7 @@ export class OwnPostgres extends RunningPostgres implements AsyncDisposable {
     });
     await eventually(async () => {
       if (child.exitCode !== null) throw new Error(`PostgreSQL ended: ${this.#log}`);
-      return existsSync(join(this.place, ".s.PGSQL.5432")) && (await this.sql("SELECT 1")) === "1";
+      return existsSync(join(this.place, `.s.PGSQL.${port}`)) && (await this.sql("SELECT 1")) === "1";
     });
   }
 

@@ -1,16 +1,19 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { eventually, withoutHanging } from "../../../../../test/support/eventually.ts";
+import { identityOf } from "../../../../../test/support/identity.ts";
 import { startPostgres } from "../../../../../test/support/postgres.ts";
 import { verifyAudit } from "../../../src/runtime/audit/verify.ts";
 import type { LogLine } from "../../../src/runtime/log.ts";
 import { openStore } from "../../../src/runtime/store/open-store.ts";
 import { Database } from "../../../src/runtime/store/postgres/database.ts";
 import { migrate } from "../../../src/runtime/store/postgres/migrations.ts";
-import { openPostgresStore } from "../../../src/runtime/store/postgres/open-postgres-store.ts";
+import { examinePostgres, openPostgresStore } from "../../../src/runtime/store/postgres/open-postgres-store.ts";
 import { parsePostgresUrl, withoutPassword } from "../../../src/runtime/store/postgres/place.ts";
 import type { MetadataStore } from "../../../src/runtime/store/store.ts";
 import { describeStore } from "./contract.ts";
@@ -33,7 +36,7 @@ describe("the contract", () => {
 });
 
 describe("one server at a time", () => {
-  test("another waits for the end of a lease that is not renewed, and then nothing of the first gets in", async () => {
+  test("CL-01 another takes over when a lease is not renewed, and then nothing of the first gets in", async () => {
     await database().empty();
     const first = await opened({ leaseMs: 600_000, here: "one-machine" });
     await first.store.insertCodebase(codebase({ id: "cb_1" }));
@@ -199,6 +202,48 @@ describe("a PostgreSQL that goes away", () => {
     await store[Symbol.asyncDispose]();
   });
 });
+
+describe("TLS", () => {
+  test("is checked as far as sslmode says, and never left out", async () => {
+    await using postgres = await startPostgres();
+    const name = await postgres.createDatabase();
+    await postgres.stop();
+    const [certificate, key] = [join(postgres.place, "certificate.pem"), join(postgres.place, "key.pem")];
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+    const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", ...subject];
+    execFileSync("openssl", [...made, "-keyout", key, "-out", certificate], { stdio: "pipe" });
+    const { uid, gid } = identityOf("user");
+    if (process.getuid?.() === 0) await chown(key, uid, gid);
+    const port = await freePort();
+    const listening = { listen_addresses: "127.0.0.1" };
+    await postgres.start(port, { ...listening, ssl: "on", ssl_cert_file: certificate, ssl_key_file: key });
+    const reach = async (host: string, parameters: string): Promise<string> => {
+      const place = parsePostgresUrl(`postgres://agentfense@${host}:${port}/${name}?${parameters}`);
+      return await examinePostgres({ place }).then(
+        () => "reached",
+        (error: { readonly cause?: Error }) => String(error.cause?.message ?? error),
+      );
+    };
+    expect(await reach("localhost", "sslmode=disable")).toBe("reached");
+    expect(await reach("localhost", "sslmode=require")).toBe("reached");
+    expect(await reach("localhost", "sslmode=verify-full")).toContain("self-signed certificate");
+    expect(await reach("localhost", `sslmode=verify-full&sslrootcert=${certificate}`)).toBe("reached");
+    expect(await reach("127.0.0.1", `sslmode=verify-full&sslrootcert=${certificate}`)).toContain("does not match");
+    expect(await reach("127.0.0.1", `sslmode=verify-ca&sslrootcert=${certificate}`)).toBe("reached");
+    await postgres.stop();
+    await postgres.start(port, listening);
+    expect(await reach("localhost", "sslmode=require")).not.toBe("reached");
+  });
+});
+
+/** One that nobody listens at. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 describe("the schema", () => {
   test("one of a newer version is refused, and stays as it is", async () => {

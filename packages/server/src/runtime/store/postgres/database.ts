@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
+import { type ConnectionOptions, checkServerIdentity } from "node:tls";
 import type postgres from "postgres";
 import type { Log } from "../../log.ts";
 import { RuntimeError } from "../../runtime-error.ts";
-import type { PostgresPlace, PostgresTls } from "./place.ts";
+import type { PostgresPlace } from "./place.ts";
 import { readText, writeText } from "./text.ts";
 
 type Value = string | number | null | readonly (string | number | null)[];
@@ -47,7 +48,7 @@ export class Database implements AsyncDisposable {
   /** Connects with the first question. */
   static async open(options: DatabaseOptions): Promise<Database> {
     const { place, password, connections, session } = options;
-    const [client, ssl] = await Promise.all([loadClient(), tlsOptions(place.tls)]);
+    const [client, ssl] = await Promise.all([loadClient(), tlsOptions(place)]);
     const settings: postgres.Options<Record<string, postgres.PostgresType>> = {
       host: place.host,
       port: place.port,
@@ -192,7 +193,8 @@ async function loadClient(): Promise<typeof postgres> {
   }
 }
 
-async function tlsOptions({ mode, rootCertificates, certificate, key }: PostgresTls): Promise<false | object> {
+async function tlsOptions({ host, tls }: PostgresPlace): Promise<false | ConnectionOptions> {
+  const { mode, rootCertificates, certificate, key } = tls;
   if (mode === "disable") return false;
   const read = async (parameter: string, path: string): Promise<string | undefined> =>
     path === ""
@@ -207,7 +209,8 @@ async function tlsOptions({ mode, rootCertificates, certificate, key }: Postgres
   ]);
   return {
     rejectUnauthorized: mode !== "require",
-    ...(mode === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
+    // The client does not say which host it means where that is an address, and Node would look for "localhost".
+    checkServerIdentity: (_name, found) => (mode === "verify-full" ? checkServerIdentity(host, found) : undefined),
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined ? {} : { cert, key: keyText }),
   };

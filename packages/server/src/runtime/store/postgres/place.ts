@@ -12,7 +12,7 @@ export interface PostgresPlace {
 }
 
 /** As `sslmode` says it, and files in PEM, "" for none. */
-export interface PostgresTls {
+interface PostgresTls {
   readonly mode: (typeof TLS_MODES)[number];
   readonly rootCertificates: string;
   readonly certificate: string;
