@@ -71,6 +71,17 @@ export function describeCode({ running, reality }: CodeTarget): void {
     });
   });
 
+  reality("a language whose interpreter the sandbox lacks is refused in a sentence, and leaves nothing", async () => {
+    const sandbox = await running({ env: { PATH: "/nowhere" } });
+    const lacking = { code: "PROGRAM_NOT_FOUND", message: "there is no python3 in the sandbox" };
+    await expect(run(sandbox, { code: "1" })).rejects.toMatchObject(lacking);
+    await expect(sandbox.contexts.create({ language: "python" })).rejects.toMatchObject(lacking);
+    await expect(run(sandbox, { code: "1", language: "javascript" })).rejects.toThrow(
+      "there is no node in the sandbox",
+    );
+    expect(sandbox.contexts.list()).toEqual([]);
+  });
+
   reality("a large output and a large value arrive whole, in their order", async () => {
     const sandbox = await running();
     const { stdout, text } = await run(sandbox, { code: "print('x' * 1_000_000)\n'y' * 500_000" });

@@ -85,7 +85,12 @@ export class Contexts implements CodeContexts {
       );
     }
     const typescript = language === "typescript";
-    yield* context.run({ code, env, typescript, timeoutMs }, options);
+    try {
+      yield* context.run({ code, env, typescript, timeoutMs }, options);
+    } finally {
+      // A language's own whose interpreter could not be started is none.
+      if (context.isDefault && !context.hasBegun && context.isIdle) this.#contexts.delete(context.id);
+    }
   }
 
   /** Ends all of them. */
@@ -155,6 +160,14 @@ class Context {
     this.isDefault = isDefault;
     this.#request = request;
     this.#place = place;
+  }
+
+  get hasBegun(): boolean {
+    return this.#name !== "";
+  }
+
+  get isIdle(): boolean {
+    return this.#turns.idle;
   }
 
   told(): CodeContext {
