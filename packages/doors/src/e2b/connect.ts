@@ -128,19 +128,28 @@ function streamOf(
           const next = await withinPing(Promise.race([pending, gone.promise]), pingMs);
           if (next === "quiet") return controller.enqueue(frame(0, { event: { keepalive: {} } }));
           pending = undefined;
-          if (next.done !== true) return controller.enqueue(frame(0, next.value));
-          controller.enqueue(frame(LAST, {}));
+          if (next.done !== true && !isEnd(next.value)) return controller.enqueue(frame(0, next.value));
+          controller.enqueue(Buffer.concat([...(next.done ? [] : [frame(0, next.value)]), frame(LAST, {})]));
         } catch (error) {
           controller.enqueue(frame(LAST, { error: toldOf(error, late[0]?.aborted === true) }));
         }
-        over.abort();
+        over.abort(OVER);
+        messages.return?.()?.catch(() => {}); // it has nothing more to tell
         controller.close();
       },
-      cancel: () => over.abort(),
+      cancel: () => over.abort(OVER),
     },
     { highWaterMark: 0 },
   );
   return new Response(body, { headers: { "content-type": "application/connect+json" } });
+}
+
+/** Made once: where no reason is given, each stream's end makes one, with its stack. */
+const OVER = new Error("the stream is over");
+
+/** How a process ended is the last that is told of it: both go in one piece. */
+function isEnd(message: object): boolean {
+  return (message as { readonly event?: { readonly end?: object } }).event?.end !== undefined;
 }
 
 function toldOf(error: unknown, isLate: boolean): { readonly code: FailureCode; readonly message: string } {
