@@ -67,9 +67,9 @@ export { SubprocessExecutor, type SubprocessExecutorOptions } from "./executors/
 export type { Assess } from "./manager/approval.ts";
 export type { ExecutionStep, ManagerEvent, ManagerListener } from "./manager/events.ts";
 export type { ExecutionRecord } from "./manager/history.ts";
-export type { ExecutorLender, PooledExecutor } from "./manager/lineup.ts";
 export { SandboxManager } from "./manager/manager.ts";
 export type { SandboxManagerOptions } from "./manager/options.ts";
+export type { ExecutorLender, PooledExecutor } from "./manager/session-executors.ts";
 export type { DestructionReason, PoolEvent, PoolStep } from "./pool/events.ts";
 export { type ExecutorPoolOptions, executorPool } from "./pool/executor-pool.ts";
 export type { PoolMetrics } from "./pool/metrics.ts";

@@ -9,7 +9,7 @@ import { assessAction, obtainConsent } from "./consent.ts";
 import type { BlockedRequest } from "./guard.ts";
 import { unlessAborted } from "./open-browser.ts";
 import type { BrowserRouterOptions } from "./options.ts";
-import { checkDestination, PERFORMANCES, type Stage, type Yield } from "./page/perform.ts";
+import { type ActionTarget, checkDestination, PERFORMANCES, type Yield } from "./page/perform.ts";
 import { describePage } from "./page/tabs.ts";
 import type { BrowserContext, BrowserHappening, BrowserResult, BrowserRoute } from "./result.ts";
 import { openRoute, type RoutedBrowser, routeOf } from "./routes.ts";
@@ -162,7 +162,7 @@ export class BrowserRouter implements AsyncDisposable {
   async #perform(browser: RoutedBrowser, { action, params }: CheckedAction, signal: AbortSignal): Promise<Yield> {
     const { workspace, actionTimeoutMs = ACTION_TIMEOUT_MS, maxDownloadBytes = MAX_DOWNLOAD_BYTES } = this.#options;
     const timeoutMs = params.timeoutMs ?? actionTimeoutMs;
-    const perform = PERFORMANCES[action] as (stage: Stage, given: typeof params) => Promise<Yield>;
+    const perform = PERFORMANCES[action] as (target: ActionTarget, given: typeof params) => Promise<Yield>;
     const doing = perform({ ...browser, workspace, timeoutMs, maxDownloadBytes }, params);
     const longestMs = Math.max(timeoutMs, "ms" in params ? (params.ms ?? 0) : 0) + GRACE_MS;
     const over = AbortSignal.any([signal, AbortSignal.timeout(longestMs)]);

@@ -14,16 +14,16 @@ import type {
 import { askFor, assessRequest, confirmationRequest, finding } from "./approval.ts";
 import type { ExecutionStep, ManagerEvent } from "./events.ts";
 import type { History } from "./history.ts";
-import type { Candidate, Lineup } from "./lineup.ts";
 import type { SandboxManagerOptions } from "./options.ts";
 import { type AcceptedRequest, acceptRequest, RequestProblem } from "./request.ts";
 import { failed, ran } from "./result.ts";
+import type { Candidate, SessionExecutors } from "./session-executors.ts";
 
 export interface ExecutionParts extends Pick<SandboxManagerOptions, "assess" | "confirmation"> {
   readonly sessionId: string;
   readonly securityMode: SecurityMode;
   readonly confirmationTimeoutMs: number;
-  readonly lineup: Lineup;
+  readonly sessionExecutors: SessionExecutors;
   readonly history: History;
   readonly tell: (event: ManagerEvent) => void;
 }
@@ -103,7 +103,7 @@ export class Execution {
 
   async #runSomewhere(task: Task): Promise<ExecutionResult> {
     const wanted = UnifiedRiskPolicy.getRequiredSandbox(task.risk, task.securityMode);
-    const candidates = this.#parts.lineup.candidates(wanted, task.language);
+    const candidates = this.#parts.sessionExecutors.candidates(wanted, task.language);
     let problem: unknown = new NotRun(
       "REFUSED",
       `there is no executor that may run ${task.language} code rated ${task.risk.level}: it takes a sandbox`,
@@ -182,7 +182,7 @@ function failureOf(
   if (signal.aborted) return { errorCode: "ABORTED", message: "it was aborted" };
   if (error instanceof RequestProblem) return { errorCode: "INVALID_REQUEST", message: error.message };
   if (error instanceof NotRun) return { errorCode: error.code, message: error.message };
-  if (error instanceof Overtime) return { errorCode: "TIMEOUT", message: error.message };
+  if (error instanceof OverdueExecution) return { errorCode: "TIMEOUT", message: error.message };
   if (error instanceof PoolError) return { errorCode: "UNAVAILABLE", message: error.message };
   if (error instanceof ExecutorError) {
     const hint = error.hint === undefined ? "" : ` (${error.hint})`;
@@ -195,7 +195,7 @@ function failureOf(
 const OVERTIME_MS = 60_000;
 
 /** It may have run, and may still: it must not be tried elsewhere. */
-export class Overtime extends AgentError {}
+export class OverdueExecution extends AgentError {}
 
 /** Runs a task, but does not wait forever for it. */
 export async function runInTime(
@@ -207,7 +207,7 @@ export async function runInTime(
   const ending = new AbortController();
   const { promise, reject } = Promise.withResolvers<never>();
   const overtime = setTimeout(() => {
-    const error = new Overtime(`the executor (${executor.type}) did not end it within ${task.timeoutMs} ms`);
+    const error = new OverdueExecution(`the executor (${executor.type}) did not end it within ${task.timeoutMs} ms`);
     reject(error);
     ending.abort(error);
   }, task.timeoutMs + overtimeMs);

@@ -10,8 +10,8 @@ import type { Workspace, WorkspaceEntry } from "../workspace/workspace.ts";
 import type { ManagerEvent, ManagerListener } from "./events.ts";
 import { Execution } from "./execution.ts";
 import { type ExecutionRecord, History } from "./history.ts";
-import { Lineup, type PooledExecutor } from "./lineup.ts";
 import type { SandboxManagerOptions } from "./options.ts";
+import { type PooledExecutor, SessionExecutors } from "./session-executors.ts";
 
 const CONFIRMATION_TIMEOUT_MS = 120_000;
 const HISTORY_LIMIT = 100;
@@ -21,7 +21,7 @@ export class SandboxManager implements AsyncDisposable {
   readonly sessionId: string;
   readonly securityMode: SecurityMode;
   readonly #options: SandboxManagerOptions;
-  readonly #lineup: Lineup;
+  readonly #sessionExecutors: SessionExecutors;
   readonly #history: History;
   readonly #listeners = new Set<ManagerListener>();
   readonly #underWay = new Set<Promise<unknown>>();
@@ -46,7 +46,10 @@ export class SandboxManager implements AsyncDisposable {
     this.#options = options;
     this.#workspace = workspace;
     this.#history = new History(historyLimit);
-    this.#lineup = new Lineup(sessionId, { pool, executors: () => executors ?? this.#defaultExecutors() });
+    this.#sessionExecutors = new SessionExecutors(sessionId, {
+      pool,
+      executors: () => executors ?? this.#defaultExecutors(),
+    });
     if (onEvent !== undefined) this.#listeners.add(onEvent);
   }
 
@@ -118,7 +121,7 @@ export class SandboxManager implements AsyncDisposable {
       assess,
       confirmation,
       confirmationTimeoutMs,
-      lineup: this.#lineup,
+      sessionExecutors: this.#sessionExecutors,
       history: this.#history,
       tell: (event) => this.#tell(event),
     };

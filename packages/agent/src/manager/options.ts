@@ -5,7 +5,7 @@ import type { SecurityMode } from "../types.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { Assess } from "./approval.ts";
 import type { ManagerListener } from "./events.ts";
-import type { ExecutorLender } from "./lineup.ts";
+import type { ExecutorLender } from "./session-executors.ts";
 
 export interface SandboxManagerOptions {
   readonly sessionId: string;

@@ -3,8 +3,8 @@ import { Acquisition } from "./acquisition.ts";
 import { type PoolEvent, tellListener } from "./events.ts";
 import { type PoolMetrics, PoolTally } from "./metrics.ts";
 import { checkDuration, type PoolOptions, type PoolSettings, poolSettings, type Timer } from "./options.ts";
+import { PoolInstances } from "./pool-instances.ts";
 import type { Slot } from "./slot.ts";
-import { Stock } from "./stock.ts";
 
 /** IDLE: it has nothing. ACQUIRING: it waits for an instance. BUSY: it has one. */
 export type SessionState = "IDLE" | "ACQUIRING" | "BUSY";
@@ -30,7 +30,7 @@ type Session<T> =
 export class SandboxPool<T> implements AsyncDisposable {
   readonly #settings: PoolSettings<T>;
   readonly #tally = new PoolTally();
-  readonly #stock: Stock<T>;
+  readonly #instances: PoolInstances<T>;
   readonly #sessions = new Map<string, Session<T>>();
   /** In order of arrival. */
   readonly #queue: Acquisition<T>[] = [];
@@ -41,7 +41,7 @@ export class SandboxPool<T> implements AsyncDisposable {
 
   constructor(options: PoolOptions<T>) {
     this.#settings = poolSettings(options);
-    this.#stock = new Stock(this.#settings, this.#tally, {
+    this.#instances = new PoolInstances(this.#settings, this.#tally, {
       tell: (event) => this.#tell(event),
       changed: () => this.#pump(),
       exhausted: (error) => this.#giveUp(error),
@@ -53,7 +53,7 @@ export class SandboxPool<T> implements AsyncDisposable {
     if (this.#phase === "running") return;
     if (this.#phase === "stopping") throw new PoolError("NOT_RUNNING", "the pool is being stopped");
     this.#phase = "running";
-    this.#stock.open();
+    this.#instances.open();
     this.#pump();
   }
 
@@ -61,7 +61,7 @@ export class SandboxPool<T> implements AsyncDisposable {
   async warm({ signal }: Pick<AcquireOptions, "signal"> = {}): Promise<void> {
     signal?.throwIfAborted();
     this.#expectRunning();
-    if (this.#stock.isWarm) return;
+    if (this.#instances.isWarm) return;
     this.#warming ??= Promise.withResolvers();
     await orAborted(this.#warming.promise, signal);
   }
@@ -109,12 +109,12 @@ export class SandboxPool<T> implements AsyncDisposable {
   }
 
   metrics(): PoolMetrics {
-    const stock = this.#stock;
+    const instances = this.#instances;
     return this.#tally.metrics({
-      alive: stock.alive,
-      creating: stock.count("creating"),
-      idle: stock.count("idle"),
-      busy: stock.count("busy"),
+      alive: instances.alive,
+      creating: instances.count("creating"),
+      idle: instances.count("idle"),
+      busy: instances.count("busy"),
       waiting: this.#queue.length,
     });
   }
@@ -141,7 +141,7 @@ export class SandboxPool<T> implements AsyncDisposable {
     this.#alarm = undefined;
     this.#turnAway(new PoolError("NOT_RUNNING", "the pool was stopped"));
     try {
-      await this.#stock.close(graceMs);
+      await this.#instances.close(graceMs);
     } finally {
       this.#sessions.clear();
       this.#phase = "stopped";
@@ -180,14 +180,14 @@ export class SandboxPool<T> implements AsyncDisposable {
   /** Does what can be done now. Called after every change, also from within itself: it takes nothing for granted. */
   #pump(): void {
     while (this.#phase === "running" && this.#queue.length > 0) {
-      const taken = this.#stock.take();
+      const taken = this.#instances.take();
       const acquisition = taken === undefined ? undefined : this.#queue.shift();
       if (taken === undefined || acquisition === undefined) break;
       this.#lend(taken.slot, taken.instance, acquisition);
     }
     if (this.#phase !== "running") return;
-    this.#stock.replenish(this.#queue.length);
-    if (this.#stock.isWarm) this.#settleWarming();
+    this.#instances.replenish(this.#queue.length);
+    if (this.#instances.isWarm) this.#settleWarming();
     this.#setAlarm();
   }
 
@@ -203,7 +203,7 @@ export class SandboxPool<T> implements AsyncDisposable {
   async #takeBack(sessionId: string, slot: Slot<T>, broken: boolean): Promise<void> {
     this.#sessions.delete(sessionId);
     this.#tally.released += 1;
-    const done = this.#stock.giveBack(slot, { broken });
+    const done = this.#instances.giveBack(slot, { broken });
     this.#tell({ type: "released", sessionId, broken });
     await done;
   }
@@ -229,7 +229,7 @@ export class SandboxPool<T> implements AsyncDisposable {
   }
 
   #setAlarm(): void {
-    const at = this.#stock.nextDue(this.#queue.length);
+    const at = this.#instances.nextDue(this.#queue.length);
     if (at === this.#alarm?.at) return;
     this.#alarm?.timer.cancel();
     this.#alarm = undefined;
@@ -237,7 +237,7 @@ export class SandboxPool<T> implements AsyncDisposable {
     const { clock } = this.#settings;
     const ring = (): void => {
       this.#alarm = undefined;
-      this.#stock.keepHouse();
+      this.#instances.keepHouse();
       this.#pump();
     };
     this.#alarm = { at, timer: clock.after(Math.max(0, at - clock.now()), ring, { background: true }) };

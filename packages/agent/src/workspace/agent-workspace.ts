@@ -7,7 +7,7 @@ import { Gate } from "./gate.ts";
 import { listEntries, workspaceEntry } from "./listing.ts";
 import { namesOf } from "./path.ts";
 import { emptyDirectory, removeTree } from "./removal.ts";
-import { type ResolveOptions, resolve, type Spot } from "./resolve.ts";
+import { type ResolvedPath, type ResolveOptions, resolve } from "./resolve.ts";
 import { checkSessionId, givenDirectory, sessionDirectory } from "./session-directory.ts";
 import type { Workspace, WorkspaceEntry } from "./workspace.ts";
 import { errnoOf, failure, workspaceFailure } from "./workspace-failure.ts";
@@ -67,8 +67,8 @@ export class AgentWorkspace implements Workspace {
     await this.#at(
       path,
       { followLast: true, makeDirectories: true },
-      async (spot) => {
-        await writeContent(spot, path, bytes);
+      async (resolved) => {
+        await writeContent(resolved, path, bytes);
       },
       () => {
         if (bytes.byteLength > this.#maxFileBytes) {
@@ -127,22 +127,22 @@ export class AgentWorkspace implements Workspace {
   }
 
   async #read(path: string): Promise<Buffer> {
-    return await this.#at(path, { followLast: true }, (spot) => readContent(spot, path, this.#maxFileBytes));
+    return await this.#at(path, { followLast: true }, (resolved) => readContent(resolved, path, this.#maxFileBytes));
   }
 
   /** `check` comes after what the path itself is refused for, and before anything is touched. */
   async #at<T>(
     path: string,
     options: ResolveOptions,
-    work: (spot: Spot) => Promise<T>,
+    work: (resolved: ResolvedPath) => Promise<T>,
     check: () => void = () => {},
   ): Promise<T> {
     const names = namesOf(path);
     check();
     return await this.#gate.pass(async () => {
       try {
-        await using spot = await resolve(() => this.#openRoot(), path, names, options);
-        return await work(spot);
+        await using resolved = await resolve(() => this.#openRoot(), path, names, options);
+        return await work(resolved);
       } catch (error) {
         throw workspaceFailure(error, path);
       }

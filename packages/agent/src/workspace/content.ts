@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { inside, itself } from "./descriptor.ts";
-import type { Spot } from "./resolve.ts";
+import type { ResolvedPath } from "./resolve.ts";
 import { failure } from "./workspace-failure.ts";
 
 const PIECE_BYTES = 256 * 1024;
@@ -11,8 +11,8 @@ const PERMISSION_BITS = 0o777;
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /** All of a file, of which no more than the limit is ever in memory. */
-export async function readContent(spot: Spot, path: string, maxBytes: number): Promise<Buffer> {
-  const { entry } = spot;
+export async function readContent(resolved: ResolvedPath, path: string, maxBytes: number): Promise<Buffer> {
+  const { entry } = resolved;
   if (entry === undefined) throw failure("NOT_FOUND", path);
   if (!entry.stats.isFile()) throw failure("WRONG_KIND", path, "is no file");
   // What is held is a file for certain; its name may be anything by now.
@@ -33,8 +33,8 @@ export async function readContent(spot: Spot, path: string, maxBytes: number): P
 }
 
 /** Under another name first, which then takes the place: whoever looks sees the old content or the new one. */
-export async function writeContent(spot: Spot, path: string, content: Uint8Array): Promise<void> {
-  const { directory, entry, name } = spot;
+export async function writeContent(resolved: ResolvedPath, path: string, content: Uint8Array): Promise<void> {
+  const { directory, entry, name } = resolved;
   if (name === undefined || (entry !== undefined && !entry.stats.isFile())) {
     throw failure("WRONG_KIND", path, "is no file, and is not replaced by one");
   }

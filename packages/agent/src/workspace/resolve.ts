@@ -18,7 +18,7 @@ export interface ResolveOptions {
 }
 
 /** Where a path leads. What is held stays what it is, whatever is renamed meanwhile. */
-export class Spot implements AsyncDisposable {
+export class ResolvedPath implements AsyncDisposable {
   /** The directory that it is in; of the workspace itself, or after a link to ".", the directory that it is. */
   readonly directory: FileHandle;
   /** Absent when it is `directory` itself. */
@@ -26,7 +26,7 @@ export class Spot implements AsyncDisposable {
   /** Absent when nothing is there. */
   readonly entry: { readonly handle: FileHandle; readonly stats: Stats } | undefined;
 
-  constructor(directory: FileHandle, name: string | undefined, entry: Spot["entry"]) {
+  constructor(directory: FileHandle, name: string | undefined, entry: ResolvedPath["entry"]) {
     this.directory = directory;
     this.name = name;
     this.entry = entry;
@@ -48,7 +48,7 @@ export async function resolve(
   path: string,
   names: readonly string[],
   options: ResolveOptions,
-): Promise<Spot> {
+): Promise<ResolvedPath> {
   let directory = await openRoot();
   try {
     /** The names of `directory`; a link's ".." goes back over them. */
@@ -71,7 +71,7 @@ export async function resolve(
       const isLast = rest.length === 0;
       const handle = await holdIfThere(inside(directory, name));
       if (handle === undefined) {
-        if (isLast) return new Spot(directory, name, undefined);
+        if (isLast) return new ResolvedPath(directory, name, undefined);
         if (options.makeDirectories !== true) throw failure("NOT_FOUND", path);
         await makeDirectory(inside(directory, name));
         continue;
@@ -89,7 +89,7 @@ export async function resolve(
         }
         if (isLast) {
           isKept = true;
-          return new Spot(directory, name, { handle, stats });
+          return new ResolvedPath(directory, name, { handle, stats });
         }
         if (!stats.isDirectory()) throw failure("WRONG_KIND", path, "leads through something that is no directory");
         isKept = true;
@@ -101,7 +101,7 @@ export async function resolve(
       trail.push(name);
       ahead = rest;
     }
-    return new Spot(directory, undefined, { handle: directory, stats: await directory.stat() });
+    return new ResolvedPath(directory, undefined, { handle: directory, stats: await directory.stat() });
   } catch (error) {
     await directory.close();
     throw error;

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { AutoApproveConfirmationService } from "../../src/confirmation/callback.ts";
 import { ExecutorError } from "../../src/errors.ts";
-import { Overtime, runInTime } from "../../src/manager/execution.ts";
+import { OverdueExecution, runInTime } from "../../src/manager/execution.ts";
 import type { RiskLevel, SandboxType, SecurityMode } from "../../src/types.ts";
 import { forever, outcome, StageExecutor, stage } from "./actors.ts";
 
@@ -165,7 +165,7 @@ test("an executor that does not end in time is not waited for, and what it does 
   expect(told?.aborted).toBe(true);
 
   const other = new StageExecutor("docker");
-  const slow = new StageExecutor("fense", () => Promise.reject(new Overtime("it did not end")));
+  const slow = new StageExecutor("fense", () => Promise.reject(new OverdueExecution("it did not end")));
   await using manager = stage({ executors: [slow, other] }).manager;
   expect(await manager.execute({ code: "LOW", language: "bash" })).toMatchObject({
     errorCode: "TIMEOUT",

@@ -19,7 +19,7 @@ export async function reviewChanges(request: SandboxRequest, delta: string, sign
     return { changes };
   }
   listForPeople(request, changes);
-  using person = new Person(signal);
+  using person = new TerminalUser(signal);
   for (;;) {
     const choice = await person.choose(
       "apply all (a), choose (c), diff (d), keep for later (k) or discard (x)?",
@@ -52,7 +52,7 @@ async function choosePaths(
   request: SandboxRequest,
   delta: string,
   changes: readonly Change[],
-  person: Person,
+  person: TerminalUser,
 ): Promise<readonly string[] | undefined> {
   const chosen: string[] = [];
   for (const change of foldChanges(changes)) {
@@ -90,7 +90,7 @@ async function showDiff({ directory, rules }: SandboxRequest, delta: string, pat
 }
 
 /** Who sits at the terminal. */
-class Person implements Disposable {
+class TerminalUser implements Disposable {
   readonly #lines: Interface;
   readonly #signal: AbortSignal;
 

@@ -10,7 +10,7 @@ import type { GuardedView } from "./view.ts";
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** A command, where it runs and what ends it. */
-export interface Commission {
+export interface MockRun {
   readonly sandbox: MockSandbox;
   /** A line for the shell, or a program and its arguments. */
   readonly command: string | readonly string[];
@@ -45,10 +45,10 @@ export class Commands {
     this.#script = script;
   }
 
-  async run(commission: Commission): Promise<Outcome> {
-    if (commission.signal.aborted) throw new Fault("CANCELLED", "the call was cancelled");
-    const { sandbox, timeoutMs, timeoutSignal, signal, ended, sessionId } = commission;
-    const command = commandOf(commission);
+  async run(run: MockRun): Promise<Outcome> {
+    if (run.signal.aborted) throw new Fault("CANCELLED", "the call was cancelled");
+    const { sandbox, timeoutMs, timeoutSignal, signal, ended, sessionId } = run;
+    const command = commandOf(run);
     this.calls.push(command);
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), Math.min(timeoutMs, LONGEST_TIMER_MS));
@@ -137,7 +137,7 @@ function whenAborted(signal: AbortSignal): Promise<undefined> {
   });
 }
 
-function commandOf({ command, env, workdir, stdin, sandbox, sessionId }: Commission): MockCommand {
+function commandOf({ command, env, workdir, stdin, sandbox, sessionId }: MockRun): MockCommand {
   let input: Promise<string> | undefined;
   const isGiven = stdin instanceof Uint8Array;
   return {

@@ -14,7 +14,7 @@ import { PERMISSIONS } from "@agentfense/protocol/words";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, durationFromMs, durationMs, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { diffChanges, listChanges, selectedChanges } from "./changes.ts";
-import { type Commission, checkCommand, type Outcome, workingDirectory } from "./commands.ts";
+import { checkCommand, type MockRun, type Outcome, workingDirectory } from "./commands.ts";
 import { answered, Fault, invalid } from "./faults.ts";
 import { type Handlers, pageOf, pieces, receive } from "./handlers.ts";
 import { insidePath, nameOf, notRoot, workspacePath } from "./path-tree.ts";
@@ -103,7 +103,7 @@ function lifecycleHandlers(world: World): Handlers<typeof SandboxService> {
 }
 
 function commandHandlers(world: World): Handlers<typeof SandboxService> {
-  const run = (request: ExecRequest, signal: AbortSignal, stdin?: Commission["stdin"]) => {
+  const run = (request: ExecRequest, signal: AbortSignal, stdin?: MockRun["stdin"]) => {
     const sandbox = world.sandbox(request.sandboxId);
     const { command: line, argv, env, stdin: text, stdinBytes } = request;
     const command = argv.length > 0 ? argv : line;

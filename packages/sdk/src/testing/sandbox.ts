@@ -15,7 +15,7 @@ import { durationMs, timestampFromMs, timestampNow } from "@bufbuild/protobuf/wk
 import { ruleOf } from "../client/messages/sandbox.ts";
 import { Turns } from "../turns.ts";
 import type { MockCodebase } from "./codebase.ts";
-import { type Commands, type Commission, checkCommand, type Outcome, workingDirectory } from "./commands.ts";
+import { type Commands, checkCommand, type MockRun, type Outcome, workingDirectory } from "./commands.ts";
 import type { EventDraft, EventLog } from "./events.ts";
 import { Fault, invalid } from "./faults.ts";
 import { Overlay } from "./overlay.ts";
@@ -194,7 +194,7 @@ export class MockSession {
     sandbox.tell("session_created", { sessionId: this.message.id, data: { shell: this.message.shell } });
   }
 
-  async exec(call: Pick<Commission, "timeoutMs" | "signal"> & { readonly command: string }): Promise<Outcome> {
+  async exec(call: Pick<MockRun, "timeoutMs" | "signal"> & { readonly command: string }): Promise<Outcome> {
     checkCommand(call.command);
     const outcome = await this.#turns.take(async () => {
       this.requireOpen();

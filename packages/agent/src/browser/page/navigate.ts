@@ -1,7 +1,7 @@
 import type { Page, Response } from "playwright-core";
 
 /** What the server answered with; nothing for files and where there was nothing to ask. */
-export interface Arrival {
+export interface ResponseStatus {
   readonly status: number;
 }
 
@@ -12,7 +12,7 @@ export async function navigate(
   page: Page,
   url: string,
   options: { readonly waitUntil?: Waiting["waitUntil"] | undefined; readonly timeout: number },
-): Promise<Arrival | undefined> {
+): Promise<ResponseStatus | undefined> {
   const { waitUntil = "load", timeout } = options;
   const go = () => page.goto(url, { waitUntil, timeout });
   try {
@@ -26,11 +26,11 @@ export async function navigate(
 export async function travel(
   move: (options: { readonly timeout: number }) => Promise<Response | null>,
   timeout: number,
-): Promise<Arrival | undefined> {
+): Promise<ResponseStatus | undefined> {
   return arrival(await move({ timeout }));
 }
 
-function arrival(response: Response | null): Arrival | undefined {
+function arrival(response: Response | null): ResponseStatus | undefined {
   const status = response?.status() ?? 0;
   return status === 0 ? undefined : { status };
 }

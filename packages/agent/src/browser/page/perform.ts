@@ -9,7 +9,7 @@ import { evaluated, htmlOf, markdownOfPart, textOf } from "./read.ts";
 import type { BrowserTab, Tabs } from "./tabs.ts";
 
 /** What an action works on. */
-export interface Stage {
+export interface ActionTarget {
   readonly tabs: Tabs;
   /** The browser's own. */
   readonly session: CDPSession;
@@ -27,12 +27,12 @@ export interface Yield {
   readonly tabs?: readonly BrowserTab[];
 }
 
-type Perform<Name extends BrowserActionName> = (stage: Stage, params: BrowserParams<Name>) => Promise<Yield>;
+type Perform<Name extends BrowserActionName> = (target: ActionTarget, params: BrowserParams<Name>) => Promise<Yield>;
 
 /** How each action is done. What cannot be done throws. */
 export const PERFORMANCES: { readonly [Name in BrowserActionName]: Perform<Name> } = {
-  async navigate(stage, { url, waitUntil }) {
-    return { data: await navigate(await stage.tabs.active(), url, { waitUntil, timeout: stage.timeoutMs }) };
+  async navigate(target, { url, waitUntil }) {
+    return { data: await navigate(await target.tabs.active(), url, { waitUntil, timeout: target.timeoutMs }) };
   },
   async back({ tabs, timeoutMs }) {
     return { data: await travel((options) => tabs.active().then((page) => page.goBack(options)), timeoutMs) };
@@ -90,28 +90,28 @@ export const PERFORMANCES: { readonly [Name in BrowserActionName]: Perform<Name>
     if (state !== undefined) await page.waitForLoadState(state, { timeout });
     return {};
   },
-  async tabs(stage, { op, index = 0, url }) {
-    const { tabs } = stage;
+  async tabs(target, { op, index = 0, url }) {
+    const { tabs } = target;
     if (op === "activate") await tabs.activate(index);
     if (op === "close") await tabs.close(index);
     const page = op === "new" ? await tabs.open() : undefined;
-    if (page !== undefined && url !== undefined) await navigate(page, url, { timeout: stage.timeoutMs });
+    if (page !== undefined && url !== undefined) await navigate(page, url, { timeout: target.timeoutMs });
     return { tabs: await tabs.list() };
   },
-  async download(stage, { url, selector = "", path }) {
-    const { content, url: from } = await (url === undefined ? clicked(stage, selector) : fetched(stage, url));
-    await stage.workspace.writeFile(path, content);
+  async download(target, { url, selector = "", path }) {
+    const { content, url: from } = await (url === undefined ? clicked(target, selector) : fetched(target, url));
+    await target.workspace.writeFile(path, content);
     return { data: { path, bytes: content.length, url: from } };
   },
 };
 
-async function fetched({ tabs, maxDownloadBytes: maxBytes, timeoutMs }: Stage, url: string): Promise<Download> {
+async function fetched({ tabs, maxDownloadBytes: maxBytes, timeoutMs }: ActionTarget, url: string): Promise<Download> {
   return await tabs.beside((page) => downloadAnswer(page, url, { maxBytes, timeoutMs }));
 }
 
-async function clicked(stage: Stage, selector: string): Promise<Download> {
-  const { session, timeoutMs, maxDownloadBytes: maxBytes, downloadDirectory: directory } = stage;
-  const page: Page = await stage.tabs.active();
+async function clicked(target: ActionTarget, selector: string): Promise<Download> {
+  const { session, timeoutMs, maxDownloadBytes: maxBytes, downloadDirectory: directory } = target;
+  const page: Page = await target.tabs.active();
   const click = () => page.click(selector, { timeout: timeoutMs });
   return await downloadByClick(page, click, { session, directory, maxBytes, timeoutMs });
 }

@@ -4,8 +4,8 @@ import { ExecutorError, PathTraversalError } from "../../errors.ts";
 import { type ExecutionOutcome, LANGUAGES, type Language } from "../../types.ts";
 import { namesOf } from "../../workspace/path.ts";
 import { type ExecutionTask, type Executor, failedOutcome } from "../executor.ts";
-import { Life } from "../life.ts";
 import { runPlan } from "../run-plan.ts";
+import { RunningExecutions } from "../running-executions.ts";
 import { checkTask } from "../task.ts";
 import { AioApi, AioRefusal } from "./api.ts";
 import { BashRunner } from "./bash-runner.ts";
@@ -54,7 +54,7 @@ export class AioExecutor implements Executor {
   readonly #api: AioApi;
   readonly #files: FileStore;
   readonly #options: AioExecutorOptions;
-  readonly #life = new Life();
+  readonly #running = new RunningExecutions();
   readonly #runners = new Set<Runner>();
   /** What is there, as was found out; looked at again after a failure. */
   #server: Promise<Server> | undefined;
@@ -74,7 +74,7 @@ export class AioExecutor implements Executor {
   ): Promise<ExecutionOutcome> {
     const { timeoutMs } = checkTask(task, this.languages);
     const files = Object.entries(task.files ?? {}).map(([path, content]) => [checkedPath(path), content] as const);
-    return await this.#life.during(signal, async (until) => {
+    return await this.#running.during(signal, async (until) => {
       const plan = await runPlan(task.language, task.code, { signal: until });
       return await this.#trying(until, async ({ runner, workspace }) => {
         const placed = Object.fromEntries(files.map(([path, content]) => [`${workspace}/${path}`, content]));
@@ -86,7 +86,7 @@ export class AioExecutor implements Executor {
   }
 
   async check({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    await this.#life.during(signal, async (until) => {
+    await this.#running.during(signal, async (until) => {
       // Anew: that it was well before says nothing.
       this.#forget();
       await this.#trying(until, async () => {});
@@ -95,13 +95,13 @@ export class AioExecutor implements Executor {
 
   /** What the server is, and which of its calls run the code; asked once, and again after a failure. */
   async server({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<AioServerInfo> {
-    return await this.#life.during(signal, (until) =>
+    return await this.#running.during(signal, (until) =>
       this.#trying(until, async ({ version, workspace, runner }) => ({ version, workspace, calls: runner.name })),
     );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#life.end(async () => {
+    await this.#running.end(async () => {
       await Promise.all([...this.#runners].map((runner) => runner.close()));
       this.#api.close();
     });
@@ -136,7 +136,7 @@ export class AioExecutor implements Executor {
   }
 
   async #find(): Promise<Server> {
-    const { signal } = this.#life;
+    const { signal } = this.#running;
     const { version, workspace: own } = await this.#api.sandbox({ signal });
     const workspace = (this.#options.execDir ?? own).replace(/\/+$/, "");
     return { version, workspace, runner: await this.#runnerFor(workspace) };
@@ -160,7 +160,7 @@ export class AioExecutor implements Executor {
   async #has(path: string): Promise<boolean> {
     const nobody = `agentfense-probe-${randomUUID()}`;
     try {
-      await this.#api.post(path, { id: nobody, session_id: nobody }, z.unknown(), { signal: this.#life.signal });
+      await this.#api.post(path, { id: nobody, session_id: nobody }, z.unknown(), { signal: this.#running.signal });
       return true;
     } catch (error) {
       if (!(error instanceof AioRefusal)) throw error;

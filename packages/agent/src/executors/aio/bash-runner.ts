@@ -6,7 +6,7 @@ import { OUTPUT_BYTES } from "../executor.ts";
 import { type AioApi, isSessionLost } from "./api.ts";
 import type { FileStore } from "./file-store.ts";
 import { AioConnectionError } from "./http.ts";
-import { Parcel } from "./parcel.ts";
+import { OneTimeScript } from "./one-time-script.ts";
 import { hardTimeout, KILL_MS, LostExecution, type Run, type Runner } from "./runner.ts";
 import { SessionPool } from "./session-pool.ts";
 
@@ -64,16 +64,16 @@ export class BashRunner implements Runner {
   }
 
   async run(run: Run): Promise<ExecutionOutcome> {
-    const parcel = new Parcel(this.#workspace, run.plan);
-    await this.#files.write(parcel.files("removes itself"), this, run.signal);
+    const script = new OneTimeScript(this.#workspace, run.plan);
+    await this.#files.write(script.files("removes itself"), this, run.signal);
     let isUnwrapped = false;
     try {
-      const outcome = await this.#start(parcel, run);
+      const outcome = await this.#start(script, run);
       isUnwrapped = !outcome.timedOut;
       return outcome;
     } finally {
       // The script has removed it, unless it was never started or stopped too soon.
-      if (!isUnwrapped) await this.line(parcel.removal, AbortSignal.timeout(KILL_MS)).catch(() => {});
+      if (!isUnwrapped) await this.line(script.removal, AbortSignal.timeout(KILL_MS)).catch(() => {});
     }
   }
 
@@ -95,24 +95,24 @@ export class BashRunner implements Runner {
     await this.#sessions.close();
   }
 
-  async #start(parcel: Parcel, run: Run): Promise<ExecutionOutcome> {
+  async #start(script: OneTimeScript, run: Run): Promise<ExecutionOutcome> {
     try {
-      return await this.#inSession(parcel, run, { fresh: false });
+      return await this.#inSession(script, run, { fresh: false });
     } catch (error) {
       run.signal.throwIfAborted();
       if (!isSessionLost(error)) throw error;
       // The script runs the code once at most, so nothing is lost by trying.
-      return await this.#inSession(parcel, run, { fresh: true });
+      return await this.#inSession(script, run, { fresh: true });
     }
   }
 
-  async #inSession(parcel: Parcel, run: Run, { fresh }: { readonly fresh: boolean }): Promise<ExecutionOutcome> {
+  async #inSession(script: OneTimeScript, run: Run, { fresh }: { readonly fresh: boolean }): Promise<ExecutionOutcome> {
     const session = await this.#sessions.take(run.signal, { fresh });
     let isGood = false;
     try {
       const startedAt = performance.now();
       const body = {
-        command: parcel.command,
+        command: script.command,
         session_id: session,
         exec_dir: this.#workspace,
         env: run.env,
@@ -124,7 +124,7 @@ export class BashRunner implements Runner {
       const following = { session, commandId: command_id, stdout: new Collected(), stderr: new Collected() };
       const { end, timedOut } = await this.#follow(following, run, startedAt + run.timeoutMs);
       const { stdout, stderr } = following;
-      if (parcel.isSecondStart(end.exitCode, stderr.text)) {
+      if (script.isSecondStart(end.exitCode, stderr.text)) {
         throw new LostExecution("the code was begun, and the session that it ran in was lost");
       }
       isGood = end.status === "completed";

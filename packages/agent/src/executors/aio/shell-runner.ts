@@ -4,7 +4,7 @@ import type { ExecutionOutcome } from "../../types.ts";
 import { OUTPUT_BYTES } from "../executor.ts";
 import { type AioApi, isSessionLost } from "./api.ts";
 import type { FileStore } from "./file-store.ts";
-import { Parcel } from "./parcel.ts";
+import { OneTimeScript } from "./one-time-script.ts";
 import { hardTimeout, KILL_MS, LostExecution, type Run, type Runner } from "./runner.ts";
 import { SessionPool } from "./session-pool.ts";
 
@@ -48,14 +48,14 @@ export class ShellRunner implements Runner {
   }
 
   async run(run: Run): Promise<ExecutionOutcome> {
-    const parcel = new Parcel(this.#workspace, run.plan);
+    const script = new OneTimeScript(this.#workspace, run.plan);
     try {
-      await this.#files.write(parcel.files({ env: run.env }), this, run.signal);
+      await this.#files.write(script.files({ env: run.env }), this, run.signal);
       const startedAt = performance.now();
-      const timedOut = await this.#start(parcel, run, startedAt + run.timeoutMs);
-      return await this.#result(parcel, run, { timedOut, durationMs: performance.now() - startedAt });
+      const timedOut = await this.#start(script, run, startedAt + run.timeoutMs);
+      return await this.#result(script, run, { timedOut, durationMs: performance.now() - startedAt });
     } finally {
-      await this.line(parcel.removal, AbortSignal.timeout(KILL_MS)).catch(() => {});
+      await this.line(script.removal, AbortSignal.timeout(KILL_MS)).catch(() => {});
     }
   }
 
@@ -86,15 +86,15 @@ export class ShellRunner implements Runner {
   }
 
   /** Whether its time was up. */
-  async #start(parcel: Parcel, run: Run, endsAt: number): Promise<boolean> {
+  async #start(script: OneTimeScript, run: Run, endsAt: number): Promise<boolean> {
     for (const fresh of [false, true]) {
       const session = await this.#sessions.take(run.signal, { fresh });
       let isGood = false;
       try {
         const seconds = hardTimeout(run.timeoutMs);
-        const end = await this.#untilEnd(session, parcel, { seconds, endsAt, signal: run.signal });
+        const end = await this.#untilEnd(session, script, { seconds, endsAt, signal: run.signal });
         if (end === undefined) continue;
-        if (parcel.isSecondStart(end.exit_code, end.output ?? "")) return await this.#await(parcel, run, endsAt);
+        if (script.isSecondStart(end.exit_code, end.output ?? "")) return await this.#await(script, run, endsAt);
         if (end.status === "completed") isGood = true;
         else await this.#kill(session);
         return end.status !== "completed";
@@ -106,18 +106,18 @@ export class ShellRunner implements Runner {
         else await this.#sessions.discard(session);
       }
     }
-    return await this.#await(parcel, run, endsAt);
+    return await this.#await(script, run, endsAt);
   }
 
   /** Runs the script; undefined when the session is lost. What is silent, or takes longer than a request, is waited for. */
   async #untilEnd(
     session: string,
-    parcel: Parcel,
+    script: OneTimeScript,
     { seconds, endsAt, signal }: { readonly seconds: number; readonly endsAt: number; readonly signal: AbortSignal },
   ): Promise<ShellEnd> {
     const time = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(endsAt - performance.now())))]);
     try {
-      let end = await this.#exec(session, parcel.command, { seconds, signal: time });
+      let end = await this.#exec(session, script.command, { seconds, signal: time });
       while (isUnderWay(end.status)) {
         const left = Math.min(WAIT_SECONDS, (endsAt - performance.now()) / 1000);
         const body = { id: session, seconds: Math.max(1, Math.floor(left)) };
@@ -137,22 +137,22 @@ export class ShellRunner implements Runner {
   }
 
   /** The code was begun in a session that is lost. Its files tell when it is over. Gives whether the time was up first. */
-  async #await(parcel: Parcel, { signal }: Run, endsAt: number): Promise<boolean> {
+  async #await(script: OneTimeScript, { signal }: Run, endsAt: number): Promise<boolean> {
     while (performance.now() < endsAt) {
-      if ((await this.#read(parcel, "code", 16, signal)) !== undefined) return false;
+      if ((await this.#read(script, "code", 16, signal)) !== undefined) return false;
       await sleep(Math.min(500, Math.max(1, endsAt - performance.now())), undefined, { signal });
     }
     throw new LostExecution("the code was begun, and the session that it ran in was lost before it ended");
   }
 
   async #result(
-    parcel: Parcel,
+    script: OneTimeScript,
     { signal }: Run,
     facts: Pick<ExecutionOutcome, "timedOut" | "durationMs">,
   ): Promise<ExecutionOutcome> {
-    const code = Number.parseInt((await this.#read(parcel, "code", 16, signal))?.text ?? "", 10);
-    const stdout = await this.#read(parcel, "out", OUTPUT_BYTES, signal);
-    const stderr = await this.#read(parcel, "err", OUTPUT_BYTES, signal);
+    const code = Number.parseInt((await this.#read(script, "code", 16, signal))?.text ?? "", 10);
+    const stdout = await this.#read(script, "out", OUTPUT_BYTES, signal);
+    const stderr = await this.#read(script, "err", OUTPUT_BYTES, signal);
     if (stdout === undefined && !facts.timedOut) throw new LostExecution("what the code printed is not to be had");
     return {
       ...facts,
@@ -165,7 +165,7 @@ export class ShellRunner implements Runner {
   }
 
   async #read(
-    { directory }: Parcel,
+    { directory }: OneTimeScript,
     name: string,
     maxBytes: number,
     signal: AbortSignal,

@@ -19,8 +19,8 @@ import { Gate } from "../../workspace/gate.ts";
 import { SandboxWorkspace } from "../../workspace/sandbox-workspace.ts";
 import { limitedText } from "../collected-output.ts";
 import { type ExecutionTask, failedOutcome } from "../executor.ts";
-import { Life } from "../life.ts";
 import { type RunPlan, runPlan } from "../run-plan.ts";
+import { RunningExecutions } from "../running-executions.ts";
 import { checkTask, writeFiles } from "../task.ts";
 import { KeptContexts } from "./kept-contexts.ts";
 import type { SandboxSupply } from "./sandbox-supply.ts";
@@ -30,7 +30,7 @@ const NOT_FOUND_EXIT_CODE = 127;
 
 /** Runs tasks in sandboxes, wherever these come from. */
 export class SandboxRunner implements AsyncDisposable {
-  readonly #life = new Life();
+  readonly #running = new RunningExecutions();
   readonly #supply: SandboxSupply;
   readonly #contexts = new KeptContexts();
   readonly #appliesChanges: boolean;
@@ -47,7 +47,7 @@ export class SandboxRunner implements AsyncDisposable {
     languages: ReadonlySet<Language>,
     signal: AbortSignal | undefined,
   ): Promise<ExecutionOutcome> {
-    return await this.#life.during(signal, async (either) => {
+    return await this.#running.during(signal, async (either) => {
       // What can be refused is, before there is a sandbox.
       const { timeoutMs } = checkTask(task, languages, { keepsState: this.#supply.isOne });
       if (task.keepsState === true) {
@@ -72,7 +72,7 @@ export class SandboxRunner implements AsyncDisposable {
   }
 
   async check(signal: AbortSignal | undefined): Promise<void> {
-    await this.#life.during(signal, (either) =>
+    await this.#running.during(signal, (either) =>
       this.#use(either, async (sandbox) => {
         const { exitCode } = await sandbox.run(["true"], { signal: either });
         if (exitCode !== 0) throw new ExecutorError("UNAVAILABLE", "the sandbox runs nothing");
@@ -81,7 +81,7 @@ export class SandboxRunner implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#life.end(async () => {
+    await this.#running.end(async () => {
       await this.#contexts[Symbol.asyncDispose]();
       await this.#supply[Symbol.asyncDispose]();
     });

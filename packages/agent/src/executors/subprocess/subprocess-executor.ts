@@ -2,8 +2,8 @@ import { ExecutorError } from "../../errors.ts";
 import type { ExecutionOutcome, Language } from "../../types.ts";
 import type { AgentWorkspace } from "../../workspace/agent-workspace.ts";
 import { type ExecutionTask, type Executor, failedOutcome } from "../executor.ts";
-import { Life } from "../life.ts";
 import { type RunPlan, runPlan } from "../run-plan.ts";
+import { RunningExecutions } from "../running-executions.ts";
 import { checkTask, writeFiles } from "../task.ts";
 import { boxed, environment } from "./box.ts";
 import { type ProcessPlan, runProcess } from "./process.ts";
@@ -40,7 +40,7 @@ export class SubprocessExecutor implements Executor {
   readonly type = "subprocess";
   readonly languages: ReadonlySet<Language> = new Set(["python", "javascript", "typescript"]);
   readonly #options: SubprocessExecutorOptions;
-  readonly #life = new Life();
+  readonly #running = new RunningExecutions();
 
   constructor(options: SubprocessExecutorOptions) {
     this.#options = options;
@@ -50,11 +50,11 @@ export class SubprocessExecutor implements Executor {
     task: ExecutionTask,
     options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<ExecutionOutcome> {
-    return await this.#life.during(options.signal, (signal) => this.#execute(task, signal));
+    return await this.#running.during(options.signal, (signal) => this.#execute(task, signal));
   }
 
   async check(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    await this.#life.during(options.signal, async (signal) => {
+    await this.#running.during(options.signal, async (signal) => {
       const prlimit = await limitProgram();
       const place = await this.#place([prlimit[this.#side], "--version"], [prlimit]);
       await runProcess({ ...place, stdin: "", timeoutMs: CHECK_MS, signal });
@@ -62,7 +62,7 @@ export class SubprocessExecutor implements Executor {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#life.end(async () => {});
+    await this.#running.end(async () => {});
   }
 
   async #execute(task: ExecutionTask, signal: AbortSignal): Promise<ExecutionOutcome> {

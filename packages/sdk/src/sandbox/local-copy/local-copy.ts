@@ -11,7 +11,7 @@ import {
   readStamp,
   statusOf,
 } from "./entry.ts";
-import { type Installation, LocalWriter, Rehearsal } from "./local-writer.ts";
+import { DryRun, type Installation, LocalWriter } from "./local-writer.ts";
 
 /** One path and what came of it. */
 type Verdict =
@@ -58,7 +58,7 @@ export class LocalCopy {
   async rehearse(outcomes: readonly ApplyOutcome[], options: CallOptions = {}): Promise<ApplyOutcome[]> {
     const planned = new Map(outcomes.map(({ change }) => [pathsOf(change)[0], plannedEntry(change)]));
     const wanted = async (path: string): Promise<NewEntry | undefined> => planned.get(path);
-    const writer = new Rehearsal(this.#directory);
+    const writer = new DryRun(this.#directory);
     return await this.#judge(outcomes, {
       writer,
       wanted,
@@ -146,7 +146,7 @@ export class LocalCopy {
 }
 
 interface Work {
-  readonly writer: LocalWriter | Rehearsal;
+  readonly writer: LocalWriter | DryRun;
   readonly wanted: (path: string) => Promise<NewEntry | undefined>;
   readonly known: Map<string, Entry>;
   readonly signal: AbortSignal | undefined;

@@ -138,7 +138,7 @@ export class LocalWriter {
 }
 
 /** Does nothing, and remembers what it would have done. */
-export class Rehearsal {
+export class DryRun {
   readonly #directory: string;
   readonly #gone = new Set<string>();
   readonly #directories = new Set<string>();

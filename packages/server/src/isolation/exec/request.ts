@@ -48,13 +48,13 @@ export function effectiveTimeout(timeoutMs: number | undefined, limits: TimeLimi
 }
 
 /** What every command, session, terminal and process is asked for by. */
-export interface Wish {
+export interface StartTerms {
   readonly command?: ExecRequest["command"] | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly workdir?: string | undefined;
 }
 
-export function checkWish({ command, env, workdir }: Wish): void {
+export function checkStartTerms({ command, env, workdir }: StartTerms): void {
   if (command !== undefined) checkCommand(command);
   checkEnvironment(env);
   if (workdir?.includes("\0")) throw invalid("workdir contains a NUL character");
@@ -63,7 +63,7 @@ export function checkWish({ command, env, workdir }: Wish): void {
   }
 }
 
-export function checkEnvironment(env: Wish["env"] = {}): void {
+export function checkEnvironment(env: StartTerms["env"] = {}): void {
   const entries = Object.entries(env);
   if (entries.length > LARGEST.variables) throw invalid(`env has at most ${LARGEST.variables} variables`);
   let bytes = 0;

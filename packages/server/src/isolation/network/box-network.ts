@@ -3,9 +3,8 @@ import { createServer, type OnReadOpts, type Server, type Socket } from "node:ne
 import type { MessagePort } from "node:worker_threads";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
 import { type Connection, cut, join, StraightReading } from "./connection.ts";
-import type { Opener } from "./custody.ts";
 import { DialError, Dialer } from "./dial.ts";
-import { EventFold, type Happening, SocketOwners } from "./events.ts";
+import { EventFold, SocketOwners, type UncountedEvent } from "./events.ts";
 import type { GateListeners, PortListeners, TestInternet } from "./gate.ts";
 import { Alert, alertRecord, type Hello, HelloReader } from "./hello.ts";
 import { type OpenedConnection, openTls } from "./inspect.ts";
@@ -13,6 +12,7 @@ import { NameServer } from "./name-server.ts";
 import { NameTable } from "./names.ts";
 import { covers, HTTP_PORT, isConditional, type NetworkPolicy, refusal, TLS_PORT } from "./policy.ts";
 import { RequestReader } from "./requests.ts";
+import type { Opener } from "./secret-holder.ts";
 import { SecretSet } from "./secrets.ts";
 import { TurnShare } from "./turn-share.ts";
 
@@ -313,7 +313,7 @@ export class BoxNetwork implements AsyncDisposable {
 
   /** Where it has to be found out first who is refused, what comes back resolves when it is known. */
   #tellDenied(
-    denied: Omit<Happening, "kind">,
+    denied: Omit<UncountedEvent, "kind">,
     protocol: "tcp" | "udp",
     port: number | undefined,
   ): Promise<void> | undefined {

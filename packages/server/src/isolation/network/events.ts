@@ -10,7 +10,7 @@ const MOST_LOOKS = 10;
 /** Whoever is refused waits for it. */
 const LOOK_MS = 250;
 
-export type Happening = Omit<GateEvent, "count">;
+export type UncountedEvent = Omit<GateEvent, "count">;
 
 /**
  * Tells of the first of its kind at once, and of those that followed within a minute together when it is over: a box may make any number of them. One
@@ -18,7 +18,7 @@ export type Happening = Omit<GateEvent, "count">;
  */
 export class EventFold implements Disposable {
   readonly #tell: (event: GateEvent) => void;
-  readonly #seen = new Map<string, { readonly event: Happening; more: number }>();
+  readonly #seen = new Map<string, { readonly event: UncountedEvent; more: number }>();
   readonly #allowed = new Set<string>();
   readonly #looking = new Map<string, Promise<void>>();
   #looks = 0;
@@ -29,7 +29,7 @@ export class EventFold implements Disposable {
     this.#tell = tell;
   }
 
-  add(event: Happening): void {
+  add(event: UncountedEvent): void {
     const key = keyOf(event);
     if (event.kind === "allowed" || event.kind === "secret_used") {
       if (this.#allowed.has(key)) return;
@@ -52,7 +52,7 @@ export class EventFold implements Disposable {
    * The same with the name of the program, for the first of its kind. What comes back resolves when it is told: as long the program has
    * to be there.
    */
-  addWith(event: Happening, program: (() => Promise<string | undefined>) | undefined): Promise<void> | undefined {
+  addWith(event: UncountedEvent, program: (() => Promise<string | undefined>) | undefined): Promise<void> | undefined {
     const key = keyOf(event);
     const looking = this.#looking.get(key);
     if (looking !== undefined) {
@@ -94,7 +94,7 @@ export class EventFold implements Disposable {
 
 const MOST_ALLOWED = 10_000;
 
-function keyOf({ kind, host, port, secret, sentence }: Happening): string {
+function keyOf({ kind, host, port, secret, sentence }: UncountedEvent): string {
   return `${kind} ${host} ${port} ${secret ?? sentence}`;
 }
 

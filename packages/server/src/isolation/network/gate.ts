@@ -3,9 +3,9 @@ import { processes } from "@agentfense/fuse";
 import type { SocketOwner } from "../backend/backend.ts";
 import { descriptorLimit } from "../mount/descriptor-plan.ts";
 import { AnsweringThread } from "../threads/answering-thread.ts";
-import type { Credentials } from "./custody.ts";
 import { closerOf } from "./handed-over.ts";
 import type { NetworkPolicy, NetworkRule } from "./policy.ts";
+import type { Credentials } from "./secret-holder.ts";
 import type { SecretWithValue } from "./secrets.ts";
 
 /**

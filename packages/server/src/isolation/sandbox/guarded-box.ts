@@ -20,7 +20,13 @@ import {
   outcomeOf,
 } from "../exec/api.ts";
 import { execute, executeStream, type PlannedExec } from "../exec/execute.ts";
-import { checkWish, commandArguments, effectiveTimeout, type TimeLimits, workingDirectory } from "../exec/request.ts";
+import {
+  checkStartTerms,
+  commandArguments,
+  effectiveTimeout,
+  type TimeLimits,
+  workingDirectory,
+} from "../exec/request.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
@@ -174,7 +180,7 @@ export class GuardedBox implements BoxedWorkspace {
 
   async session(request: SessionRequest = {}, options: Cancellable = {}): Promise<BoxSession> {
     this.#requireRunning();
-    checkWish(request);
+    checkStartTerms(request);
     const { timeLimits } = this.#parts;
     const onEvent = (event: LimitEvent): void => this.#spec.onEvent?.(event);
     const session = await this.#openShell(request, { ...options, timeLimits, onEvent });
@@ -245,7 +251,7 @@ export class GuardedBox implements BoxedWorkspace {
 
   async terminal(request: TerminalRequest, options: Cancellable = {}): Promise<Terminal> {
     this.#requireRunning();
-    checkWish({ ...request, command: request.argv });
+    checkStartTerms({ ...request, command: request.argv });
     const startedAtMs = performance.now();
     const shell = await this.#shell();
     const argv = request.argv === undefined ? ([shell] as const) : commandArguments(request.argv, shell);
@@ -390,7 +396,7 @@ export class GuardedBox implements BoxedWorkspace {
 
   async #plan(request: ExecRequest): Promise<PlannedExec> {
     this.#requireRunning();
-    checkWish(request);
+    checkStartTerms(request);
     return {
       command: {
         argv: commandArguments(request.command, await this.#shell()),

@@ -7,13 +7,13 @@ import type { ExecOutcomeName } from "./options.ts";
 import type { Parts } from "./parts.ts";
 import { toRuntimeError, translating } from "./refusals.ts";
 import type { RegisteredSandbox } from "./registered-sandbox.ts";
-import { checkWish, timeoutOf } from "./request.ts";
+import { checkTerms, timeoutOf } from "./request.ts";
 import type { SyncReport } from "./sync.ts";
 
 type CommandParts = Pick<Parts, "sync" | "auditTrail" | "observe" | "clock">;
 
 /** A command that runs, and who asked for it. */
-export interface Commission {
+export interface AskedCommand {
   readonly registered: RegisteredSandbox;
   readonly caller: Caller;
   readonly command: string | readonly string[];
@@ -34,21 +34,21 @@ export class Commands {
   }
 
   /** The result of a command with what its sync has to say. */
-  async supervise<T extends ExecOutcome>(commission: Commission, work: Promise<T>): Promise<T & ExecEnd> {
+  async supervise<T extends ExecOutcome>(asked: AskedCommand, work: Promise<T>): Promise<T & ExecEnd> {
     const beganAtMs = this.#parts.clock();
     let result: T;
     try {
       result = await work;
     } catch (error) {
-      throw await this.#failed(commission, beganAtMs, error);
+      throw await this.#failed(asked, beganAtMs, error);
     }
-    const synced = await this.#ended(commission, result);
+    const synced = await this.#ended(asked, result);
     return { ...result, ...endOf(result, synced) };
   }
 
   /** As they come; leaving the loop early ends the command. `isSessionClosed` is asked when it is over. */
   async *superviseStream<Event extends { readonly kind: string }, Outcome extends ExecOutcome = ExecOutcome>(
-    commission: Commission,
+    asked: AskedCommand,
     events: AsyncIterable<Event | { readonly kind: "exit"; readonly outcome: Outcome }>,
     isSessionClosed: () => boolean = () => false,
   ): AsyncGenerator<Exclude<Event, { kind: "exit" }> | { readonly kind: "exit"; readonly end: Outcome & ExecEnd }> {
@@ -62,23 +62,23 @@ export class Commands {
         }
         over = true;
         const { outcome } = event as { readonly outcome: Outcome };
-        const synced = await this.#ended(commission, outcome);
+        const synced = await this.#ended(asked, outcome);
         yield { kind: "exit", end: { ...outcome, ...endOf(outcome, synced), sessionClosed: isSessionClosed() } };
       }
     } catch (error) {
       if (over) throw error;
       over = true;
-      throw await this.#failed(commission, beganAtMs, error);
+      throw await this.#failed(asked, beganAtMs, error);
     } finally {
       const left = new RuntimeError("CANCELLED", "the reader left");
-      if (!over) await this.#failed(commission, beganAtMs, left);
+      if (!over) await this.#failed(asked, beganAtMs, left);
     }
   }
 
-  async #ended(commission: Commission, outcome: ExecOutcome): Promise<SyncReport> {
-    const { registered, caller } = commission;
+  async #ended(asked: AskedCommand, outcome: ExecOutcome): Promise<SyncReport> {
+    const { registered, caller } = asked;
     this.#parts.observe?.exec?.(outcome.durationMs, outcome.timedOut ? "timed_out" : "exited");
-    this.#tell(commission, {
+    this.#tell(asked, {
       exit_code: outcome.exitCode,
       duration_ms: Math.round(outcome.durationMs),
       timed_out: outcome.timedOut,
@@ -87,19 +87,19 @@ export class Commands {
   }
 
   /** It may have written before it failed. */
-  async #failed(commission: Commission, beganAtMs: number, cause: unknown): Promise<RuntimeError> {
-    const { registered, caller } = commission;
+  async #failed(asked: AskedCommand, beganAtMs: number, cause: unknown): Promise<RuntimeError> {
+    const { registered, caller } = asked;
     const error = toRuntimeError(cause);
     const durationMs = Math.max(0, this.#parts.clock() - beganAtMs);
     const outcome: ExecOutcomeName = error.code === "CANCELLED" ? "cancelled" : "failed";
     this.#parts.observe?.exec?.(durationMs, outcome);
-    this.#tell(commission, { exit_code: -1, duration_ms: durationMs, timed_out: false, error: error.code });
+    this.#tell(asked, { exit_code: -1, duration_ms: durationMs, timed_out: false, error: error.code });
     await this.#parts.sync.afterCommand(registered, caller);
     return error;
   }
 
-  #tell(commission: Commission, told: Readonly<Record<string, unknown>>): void {
-    const { registered, caller, command, sessionId, terminal, process, code } = commission;
+  #tell(asked: AskedCommand, told: Readonly<Record<string, unknown>>): void {
+    const { registered, caller, command, sessionId, terminal, process, code } = asked;
     this.#parts.auditTrail.tell("command_executed", registered, caller, {
       sessionId,
       data: { command: clippedCommand(command), ...told, terminal, process, code },
@@ -133,7 +133,7 @@ export function commandCalls({ registry, pausing, commands }: Parts): Pick<Sandb
     async openTerminal(caller, id, request) {
       const registered = await registry.findReturned(caller, id);
       const { argv, env, workdir, size } = request;
-      checkWish({ ...request, command: argv.length > 0 ? argv : undefined });
+      checkTerms({ ...request, command: argv.length > 0 ? argv : undefined });
       using stack = new DisposableStack();
       const { sandbox } = stack.use(await pausing.enter(caller, registered, { command: true }));
       const terminal = await translating(
@@ -161,7 +161,7 @@ export function commandCalls({ registry, pausing, commands }: Parts): Pick<Sandb
 }
 
 function checked({ timeoutMs, ...request }: ExecRequest): ExecRequest {
-  checkWish(request);
+  checkTerms(request);
   return { ...request, ...timeoutOf(timeoutMs) };
 }
 

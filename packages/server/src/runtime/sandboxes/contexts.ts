@@ -3,7 +3,7 @@ import { invalid } from "../runtime-error.ts";
 import type { Sandboxes } from "./api.ts";
 import type { Parts } from "./parts.ts";
 import { translating } from "./refusals.ts";
-import { checkWish, timeoutOf } from "./request.ts";
+import { checkTerms, timeoutOf } from "./request.ts";
 
 type Calls = Pick<
   Sandboxes,
@@ -15,7 +15,7 @@ export function contextCalls({ registry, pausing, commands, auditTrail }: Parts)
   return {
     async createContext(caller, id, request, signal) {
       const registered = await registry.findReturned(caller, id);
-      checkWish(request);
+      checkTerms(request);
       using entered = await pausing.enter(caller, registered, { command: true });
       const context = await translating(entered.sandbox.contexts.create(request, { signal }));
       const { id: contextId, language } = context;
@@ -53,14 +53,14 @@ export function contextCalls({ registry, pausing, commands, auditTrail }: Parts)
       using entered = await pausing.enter(caller, registered, { command: true });
       const events = entered.sandbox.contexts.run(request, call);
       const language = call.language ?? "";
-      const commission = { registered, caller, command: call.code, code: language };
-      yield* commands.superviseStream<CodeEvent, CodeOutcome>(commission, events);
+      const command = { registered, caller, command: call.code, code: language };
+      yield* commands.superviseStream<CodeEvent, CodeOutcome>(command, events);
     },
   };
 }
 
 function checked({ code, context, language, env, timeoutMs }: CodeRequest): CodeRequest {
   if (code.includes("\0")) throw invalid("code contains a NUL character");
-  checkWish({ env });
+  checkTerms({ env });
   return { code, context, language, ...(env === undefined ? {} : { env }), ...timeoutOf(timeoutMs) };
 }

@@ -17,7 +17,7 @@ import type { CreateSandboxRequest } from "./api.ts";
 import { requireWithin, storedNetworkRules } from "./network.ts";
 import type { SandboxDefaults, SandboxesOptions } from "./options.ts";
 import { toRuntimeError } from "./refusals.ts";
-import { checkLabels, checkWish, storedRules } from "./request.ts";
+import { checkLabels, checkTerms, storedRules } from "./request.ts";
 
 export interface CreationTerms extends Pick<SandboxesOptions, "runtimes" | "fallbackRuntime" | "allowedBy"> {
   readonly defaults: SandboxDefaults;
@@ -34,7 +34,7 @@ export function newSandbox(request: AdmittedRequest, codebase: CodebaseRecord, t
   const { defaults, nowMs } = terms;
   const rules = storedRules(request);
   checkLabels(request.labels);
-  checkWish({ env: request.env });
+  checkTerms({ env: request.env });
   const runtime = chooseRuntime(request.runtime, terms);
   const expiresInMs = chooseExpiry(request.expiresInMs, defaults);
   return {

@@ -12,7 +12,7 @@ import type { RegisteredSandbox, Running } from "./registered-sandbox.ts";
 import { isHeld, isLiving } from "./state.ts";
 
 /** What is got for a sandbox before it is mounted. */
-interface Belongings {
+interface LaunchParts {
   readonly home: TakenHome | undefined;
   readonly secrets: readonly SecretWithValue[];
 }
@@ -136,7 +136,7 @@ export class Lifecycle {
     }
   }
 
-  async #mount(registered: RegisteredSandbox, { home, secrets }: Belongings, signal: AbortSignal): Promise<Running> {
+  async #mount(registered: RegisteredSandbox, { home, secrets }: LaunchParts, signal: AbortSignal): Promise<Running> {
     const { codebases, isolation } = this.#parts;
     const { record } = registered;
     const networkRules = withSecretHosts(record.networkRules, secrets);

@@ -8,7 +8,7 @@ import { clippedCommand } from "./audit-trail.ts";
 import type { Parts } from "./parts.ts";
 import { toRuntimeError, translating } from "./refusals.ts";
 import type { RegisteredSandbox } from "./registered-sandbox.ts";
-import { checkWish, timeoutOf } from "./request.ts";
+import { checkTerms, timeoutOf } from "./request.ts";
 
 const TAG = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
 
@@ -43,8 +43,8 @@ export function processCalls({ registry, commands, pausing, auditTrail }: Parts)
         }
         const data = { command: clippedCommand(call.command), process: number, tag };
         auditTrail.tell("process_started", registered, caller, { data });
-        const commission = { registered, caller, command: call.command, process: number };
-        commands.supervise(commission, process.ended).catch(() => {}); // told by then
+        const command = { registered, caller, command: call.command, process: number };
+        commands.supervise(command, process.ended).catch(() => {}); // told by then
         return process;
       },
 
@@ -83,7 +83,7 @@ function find({ processes }: BoxedWorkspace, which: number | string): SandboxPro
 }
 
 function checked({ tag, timeoutMs, ...request }: SpawnRequest): SpawnRequest {
-  checkWish(request);
+  checkTerms(request);
   if (tag) checkTag(tag);
   return { ...request, ...(tag ? { tag } : {}), ...timeoutOf(timeoutMs) };
 }

@@ -7,7 +7,7 @@ import {
   type Rule,
   RuleError,
 } from "@agentfense/permission";
-import { checkWish as checkShape, type Wish } from "../../isolation/exec/request.ts";
+import { checkStartTerms as checkShape, type StartTerms } from "../../isolation/exec/request.ts";
 import { invalid, RuntimeError } from "../runtime-error.ts";
 import { toRuntimeError } from "./refusals.ts";
 
@@ -33,7 +33,7 @@ export function checkLabels(labels: Readonly<Record<string, string>>): void {
 }
 
 /** Refuses what cannot be right before the sandbox is looked at, let alone resumed. */
-export function checkWish(wish: Wish): void {
+export function checkTerms(wish: StartTerms): void {
   try {
     checkShape(wish);
   } catch (error) {

@@ -8,7 +8,7 @@ import type { CreateSessionRequest, Sandboxes, SessionCall } from "./api.ts";
 import type { Parts } from "./parts.ts";
 import { sessionNotFound, translating } from "./refusals.ts";
 import type { RegisteredSandbox } from "./registered-sandbox.ts";
-import { checkWish, timeoutOf } from "./request.ts";
+import { checkTerms, timeoutOf } from "./request.ts";
 
 type SessionParts = Pick<
   Parts,
@@ -80,7 +80,7 @@ export function openSessions(parts: SessionParts) {
 
   async function asked(caller: Caller, sessionId: string, call: SessionCall): Promise<LiveSession> {
     registry.requireOpen();
-    checkWish(call);
+    checkTerms(call);
     checkSessionId(sessionId);
     const live = sessions.get(sessionId);
     if (live !== undefined && live.session.closed === undefined) {
@@ -95,7 +95,7 @@ export function openSessions(parts: SessionParts) {
   const calls: Calls = {
     async createSession(caller, id, request, signal) {
       const registered = await registry.findReturned(caller, id);
-      checkWish(request);
+      checkTerms(request);
       using entered = await pausing.enter(caller, registered);
       if (maxPerSandbox > 0 && registered.sessionCount >= maxPerSandbox) throw tooMany(maxPerSandbox);
       registered.sessionCount += 1;
@@ -168,9 +168,9 @@ export function openSessions(parts: SessionParts) {
       const { session, registered } = await asked(caller, sessionId, call);
       using _entered = await pausing.enter(caller, registered, { command: true });
       const events = session.execStream({ command: call.command, ...timeoutOf(call.timeoutMs) }, call);
-      const commission = { registered, caller, command: call.command, sessionId };
+      const command = { registered, caller, command: call.command, sessionId };
       try {
-        yield* commands.superviseStream(commission, events, () => session.closed !== undefined);
+        yield* commands.superviseStream(command, events, () => session.closed !== undefined);
       } catch (error) {
         throw closedWhileAsked(error, session);
       }

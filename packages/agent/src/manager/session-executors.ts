@@ -28,7 +28,7 @@ const SANDBOXES: readonly SandboxType[] = ["fense", "docker", "aio"];
  * The executors of a session, in the order in which they are tried. What is to be in a sandbox is never given to a
  * subprocess, whatever else is missing.
  */
-export class Lineup {
+export class SessionExecutors {
   readonly #sessionId: string;
   readonly #pool: ExecutorLender | undefined;
   readonly #executors: () => readonly Executor[];

@@ -4,7 +4,7 @@ import type { PoolTally } from "./metrics.ts";
 import type { PoolClock, PoolSettings, Timer } from "./options.ts";
 import { type Idle, idleAmong, type Slot, type SlotState } from "./slot.ts";
 
-/** Whom a stock works for. */
+/** Whom a instances works for. */
 export interface StockOwner {
   tell(event: PoolEvent): void;
   /** An instance became free, or there is room for one. */
@@ -19,7 +19,7 @@ const LONGEST_PAUSE_MS = 5_000;
  * The instances of a pool from their making to their end. A place is taken before an instance is begun and given up
  * after it is gone, so that there are never more than `max`.
  */
-export class Stock<T> {
+export class PoolInstances<T> {
   readonly #settings: PoolSettings<T>;
   readonly #tally: PoolTally;
   readonly #owner: StockOwner;

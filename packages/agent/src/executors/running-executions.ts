@@ -1,7 +1,7 @@
 import { ExecutorError } from "../errors.ts";
 
 /** What an executor has under way, until it is disposed of. */
-export class Life {
+export class RunningExecutions {
   readonly #ending = new AbortController();
   readonly #underWay = new Set<Promise<unknown>>();
   #end: Promise<void> | undefined;

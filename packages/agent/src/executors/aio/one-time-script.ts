@@ -11,7 +11,7 @@ const TWICE = 97;
  * The script can be started any number of times and runs the code once: it begins with making the directory `started`,
  * which succeeds for one of them only. So a request whose fate is not known can be sent again.
  */
-export class Parcel {
+export class OneTimeScript {
   readonly directory: string;
   readonly #workspace: string;
   readonly #plan: Runnable;

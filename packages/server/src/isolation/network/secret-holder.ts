@@ -31,7 +31,7 @@ export interface Opener {
  * Keeps the values of secrets and the keys of authorities, in the network's thread and nowhere else, as long as their box may be
  * made again. A placeholder stays the same all this time: a program may have written it into its settings.
  */
-export class Custody {
+export class SecretHolder {
   readonly #openers = new Map<number, Opener>();
   #host: HostCertificates | undefined;
   /** Contexts by the certificates that are trusted beside this host's: reading a store takes a while. */
