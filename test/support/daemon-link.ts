@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { Rule } from "@agentfense/permission";
-import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
+import type { FreezeSpec, Frozen, WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
 import { type As, identityOf } from "./identity.ts";
 import { Peer } from "./peer.ts";
 
@@ -8,6 +8,7 @@ export type DaemonRequest =
   | { readonly method: "mount"; readonly spec: WorkspaceSpec }
   | { readonly method: "updateRules"; readonly mountPoint: string; readonly rules: readonly Rule[] }
   | { readonly method: "unmount"; readonly mountPoint: string }
+  | { readonly method: "freeze"; readonly mountPoint: string; readonly spec: FreezeSpec }
   | { readonly method: "cleanStaleMount"; readonly mountPoint: string };
 
 const running = new Map<As, Daemon>();
@@ -62,6 +63,10 @@ export class Daemon implements AsyncDisposable {
 
   async unmount(mountPoint: string): Promise<void> {
     await this.#peer.ask({ method: "unmount", mountPoint } satisfies DaemonRequest);
+  }
+
+  async freeze(mountPoint: string, spec: FreezeSpec): Promise<Frozen> {
+    return (await this.#peer.ask({ method: "freeze", mountPoint, spec } satisfies DaemonRequest)) as Frozen;
   }
 
   /** Asks this daemon to take away the dead mount of another; true when there was one. */

@@ -17,6 +17,8 @@ async function answer(request: DaemonRequest): Promise<unknown> {
       return await mount(request.spec);
     case "updateRules":
       return await mounted(request.mountPoint).updateRules(request.rules);
+    case "freeze":
+      return await mounted(request.mountPoint).freeze(request.spec);
     case "cleanStaleMount":
       return await cleanStaleMount(request.mountPoint);
     case "unmount": {

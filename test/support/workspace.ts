@@ -11,7 +11,7 @@ import {
   rmSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import type { WorkspaceEvent, WorkspaceMount, WorkspaceSpec } from "@agentfense/server/isolation";
 import { expect } from "vitest";
@@ -38,6 +38,8 @@ export interface WorkspaceOptions {
   readonly passthrough?: boolean;
   readonly xattrs?: boolean;
   readonly revocable?: boolean;
+  /** Layers that another workspace froze, the topmost first. */
+  readonly frozen?: readonly string[];
 }
 
 /**
@@ -55,6 +57,7 @@ export class TestWorkspace implements AsyncDisposable {
   readonly #events: WorkspaceEvent[] = [];
   #features: WorkspaceMount["features"] | undefined;
   #expected: Record<string, string>[];
+  #frozen: readonly string[];
 
   private constructor(root: string, daemon: Daemon, spec: WorkspaceSpec, delta: string) {
     this.root = root;
@@ -64,6 +67,7 @@ export class TestWorkspace implements AsyncDisposable {
     this.#daemon = daemon;
     this.#spec = spec;
     this.#expected = this.#lowerState();
+    this.#frozen = (spec.frozen ?? []).map((tree) => dirname(tree));
   }
 
   static async open(options: WorkspaceOptions): Promise<TestWorkspace> {
@@ -93,6 +97,36 @@ export class TestWorkspace implements AsyncDisposable {
   /** What the daemon reported so far, in order. */
   events(): WorkspaceEvent[] {
     return [...this.#events];
+  }
+
+  /** The layers that snapshots froze, the topmost first. */
+  get frozen(): readonly string[] {
+    return this.#frozen;
+  }
+
+  /** Freezes the delta as it is; gives the directory of the layer. */
+  async freeze(options: { readonly still?: boolean } = {}): Promise<string> {
+    const { still = true } = options;
+    const layers = join(this.root, "layers");
+    mkdirSync(layers, { recursive: true });
+    if (this.#daemon.as === "user") giveTo(identityOf("user"), layers);
+    const layer = join(layers, `layer-${this.#frozen.length}`);
+    const beneath = [layer, ...this.#frozen].map((path) => basename(path));
+    const spec = { delta: this.delta, layer, beneath, trees: { tree: 0 }, still };
+    const { outcome } = await this.#daemon.freeze(this.mountPoint, spec);
+    expect(outcome).toBe("frozen");
+    this.#frozen = [layer, ...this.#frozen];
+    return layer;
+  }
+
+  /** Mounts layers that were frozen over the same codebase, with a delta of their own. */
+  async fork(layers: readonly string[]): Promise<AsyncDisposable & { readonly mountPoint: string }> {
+    const mountPoint = mkdtempSync(join(this.root, "fork-"));
+    const delta = mkdtempSync(join(this.root, "fork-delta-"));
+    if (this.#daemon.as === "user") for (const path of [mountPoint, delta]) giveTo(identityOf("user"), path);
+    const frozen = layers.map((layer) => join(layer, "tree"));
+    await this.#daemon.mount({ ...this.#spec, mountPoint, delta, frozen }, () => {});
+    return { mountPoint, [Symbol.asyncDispose]: () => this.#daemon.unmount(mountPoint) };
   }
 
   /** The path of an entry, given as the rules write it: "/src/app.ts". */
@@ -173,7 +207,10 @@ export class TestWorkspace implements AsyncDisposable {
   }
 
   async #mount(rules: readonly Rule[] = this.#spec.rules): Promise<void> {
-    this.#features = await this.#daemon.mount({ ...this.#spec, rules }, (event) => this.#events.push(event));
+    this.#features = await this.#daemon.mount(
+      { ...this.#spec, frozen: this.#frozen.map((layer) => join(layer, "tree")), rules },
+      (event) => this.#events.push(event),
+    );
   }
 
   async #unmount(): Promise<void> {
@@ -211,6 +248,7 @@ function prepare(root: string, options: WorkspaceOptions): WorkspaceSpec {
     rules: options.rules,
     ...(options.delta === false ? {} : { delta: join(root, "delta") }),
     ...(options.quota === undefined ? {} : { quota: options.quota }),
+    ...(options.frozen === undefined ? {} : { frozen: options.frozen.map((layer) => join(layer, "tree")) }),
     ...(options.owner === undefined ? {} : { owner: options.owner }),
     ...(options.passthrough === undefined ? {} : { passthrough: options.passthrough }),
     ...(options.xattrs === undefined ? {} : { xattrs: options.xattrs }),

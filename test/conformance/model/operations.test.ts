@@ -5,10 +5,11 @@ import { rounds } from "../../support/rounds.ts";
 import { openWorkspace } from "../../support/workspace.ts";
 import { startCaller } from "../posix/caller.ts";
 import { listingDifferences } from "../posix/listing.ts";
-import { LONG_NAME, randomTree } from "./lower-tree.ts";
+import { randomTree } from "./lower-tree.ts";
 import { OperationSource, type Step } from "./operations.ts";
 import { plainCopyOf } from "./plain-copy.ts";
 import { Random } from "./random.ts";
+import { keepingOwnRights, seedsFor, shown } from "./runs.ts";
 import { TwinRun } from "./twin-run.ts";
 
 const STEPS = 1200;
@@ -16,18 +17,11 @@ const STEPS = 1200;
 describe("random operations on a mount and in a plain directory have equal results", () => {
   for (const as of ["root", "user"] as const) {
     const reason = reasonAgainst(as);
-    const seeds = seedsFor(as);
+    const seeds = seedsFor(rounds(as === "root" ? 3 : 1));
     const title = `as ${as}${reason ? ` (skipped: ${reason})` : ""}, seed %i`;
     test.skipIf(reason !== undefined).for(seeds)(title, (seed) => compareRun(as, seed));
   }
 });
-
-/** One seed that was asked for, or fresh ones: a test that always takes the same steps finds nothing new. */
-function seedsFor(as: As): number[] {
-  const asked = Number(process.env.AGENTFENSE_SEED);
-  if (Number.isInteger(asked) && asked > 0) return [asked];
-  return Array.from({ length: rounds(as === "root" ? 3 : 1) }, () => 1 + Math.floor(Math.random() * 1e9));
-}
 
 async function compareRun(as: As, seed: number): Promise<void> {
   console.log(`model of ${STEPS} operations as ${as}: repeat with AGENTFENSE_SEED=${seed}`);
@@ -74,22 +68,4 @@ async function compareRun(as: As, seed: number): Promise<void> {
   expect(listingDifferences(await onPlain.listing(plain.path, recentFromNs), live)).toEqual([]);
   await workspace.remount();
   expect(listingDifferences(live, await onMount.listing(workspace.mountPoint, recentFromNs))).toEqual([]);
-}
-
-/**
- * An ordinary user who shuts a directory against himself is tested by cases of its own (test/conformance/posix): there the
- * engine, which the kernel leaves these checks to, sees neither an opendir nor whether a chmod came by path or descriptor.
- */
-function keepingOwnRights(step: Step): Step {
-  if (!["chmod", "fchmod", "mkdir"].includes(step.name)) return step;
-  return { ...step, args: step.args.map((argument) => (typeof argument === "number" ? argument | 0o700 : argument)) };
-}
-
-function shown(step: Step): string {
-  const args = step.args.map((argument) => {
-    if (typeof argument === "object") return "path" in argument ? argument.path : `slot ${argument.slot}`;
-    return typeof argument === "string" && argument.length > 40 ? `${argument.length} bytes` : String(argument);
-  });
-  const shownArgs = args.join(", ").replaceAll(LONG_NAME, "n…n");
-  return `${step.name}(${shownArgs})${step.opens === undefined ? "" : ` as slot ${step.opens}`}`;
 }

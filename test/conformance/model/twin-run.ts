@@ -12,7 +12,7 @@ export interface Difference {
 /**
  * Takes each step on the mount and in a plain directory and compares what came of it.
  *
- * The one accepted difference is the rename of a directory that exists in the codebase layer: EXDEV on the mount, and
+ * The one accepted difference is the rename of a directory that exists in the codebase layer, or in a snapshot: EXDEV on the mount, and
  * the step is left out in the plain directory. Such a directory therefore never changes its path, so a set of paths
  * is a complete model of which directories these are.
  */
@@ -20,7 +20,7 @@ export class TwinRun {
   readonly #mount: StepRunner;
   readonly #plain: StepRunner;
   readonly #plainSide: Side;
-  readonly #lowerDirectories: Set<string>;
+  #lowerDirectories: Set<string>;
 
   constructor(sides: { mount: Side; plain: Side }, lowerDirectories: Iterable<string>, recentFromNs: string) {
     const comparable = (step: Step, value: unknown) => comparableValue(step, value, recentFromNs);
@@ -50,6 +50,11 @@ export class TwinRun {
     // An empty directory of the codebase that something was moved onto is gone; nothing from below shows through.
     if (renamed !== undefined && renamed.source !== renamed.target) this.#lowerDirectories.delete(renamed.target);
     return { result: "succeeded" };
+  }
+
+  /** A snapshot was taken: directories that are there now move no more. */
+  frozen(directories: Iterable<string>): void {
+    this.#lowerDirectories = new Set(directories);
   }
 
   /** Takes a step that was lost on the mount on the plain side, unless the mount would have answered EXDEV. */

@@ -31,6 +31,7 @@ export { type SettleSpec, settleChanges } from "./changes/settle.ts";
 export type { CodeEvent, CodeRequest } from "./code/api.ts";
 export type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult } from "./exec/api.ts";
 export type { AccessEvent } from "./filesystem/denials.ts";
+export type { FreezeSpec, Frozen } from "./filesystem/freezing.ts";
 export { encodeText } from "./filesystem/names.ts";
 export type { Owner } from "./filesystem/presentation.ts";
 export type { QuotaLimits } from "./filesystem/quota.ts";

@@ -2,12 +2,11 @@ import { check, Errno, errnoName, syscalls } from "@agentfense/fuse";
 import { compileRules, isSensitive, LEVEL, levelName, type Rule, type Scope } from "@agentfense/permission";
 import { closing } from "../filesystem/descriptors.ts";
 import { LEVELS_LIMIT, textOf } from "../filesystem/names.ts";
-import { ownRights } from "../filesystem/own-rights.ts";
 import { namesIn } from "../filesystem/settlement.ts";
-import { atOnce } from "../filesystem/walks.ts";
-import { type DeltaDirectory, OPAQUE_MARKER, readDeltaDirectory } from "../filesystem/whiteouts.ts";
+import type { DeltaDirectory } from "../filesystem/whiteouts.ts";
 import { copyState } from "../filesystem/xattrs.ts";
 import { Batch } from "./batch.ts";
+import { ChainDirectory, ownRightsOf } from "./chain.ts";
 import { type EntryHandle, isBornLater, isUnchanged, MODE_BITS, readTarget, statOf } from "./comparison.ts";
 import {
   type ApplyReport,
@@ -39,6 +38,11 @@ export interface ApplicationOptions {
   readonly paths?: readonly string[] | undefined;
   /** What the host may run or trust without being asked to stays in the delta. */
   readonly holdsSensitive?: boolean | undefined;
+  /**
+   * What the codebase got after the sandbox made its version stays. For a delta on a snapshot: what was applied cannot leave that, and
+   * would undo what came later.
+   */
+  readonly keepsNewer?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Told how many changes were dealt with, after each. */
   readonly onProgress?: ((done: number) => void) | undefined;
@@ -76,7 +80,7 @@ export class Application {
     using _open = closing(lower);
     using batch = this.#batch;
     using held = new DisposableStack();
-    await this.#directory({ delta: layers.tree, lower, names: [], scope, selection, opaque: undefined }, held);
+    await this.#directory({ deltas: layers.trees, lower, names: [], scope, selection, opaque: undefined }, held);
     batch.flush();
   }
 
@@ -84,7 +88,7 @@ export class Application {
   async #directory(pair: Pair, held: DisposableStack, after = (_slot: ChangeReport[]): void => {}): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#options.signal?.throwIfAborted();
-    held.use(ownRights(pair.delta));
+    held.use(ownRightsOf(pair.deltas));
     const departures = await this.#entries(pair).catch((error: unknown) => {
       this.#batch[Symbol.dispose](); // while the directories of its files are open
       throw error;
@@ -102,9 +106,9 @@ export class Application {
 
   /** Returns what leaves the delta; some of it joins when the batch does what waits. */
   async #entries(pair: Pair): Promise<readonly Departure[]> {
-    const read = atOnce(readDeltaDirectory(pair.delta));
+    const read = ChainDirectory.read(pair.deltas);
     if (typeof read === "number") return this.#unreadable(pair, -read);
-    const mark = read.opaque ? statOf({ directory: pair.delta, name: OPAQUE_MARKER }) : undefined;
+    const mark = read.mark && statOf(read.mark);
     const opaque = mark ?? pair.opaque;
     const hidden = opaque !== undefined && pair.lower >= 0 ? namesIn([pair.lower]) : [];
     const deleted = new Set([...read.whiteouts.keys(), ...hidden]);
@@ -121,22 +125,22 @@ export class Application {
   }
 
   /** Says how the entry leaves the delta, if it does, as soon as that is certain. */
-  async #entry(pair: Pair, read: DeltaDirectory, name: string, leave: (left: Departure) => void): Promise<void> {
+  async #entry(pair: Pair, read: ChainDirectory, name: string, leave: (left: Departure) => void): Promise<void> {
     const isEntry = read.names.has(name);
-    const marker = isEntry ? name : read.whiteouts.get(name);
-    const now = marker === undefined ? undefined : statOf({ directory: pair.delta, name: marker });
+    const place = read.placeOf(name);
+    const now = isEntry || read.whiteouts.has(name) ? statOf(place) : undefined;
     const candidate: Candidate = {
       names: [...pair.names, name],
       scope: pair.scope.child(textOf(name)),
       selection: pair.selection.child(name),
-      source: { directory: pair.delta, name },
+      source: { directory: place.directory, name },
       target: { directory: pair.lower, name },
       isDeletion: !isEntry,
       now: now ?? pair.opaque ?? new syscalls.Stat(),
       old: statOf({ directory: pair.lower, name }),
     };
     if (isEntry && now === undefined) return; // gone meanwhile
-    if (isEntry && candidate.now.type === FileType.DIRECTORY) return await this.#subdirectory(candidate, pair, leave);
+    if (isEntry && candidate.now.type === FileType.DIRECTORY) return await this.#subdirectory(candidate, { ...pair, read }, leave);
     if (candidate.selection.standing !== "within") return await this.#partOfRemoval(candidate);
     const applied = (): void => leave({ name, isDirectory: false, entry: isEntry ? now : undefined });
     const isApplied = isEntry ? await this.#replacement(candidate, applied) : await this.#deletion(candidate);
@@ -149,6 +153,9 @@ export class Application {
     if (old !== undefined && (await isUnchanged(source, target))) return true;
     const state = copyState(source.directory, source.name, names.join("/"), now);
     const isOvertaken = old === undefined || isBornLater(old, now);
+    if (this.#options.keepsNewer && old !== undefined && isChangedLater(old, now)) {
+      return this.#report(candidate, "refused", "the codebase's content is newer");
+    }
     if (state === "untouched" && isOvertaken) return true; // the codebase has changed, the sandbox's copy has not
     const refusal = this.#refusal(candidate);
     if (refusal !== undefined) return this.#report(candidate, "refused", refusal);
@@ -214,7 +221,11 @@ export class Application {
     return (place, names, type) => this.#destination.remove?.(place, names, type, candidate) ?? 0;
   }
 
-  async #subdirectory(candidate: Candidate, pair: Pair, leave: (left: Departure) => void): Promise<void> {
+  async #subdirectory(
+    candidate: Candidate,
+    { read, ...pair }: Pair & { readonly read: ChainDirectory },
+    leave: (left: Departure) => void,
+  ): Promise<void> {
     const { names, scope, selection, now, old, source, target } = candidate;
     const merges = old?.type === FileType.DIRECTORY;
     if (names.length > LEVELS_LIMIT) {
@@ -222,16 +233,17 @@ export class Application {
       return;
     }
     if (!merges && !this.#makeDirectory(candidate)) return;
-    const delta = syscalls.openat(source.directory, source.name, Open.PATH | Open.DIRECTORY);
+    const deltas = read.openBelow(source.name);
+    const [delta = -1] = deltas;
     const lower = syscalls.openat(target.directory, target.name, Open.RDONLY | Open.DIRECTORY);
     using held = new DisposableStack();
-    held.use(closing(delta, lower));
+    held.use(closing(...deltas, lower));
     const missing = lower < 0 && (this.#destination.writesCodebase || merges);
     if (delta < 0 || missing) {
       this.#report(candidate, "failed", reasonFor(-Math.min(delta, lower)));
       return;
     }
-    await this.#directory({ delta, lower, names, scope, selection, opaque: pair.opaque }, held, (slot) => {
+    await this.#directory({ deltas, lower, names, scope, selection, opaque: pair.opaque }, held, (slot) => {
       if (!merges) this.#destination.finishDirectory?.(candidate);
       const settled = !merges || this.#settleMode(candidate, old, slot);
       if (settled) leave({ name: source.name, isDirectory: true, entry: now });
@@ -354,6 +366,11 @@ function isNewer(old: syscalls.Stat | undefined, now: syscalls.Stat): boolean {
   return old.ctime > now.btime || (old.ctime === now.btime && old.ctimeNs > now.btimeNs);
 }
 
+/** Of an inode's last change. The sandbox can make its own later, but by that it has changed the file. */
+function isChangedLater(old: syscalls.Stat, now: syscalls.Stat): boolean {
+  return old.ctime > now.ctime || (old.ctime === now.ctime && old.ctimeNs > now.ctimeNs);
+}
+
 function isMarked({ names, now, source, isDeletion }: Candidate): boolean {
   const target = now.type === FileType.SYMLINK ? readTarget(source) : undefined;
   return !isDeletion && isSensitive(pathText(names), target);
@@ -412,6 +429,6 @@ export async function applyChanges(spec: ApplySpec): Promise<ApplyReport> {
   using codebase = new LockedCodebase(spec.lower);
   const destination = dryRun ? {} : new CodebaseMover({ delta: locked.delta, signal });
   const application = new Application({ ...spec, destination });
-  await application.run({ tree: locked.delta.tree, lowers: [codebase.root] });
+  await application.run({ trees: [locked.delta.tree], lowers: [codebase.root] });
   return { dryRun, changes: application.changes };
 }

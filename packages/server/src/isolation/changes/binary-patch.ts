@@ -78,11 +78,15 @@ export async function* literals(
 
 /** The part of a file's zlib stream that begins with this byte of the file. */
 export async function deflatePiece(
-  spec: { readonly delta: string; readonly lowers: readonly string[] },
+  spec: {
+    readonly delta: string;
+    readonly beneath?: readonly string[] | undefined;
+    readonly lowers: readonly string[];
+  },
   { file, offset }: { readonly file: PatchFile; readonly offset: number },
 ): Promise<Uint8Array> {
-  using layers = new OpenLayers(spec.delta, spec.lowers);
-  const roots = file.side === "delta" ? [layers.tree] : layers.lowers;
+  using layers = new OpenLayers(spec.delta, spec.lowers, spec.beneath);
+  const roots = file.side === "delta" ? layers.trees : layers.lowers;
   const stat = new Stat();
   const fd = roots.reduce((found, root) => (found >= 0 ? found : openNamed(root, file, stat)), -1);
   using _open = closing(fd);

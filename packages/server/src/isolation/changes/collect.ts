@@ -18,6 +18,8 @@ const { FileType } = syscalls;
 
 export interface CollectSpec extends Omit<ApplicationOptions, "destination" | "onProgress"> {
   readonly delta: string;
+  /** What it lies on: deltas that snapshots froze, top first. */
+  readonly beneath?: readonly string[] | undefined;
   readonly lower: string;
   /** Where the content goes; absent: only told what would be collected, without size limits. */
   readonly staging?: string | undefined;
@@ -67,10 +69,10 @@ const DEFAULT_MAX_BYTES = 16 * 1024 ** 3;
  */
 export async function collectChanges(spec: CollectSpec): Promise<Collection> {
   const { staging, maxBytes = DEFAULT_MAX_BYTES, signal } = spec;
-  using layers = new OpenLayers(spec.delta, [spec.lower]);
+  using layers = new OpenLayers(spec.delta, [spec.lower], spec.beneath);
   using area = staging === undefined ? undefined : new StagingArea(staging, { maxBytes, signal });
   const collecting = new Collecting({ area });
-  await new Application({ ...spec, destination: collecting }).run(layers);
+  await new Application({ ...spec, keepsNewer: isOnSnapshot(spec), destination: collecting }).run(layers);
   area?.settle();
   return { changes: collecting.changes, settled: collecting.settled };
 }
@@ -91,13 +93,17 @@ export interface WrittenChanges extends Collection {
  * changed again meanwhile. When it is interrupted, every file is the old or the new one, and writing again does the rest.
  */
 export async function writeChanges(spec: WriteSpec): Promise<WrittenChanges> {
-  using layers = new OpenLayers(spec.delta, [spec.lower]);
+  using layers = new OpenLayers(spec.delta, [spec.lower], spec.beneath);
   using codebase = spec.dryRun ? undefined : new LockedCodebase(spec.lower);
   const collecting = new Collecting({ codebase: codebase && new CodebaseWriter(spec.signal) });
-  const application = new Application({ ...spec, destination: collecting });
+  const application = new Application({ ...spec, keepsNewer: isOnSnapshot(spec), destination: collecting });
   await application.run(layers);
   const overwritten = application.changes.filter(({ overwroteNewer }) => overwroteNewer).map(({ path }) => path);
   return { changes: collecting.changes, settled: collecting.settled, overwritten };
+}
+
+function isOnSnapshot({ beneath = [] }: Pick<CollectSpec, "beneath">): boolean {
+  return beneath.length > 0;
 }
 
 /** Writes down what is done to the codebase: nothing yet when the content is staged, or not wanted at all. */

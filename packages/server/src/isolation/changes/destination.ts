@@ -133,17 +133,18 @@ export class CodebaseMover extends CodebaseWriter {
   override begin(pair: Pair, read: DeltaDirectory): number {
     const errno = super.begin(pair, read);
     if (errno !== 0 || !read.opaque) return errno;
-    return -atOnce(dissolveOpaque(this.#delta, pair.delta, [pair.lower], read.names));
+    return -atOnce(dissolveOpaque(this.#delta, pair.deltas[0]!, [pair.lower], read.names));
   }
 
   settle(pair: Pair, departures: readonly Departure[]): number {
-    return leaveDelta(pair.delta, departures);
+    return leaveDelta(pair.deltas[0]!, departures);
   }
 }
 
 /** A directory of the delta and the one of the codebase that it changes. */
 export interface Pair {
-  readonly delta: number;
+  /** The delta's directory, and those of what it lies on. */
+  readonly deltas: readonly number[];
   /** -1 where the codebase lacks it: when nothing is written there. */
   readonly lower: number;
   readonly names: readonly string[];

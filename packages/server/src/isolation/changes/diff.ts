@@ -50,6 +50,8 @@ export interface FileDiff {
 
 export interface DiffSpec {
   readonly delta: string;
+  /** What it lies on: deltas that snapshots froze, top first. */
+  readonly beneath?: readonly string[] | undefined;
   /** Codebase directories, top first. */
   readonly lowers: readonly string[];
   /** Only these, each with all that is below it. One without a change is an error. */
@@ -79,7 +81,7 @@ const DEFAULT_MAX_BYTES = 1 << 20;
  */
 export async function* diffChanges(spec: DiffSpec): AsyncGenerator<FileDiff> {
   const selection = spec.exact ? Selection.exactly(spec.paths ?? []) : Selection.of(spec.paths);
-  using layers = new OpenLayers(spec.delta, spec.lowers);
+  using layers = new OpenLayers(spec.delta, spec.lowers, spec.beneath);
   const audience = audienceOf(spec);
   if (!spec.exact) await requireChanges(layers, selection, audience);
   const { patch = false, maxBytes = DEFAULT_MAX_BYTES } = spec;

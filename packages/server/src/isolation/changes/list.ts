@@ -27,6 +27,8 @@ export interface Change {
 
 export interface ListSpec {
   readonly delta: string;
+  /** What it lies on: deltas that snapshots froze, top first. */
+  readonly beneath?: readonly string[] | undefined;
   /** Codebase directories, top first. */
   readonly lowers: readonly string[];
   /** What these hide or only let be looked at is left out; absent: all is told. */
@@ -46,7 +48,7 @@ export interface ListSpec {
  * codebase, content and mode, are no changes. No symlink is followed on either side. The delta may be in use.
  */
 export async function* listChanges(spec: ListSpec): AsyncGenerator<Change> {
-  using layers = new OpenLayers(spec.delta, spec.lowers);
+  using layers = new OpenLayers(spec.delta, spec.lowers, spec.beneath);
   const found = walkChanges(layers, Selection.of(spec.paths), audienceOf(spec));
   if (!spec.renames) {
     for await (const change of found) {

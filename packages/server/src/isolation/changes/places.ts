@@ -1,5 +1,5 @@
 import { Errno, errnoName, SystemError, syscalls } from "@agentfense/fuse";
-import { Delta } from "../filesystem/delta.ts";
+import { Delta, treeIn } from "../filesystem/delta.ts";
 import { bytesOf } from "../filesystem/names.ts";
 import { atOnce } from "../filesystem/walks.ts";
 import { ChangesError } from "./changes-error.ts";
@@ -50,18 +50,22 @@ export class LockedCodebase implements Disposable {
   }
 }
 
-export type Layers = Pick<OpenLayers, "tree" | "lowers">;
+export type Layers = Pick<OpenLayers, "trees" | "lowers">;
 
-/** The layers of a delta and its codebases for reading: the tree first. No lock; a live mount may go on. */
+/** The layers of a delta, of what it lies on, and its codebases for reading. No lock; a live mount may go on. */
 export class OpenLayers implements Disposable {
-  readonly tree: number;
+  /** The delta's first. */
+  readonly trees: readonly number[];
   readonly lowers: readonly number[];
 
-  constructor(delta: string, lowers: readonly string[]) {
-    requireDelta(delta);
+  constructor(delta: string, lowers: readonly string[], beneath: readonly string[] = []) {
+    // One that was just laid on others has no tree yet.
+    const isBare = beneath.length > 0 && !isDelta(delta);
+    if (beneath.length === 0) requireDelta(delta);
+    const own = isBare ? [] : [delta];
     const opened: number[] = [];
     try {
-      for (const path of [`${delta}/tree`, ...lowers]) {
+      for (const path of [...[...own, ...beneath].map(treeIn), ...lowers]) {
         const fd = syscalls.open(bytesOf(path), Open.PATH | Open.DIRECTORY | Open.NOFOLLOW);
         if (fd < 0) throw unusable(path, -fd);
         opened.push(fd);
@@ -70,22 +74,25 @@ export class OpenLayers implements Disposable {
       for (const fd of opened) syscalls.close(fd);
       throw error;
     }
-    const [tree = -1, ...rest] = opened;
-    this.tree = tree;
-    this.lowers = rest;
+    this.trees = opened.slice(0, own.length + beneath.length);
+    this.lowers = opened.slice(own.length + beneath.length);
   }
 
   [Symbol.dispose](): void {
-    for (const fd of [this.tree, ...this.lowers]) syscalls.close(fd);
+    for (const fd of [...this.trees, ...this.lowers]) syscalls.close(fd);
   }
 }
 
 // Opening a delta makes one where there is none, which a mistyped path should not do.
 function requireDelta(path: string): void {
+  if (!isDelta(path)) throw new ChangesError("NOT_A_DELTA", `there is no delta in ${path}`);
+}
+
+function isDelta(path: string): boolean {
   const root = syscalls.open(bytesOf(path), Open.PATH | Open.DIRECTORY);
   const found = root >= 0 && syscalls.statat(root, "tree", new Stat()) === 0;
   if (root >= 0) syscalls.close(root);
-  if (!found) throw new ChangesError("NOT_A_DELTA", `there is no delta in ${path}`);
+  return found;
 }
 
 function unusable(path: string, errno: number): ChangesError {

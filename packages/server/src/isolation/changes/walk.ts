@@ -2,12 +2,10 @@ import { errnoName, syscalls } from "@agentfense/fuse";
 import { compileRules, LEVEL, type Policy, type Rule, type Scope } from "@agentfense/permission";
 import { closing } from "../filesystem/descriptors.ts";
 import { LEVELS_LIMIT, textOf } from "../filesystem/names.ts";
-import { ownRights } from "../filesystem/own-rights.ts";
 import { namesIn } from "../filesystem/settlement.ts";
-import { atOnce } from "../filesystem/walks.ts";
-import { type DeltaDirectory, OPAQUE_MARKER, readDeltaDirectory } from "../filesystem/whiteouts.ts";
 import { copyState } from "../filesystem/xattrs.ts";
 import { readAt } from "./binary-patch.ts";
+import { ChainDirectory, ownRightsOf } from "./chain.ts";
 import { ChangesError } from "./changes-error.ts";
 import { type EntryHandle, isBornLater, isUnchanged, MODE_BITS, openRegular, statOf } from "./comparison.ts";
 import type { Layers } from "./places.ts";
@@ -38,7 +36,8 @@ export interface FoundChange {
 }
 
 interface Level {
-  readonly delta: number;
+  /** Of the delta and of what it lies on, top first. */
+  readonly deltas: readonly number[];
   readonly lowers: readonly number[];
   readonly names: readonly string[];
   readonly selection: Selection;
@@ -82,19 +81,19 @@ export async function* walkChanges(
   selection: Selection,
   { policy, tellsAll, ignores }: Audience = EVERYBODY,
 ): AsyncGenerator<FoundChange> {
-  using _rights = ownRights(layers.tree);
-  const root = atOnce(readDeltaDirectory(layers.tree));
+  using _rights = ownRightsOf(layers.trees);
+  const root = ChainDirectory.read(layers.trees);
   if (typeof root === "number")
     throw new ChangesError("DELTA_UNUSABLE", `the delta cannot be read: ${errnoName(-root)}`);
   const ignoring = ignores ? { files: [] } : undefined;
-  const top = { delta: layers.tree, lowers: layers.lowers, names: [], selection, scope: policy?.root };
+  const top = { deltas: layers.trees, lowers: layers.lowers, names: [], selection, scope: policy?.root };
   yield* changesIn({ ...top, opaque: undefined, tellsAll, ignoring }, root);
 }
 
-async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerator<FoundChange> {
+async function* changesIn(level: Level, directory: ChainDirectory): AsyncGenerator<FoundChange> {
   // Between directories others get their turn: a delta can be large.
   await new Promise((resolve) => setImmediate(resolve));
-  const mark = directory.opaque ? statOf({ directory: level.delta, name: OPAQUE_MARKER }) : undefined;
+  const mark = directory.mark && statOf(directory.mark);
   const opaque = directory.opaque ? (mark ?? new syscalls.Stat()) : level.opaque;
   const inside = enteringDirectory(level, level.lowers);
   const names = new Set([
@@ -110,10 +109,10 @@ async function* changesIn(level: Level, directory: DeltaDirectory): AsyncGenerat
     const isHeld = level.tellsAll && (directory.names.has(name) || directory.whiteouts.has(name));
     if (isHidden(scope) && !isHeld) continue;
     const old = find(level.lowers, name);
-    const side = inside && directory.names.has(name) ? find([level.delta], name) : old;
+    const side = inside && directory.names.has(name) ? find([directory.placeOf(name).directory], name) : old;
     const ignoring = inside && ignoringAt(inside, path, side?.stat.type === FileType.DIRECTORY);
     const entry = { ...level, opaque, selection, scope, names: path, ignoring };
-    if (directory.names.has(name)) yield* changesAt(entry, name, old);
+    if (directory.names.has(name)) yield* changesAt(entry, directory, name, old);
     else if (old !== undefined) yield* removalsAt(entry, name, { old, mark: markOf(entry, directory, name) }, isHeld);
   }
 }
@@ -159,9 +158,8 @@ async function* removalsAt(
 }
 
 /** The whiteout, or the mark that shuts the directory. Of what is below a directory that went, what made that go. */
-function markOf({ delta, opaque }: Level, { whiteouts }: DeltaDirectory, name: string): syscalls.Stat | undefined {
-  const marker = whiteouts.get(name);
-  return (marker === undefined ? undefined : statOf({ directory: delta, name: marker })) ?? opaque;
+function markOf({ opaque }: Level, directory: ChainDirectory, name: string): syscalls.Stat | undefined {
+  return (directory.whiteouts.has(name) ? statOf(directory.placeOf(name)) : undefined) ?? opaque;
 }
 
 /** What is in a directory of the codebase that is gone, or is no directory any more. */
@@ -186,8 +184,14 @@ async function* removalsBelow(
 }
 
 /** `level` is that of the directory, but for names, selection and scope, which are the entry's own. */
-async function* changesAt(level: Level, name: string, old: Side | undefined): AsyncGenerator<FoundChange> {
-  const now = find([level.delta], name);
+async function* changesAt(
+  level: Level,
+  parent: ChainDirectory,
+  name: string,
+  old: Side | undefined,
+): AsyncGenerator<FoundChange> {
+  const held = parent.placeOf(name).directory;
+  const now = find([held], name);
   if (now === undefined) return;
   const change = {
     kind: old ? ("modified" as const) : ("added" as const),
@@ -205,22 +209,21 @@ async function* changesAt(level: Level, name: string, old: Side | undefined): As
   if (now.stat.type !== FileType.DIRECTORY) {
     if (!within || (old !== undefined && (await isUnchanged(now.place, old.place)))) return;
     const isOvertaken = old === undefined || isBornLater(old.stat, now.stat);
-    const state = isOvertaken ? copyState(level.delta, name, level.names.join("/"), now.stat) : "written";
+    const state = isOvertaken ? copyState(held, name, level.names.join("/"), now.stat) : "written";
     if (state !== "untouched") yield change;
     return;
   }
   const merged = old?.stat.type === FileType.DIRECTORY;
-  const [delta = -1, ...lowers] = [level.delta, ...(merged ? level.lowers : [])].map((parent) =>
-    syscalls.openat(parent, name, Open.PATH | Open.DIRECTORY),
-  );
-  using _open = closing(delta, ...lowers);
-  using _rights = ownRights(delta);
+  const deltas = parent.openBelow(name);
+  const lowers = (merged ? level.lowers : []).map((lower) => syscalls.openat(lower, name, Open.PATH | Open.DIRECTORY));
+  using _open = closing(...deltas, ...lowers);
+  using _rights = ownRightsOf(deltas);
   const tooDeep = level.names.length > LEVELS_LIMIT;
-  const directory = delta < 0 || tooDeep ? delta : atOnce(readDeltaDirectory(delta));
+  const directory = tooDeep ? -1 : ChainDirectory.read(deltas);
   const unread = typeof directory === "number";
   const sameMode = merged && (old.stat.mode & MODE_BITS) === (now.stat.mode & MODE_BITS);
   if (within && (unread || !sameMode)) yield unread ? { ...change, unread } : change;
-  if (!unread) yield* changesIn({ ...level, delta, lowers: lowers.filter((fd) => fd >= 0) }, directory);
+  if (!unread) yield* changesIn({ ...level, deltas, lowers: lowers.filter((fd) => fd >= 0) }, directory);
 }
 
 /** The entry in the first of the directories that has the name. */

@@ -2,8 +2,9 @@ import assert from "node:assert";
 import { Errno, syscalls } from "@agentfense/fuse";
 import type { Delta, Draft } from "./delta.ts";
 import { onlyRegular } from "./descriptors.ts";
-import { DELTA, type Node } from "./node.ts";
-import { keepTimes } from "./own-rights.ts";
+import { namesOfInode } from "./directory-walk.ts";
+import { NAMELESS_LAYERS, type Node } from "./node.ts";
+import { keepTimes, withOwnRights } from "./own-rights.ts";
 import type { Presentation } from "./presentation.ts";
 import { type Quota, wholeBlocks } from "./quota.ts";
 import { MORE, Transfer } from "./transfer.ts";
@@ -19,8 +20,6 @@ const AT_ONCE = 4 << 20;
 const SLICE = 8 << 20;
 /** Large files that are being copied at a time; each takes two descriptors. */
 const COPIES_AT_ONCE = 16;
-
-const FILE_LAYERS: readonly number[] = [DELTA];
 
 export interface CopyUpOptions {
   readonly tree: Tree;
@@ -60,7 +59,7 @@ export class CopyUp {
       const code = this.#directory(missing[i]!);
       if (code < 0) return code;
     }
-    return this.#tree.descriptors.get(node, DELTA);
+    return this.#tree.descriptors.get(node, this.#tree.stack.top);
   }
 
   /**
@@ -69,22 +68,37 @@ export class CopyUp {
    */
   file(node: Node, options: { empty: boolean; keepsOpen?: boolean }): number {
     if (node.inDelta) return 0;
-    if (node.parent === undefined) return Errno.ESTALE;
+    if (node.parent === undefined && !isHeld(node)) return this.#namelessPipe(node);
     // Its copy in the delta would be read as a whiteout.
     if (isReserved(node.name)) return Errno.EPERM;
     const key = `copy ${node.id}`;
     if (this.#options.walks.isWaitedFor(key)) return this.#options.walks.result(key, () => assert.fail());
     if (this.#copies.size >= COPIES_AT_ONCE) for (const other of this.#copies) this.#options.walks.wait(other);
-    const directory = this.directory(node.parent);
+    const directory = node.parent === undefined ? this.#delta.work : this.directory(node.parent);
     if (directory < 0) return -directory;
-    if (!node.isRegular) return -this.#special(node, directory);
+    if (!node.isRegular) return this.#special(node, key, directory);
     return this.#regular(node, key, directory, options);
+  }
+
+  // What the sandbox made and may not read itself is as much in its own server's way, unless that is root's.
+  #openSource(node: Node, stat: syscalls.Stat): number {
+    if (node.parent === undefined) return onlyRegular(syscalls.dup(node.fd), Errno.ESTALE, stat);
+    const parent = this.#tree.descriptors.get(node.parent, node.layer);
+    if (parent < 0) return parent;
+    const open = (): number => syscalls.openat(parent, node.name, Open.RDONLY | Open.NONBLOCK);
+    let opened = open();
+    if (-opened === Errno.EACCES && node.isOwn) {
+      const held = syscalls.openat(parent, node.name, Open.PATH);
+      if (held >= 0) opened = withOwnRights(held, open);
+      if (held >= 0) syscalls.close(held);
+    }
+    return onlyRegular(opened, Errno.ESTALE, stat);
   }
 
   #directory(node: Node): number {
     if (isReserved(node.name)) return -Errno.EPERM;
     const { descriptors } = this.#tree;
-    const parent = descriptors.get(node.parent!, DELTA);
+    const parent = descriptors.get(node.parent!, this.#tree.stack.top);
     const source = descriptors.get(node, node.layer);
     if (parent < 0 || source < 0) return Math.min(parent, source);
     const stat = this.#stat;
@@ -101,7 +115,7 @@ export class CopyUp {
     if (fd < 0) return fd;
     syscalls.fchownat(fd, "", stat.uid, stat.gid);
     copyUserXattrs(source, fd);
-    const hidesTimes = this.#tree.scopeOf(node).mayHideBelow && stat.btime !== 0;
+    const hidesTimes = !node.isOfMount && this.#tree.scopeOf(node).mayHideBelow && stat.btime !== 0;
     const seconds = hidesTimes ? stat.btime : stat.mtime;
     const nanoseconds = hidesTimes ? stat.btimeNs : stat.mtimeNs;
     syscalls.utimensat(fd, "", seconds, nanoseconds, seconds, nanoseconds);
@@ -113,18 +127,38 @@ export class CopyUp {
     using _times = keepTimes(parent);
     code = this.#delta.installDirectory(temporary, parent, node.name, mode);
     if (code < 0) return code;
-    node.layers = [DELTA, ...node.layers];
+    if (!node.hasCodebase) this.#tree.inodes.keep(copy.ino, node.ino);
+    node.layers = [this.#tree.stack.top, ...node.layers];
     node.deltaInode = copy.ino;
     node.whiteouts = new Set();
     return 0;
   }
 
-  #special(node: Node, directory: number): number {
-    const source = this.#tree.descriptors.get(node.parent!, node.layer);
-    if (source < 0) return source;
-    const code = syscalls.statat(source, node.name, this.#stat);
-    if (code < 0) return code;
-    return this.#counted(() => this.#makeSpecial(node, directory, source, this.#stat));
+  #special(node: Node, key: string, directory: number): number {
+    const source = node.parent === undefined ? -Errno.ESTALE : this.#tree.descriptors.get(node.parent, node.layer);
+    if (source < 0) return -source;
+    const stat = new syscalls.Stat();
+    const code = syscalls.statat(source, node.name, stat);
+    if (code < 0) return -code;
+    if (!node.isOwn || stat.nlink === 1) return -this.#counted(() => this.#makeSpecial(node, directory, source, stat));
+    return this.#options.walks.result(key, () => this.#copyingSpecial(node, stat));
+  }
+
+  *#copyingSpecial(node: Node, { ino, nlink }: syscalls.Stat): Walk<number> {
+    const { layer } = node;
+    const root = this.#tree.descriptors.get(this.#tree.root, layer);
+    const links = yield* namesOfInode(root, ino, nlink);
+    if (node.inDelta) return 0;
+    if (node.parent === undefined) return Errno.ESTALE;
+    const directory = this.directory(node.parent);
+    const source = this.#tree.descriptors.get(node.parent, layer);
+    if (directory < 0 || source < 0) return -Math.min(directory, source);
+    const stat = new syscalls.Stat();
+    let code = syscalls.statat(source, node.name, stat);
+    if (code === 0) code = this.#counted(() => this.#makeSpecial(node, directory, source, stat));
+    if (code < 0) return -code;
+    for (const names of links) yield* this.#linkAgain(node, layer, ino, names);
+    return 0;
   }
 
   #makeSpecial(node: Node, directory: number, source: number, stat: syscalls.Stat): number {
@@ -148,11 +182,8 @@ export class CopyUp {
 
   #regular(node: Node, key: string, directory: number, options: { empty: boolean; keepsOpen?: boolean }): number {
     const { empty } = options;
-    const parent = this.#tree.descriptors.get(node.parent!, node.layer);
-    if (parent < 0) return -parent;
     const stat = new syscalls.Stat();
-    const opened = syscalls.openat(parent, node.name, Open.RDONLY | Open.NONBLOCK);
-    const source = onlyRegular(opened, Errno.ESTALE, stat);
+    const source = this.#openSource(node, stat);
     if (source < 0) return -source;
     const size = empty ? 0 : stat.size;
     if (!this.#take(size)) {
@@ -182,26 +213,107 @@ export class CopyUp {
       }
       return result;
     };
-    if (size > AT_ONCE && syscalls.cloneFile(source, draft.fd) === 0) return finish(0);
-    const transfer = new Transfer(source, draft.fd, size);
+    const isCloned = size > AT_ONCE && syscalls.cloneFile(source, draft.fd) === 0;
+    const transfer = isCloned ? undefined : new Transfer(source, draft.fd, size);
+    const known = node.parent === undefined ? 0 : 1;
+    const linked = node.isOwn && stat.nlink > known ? node.layer : undefined;
+    if (isCloned && linked === undefined) return finish(0);
     this.#copies.add(key);
     return this.#options.walks.result(key, () =>
-      copying(transfer, (errno) => {
+      this.#copying(node, stat, { transfer, linked }, (errno) => {
         this.#copies.delete(key);
         return finish(errno);
       }),
     );
   }
 
+  // Nobody waits for the copy any more when it ends before it is done.
+  *#copying(
+    node: Node,
+    { ino, nlink }: syscalls.Stat,
+    { transfer, linked }: { readonly transfer: Transfer | undefined; readonly linked: number | undefined },
+    finish: (errno: number) => number,
+  ): Walk<number> {
+    let links: readonly (readonly string[])[] = [];
+    let errno: number = Errno.EINTR;
+    let result = errno;
+    try {
+      const root = linked === undefined ? -1 : this.#tree.descriptors.get(this.#tree.root, linked);
+      if (root >= 0) links = yield* namesOfInode(root, ino, nlink);
+      // It has lost the names that are known, and not all: its copy has those that are left.
+      for (const names of node.parent === undefined ? links : []) {
+        yield* this.#whereShown(linked!, ino, names, (directory, name) => this.#tree.bind(directory, name));
+      }
+      let done = transfer?.step(AT_ONCE) ?? 0;
+      for (; done === MORE; done = transfer!.step(SLICE)) {
+        turn.isOver();
+        yield;
+      }
+      errno = done;
+    } finally {
+      result = finish(errno);
+    }
+    if (result === 0) for (const names of links) yield* this.#linkAgain(node, linked!, ino, names);
+    return result;
+  }
+
+  /** Hard links that the sandbox made are one file: a name that still shows the frozen one leads to its copy from now on. */
+  *#linkAgain(node: Node, layer: number, inode: number, names: readonly string[]): Walk<void> {
+    const tree = this.#tree;
+    yield* this.#whereShown(layer, inode, names, (directory, name) => {
+      if (node.parent === undefined || !node.inDelta) return;
+      const [to, from] = [this.directory(directory), tree.descriptors.get(node.parent, tree.stack.top)];
+      if (to < 0 || from < 0) return;
+      using _times = keepTimes(to);
+      if (syscalls.linkat(from, node.name, to, name) !== 0) return;
+      if (this.#options.quota) this.#options.quota.used.files += 1;
+      tree.noteLink(node);
+    });
+  }
+
+  /** Runs if the path shows this inode of this layer. */
+  *#whereShown(
+    layer: number,
+    inode: number,
+    names: readonly string[],
+    run: (directory: Node, name: string) => void,
+  ): Walk<void> {
+    const tree = this.#tree;
+    const pinned: Node[] = [];
+    turn.entries += names.length;
+    yield;
+    try {
+      let directory = tree.root;
+      for (const name of names.slice(0, -1)) {
+        if (tree.resolve(directory, name) !== 0 || tree.stat.type !== FileType.DIRECTORY) return;
+        directory = tree.bind(directory, name);
+        directory.pins += 1;
+        pinned.push(directory);
+      }
+      const name = names.at(-1)!;
+      if (tree.resolve(directory, name) !== 0 || tree.foundLayers[0] !== layer || tree.stat.ino !== inode) return;
+      run(directory, name);
+    } finally {
+      for (const each of pinned.reverse()) {
+        each.pins -= 1;
+        tree.release(each);
+      }
+    }
+  }
+
   #complete(node: Node, stat: syscalls.Stat, source: number, draft: Draft, mode: number, empty: boolean): number {
     // The world may have moved on while a large file was copied.
-    if (node.parent === undefined || node.inDelta) return node.inDelta ? 0 : Errno.ESTALE;
-    if (node.lowerInode !== stat.ino) return Errno.ESTALE;
-    const directory = this.directory(node.parent);
+    if (node.inDelta) return 0;
+    if ((node.isOwn ? node.deltaInode : node.lowerInode) !== stat.ino) return Errno.ESTALE;
+    if (node.parent === undefined && !isHeld(node)) return Errno.ESTALE;
+    const directory = node.parent === undefined ? this.#delta.work : this.directory(node.parent);
     if (directory < 0) return -directory;
     const { fd } = draft;
     copyUserXattrs(source, fd);
-    if (!empty) markCopy(fd, this.#tree.deltaPath(node.parent, node.name), stat, mode);
+    // What a snapshot holds is the sandbox's own work.
+    if (!empty && !node.isOwn && node.parent !== undefined) {
+      markCopy(fd, this.#tree.deltaPath(node.parent, node.name), stat, mode);
+    }
     const copy = this.#stat;
     let code = syscalls.fstat(fd, copy);
     if (code < 0) return -code;
@@ -209,6 +321,10 @@ export class CopyUp {
     if ((copy.mode & 0o7777) !== mode) syscalls.fchmod(fd, mode);
     const mtimeNs = empty ? syscalls.UTIME_NOW : stat.mtimeNs;
     syscalls.utimensat(fd, "", stat.atime, stat.atimeNs, stat.mtime, mtimeNs);
+    if (node.parent === undefined) {
+      this.#delta.discard(draft);
+      return this.#holdNameless(node, copy);
+    }
     using _times = keepTimes(directory);
     code = this.#delta.install(draft, directory, node.name);
     return code < 0 ? -code : -this.#switchOver(node, copy);
@@ -219,13 +335,49 @@ export class CopyUp {
     return (diskMode | this.#options.presentation.mode(node, diskMode)) & 0o1777;
   }
 
+  // A FIFO or socket that a snapshot froze, and that was unlinked since: who has it open may still change its attributes.
+  #namelessPipe(node: Node): number {
+    const stat = this.#stat;
+    const isPipe = node.isOwn && (node.type === FileType.FIFO || node.type === FileType.SOCKET) && node.orphan >= 0;
+    if (!isPipe || syscalls.fstat(node.orphan, stat) < 0) return Errno.ESTALE;
+    const { work } = this.#delta;
+    const temporary = this.#delta.temporaryName();
+    const code = syscalls.mknodat(work, temporary, stat.mode & ~0o6000);
+    if (code < 0) return -code;
+    syscalls.fchownat(work, temporary, stat.uid, stat.gid);
+    syscalls.utimensat(work, temporary, stat.atime, stat.atimeNs, stat.mtime, stat.mtimeNs);
+    const held = syscalls.openat(work, temporary, Open.PATH);
+    syscalls.unlinkat(work, temporary);
+    if (held < 0) return -held;
+    syscalls.close(node.orphan);
+    node.orphan = held;
+    node.layers = NAMELESS_LAYERS;
+    return 0;
+  }
+
+  #holdNameless(node: Node, stat: syscalls.Stat): number {
+    const copied = { deltaInode: stat.ino, size: stat.size };
+    this.#options.quota?.settle(copied, stat);
+    const before = node.deltaInode;
+    Object.assign(node, copied);
+    node.layers = NAMELESS_LAYERS;
+    this.#tree.copied(node, before);
+    node.countedNameless = this.#options.quota !== undefined;
+    syscalls.close(node.fd);
+    node.fd = -1;
+    node.fdWritable = false;
+    return 0;
+  }
+
   /** From now on the node is the delta's file; open handles follow, since they share the node's descriptor. */
   #switchOver(node: Node, stat: syscalls.Stat): number {
     const copied = { deltaInode: stat.ino, size: stat.size };
     if (node.isRegular) this.#options.quota?.settle(copied, stat);
     if (node.ioMode === "passthrough") return this.#supersede(node, stat.ino);
-    node.layers = FILE_LAYERS;
+    const before = node.deltaInode;
+    node.layers = this.#tree.single(this.#tree.stack.top);
     Object.assign(node, copied);
+    this.#tree.copied(node, before);
     this.#tree.inodes.keep(stat.ino, node.ino);
     if (node.fd >= 0) syscalls.close(node.fd);
     node.fd = -1;
@@ -265,19 +417,7 @@ export class CopyUp {
   }
 }
 
-// Nobody waits for the copy any more when it ends before it is done.
-function* copying(transfer: Transfer, finish: (errno: number) => number): Walk<number> {
-  let errno: number = Errno.EINTR;
-  let result = errno;
-  try {
-    let done = transfer.step(AT_ONCE);
-    for (; done === MORE; done = transfer.step(SLICE)) {
-      turn.isOver();
-      yield;
-    }
-    errno = done;
-  } finally {
-    result = finish(errno);
-  }
-  return result;
+/** Unlinked, and still open: its copy has no name either. */
+function isHeld({ parent, fd, superseded }: Node): boolean {
+  return parent === undefined && fd >= 0 && !superseded;
 }

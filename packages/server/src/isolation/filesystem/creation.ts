@@ -4,7 +4,7 @@ import { type Context, noteAccess, overQuota, refuse, requireLevel } from "./con
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
 import type { EntryChanges, EntryTarget } from "./entry-changes.ts";
-import { DELTA, type Node } from "./node.ts";
+import type { Node } from "./node.ts";
 import { isReserved } from "./whiteouts.ts";
 
 const { FileType, Open } = syscalls;
@@ -184,7 +184,7 @@ export class Creation {
   #appeared(place: EntryTarget): Node {
     const { tree } = this.#context;
     this.#entries.lift(place);
-    tree.foundLayers = [DELTA];
+    tree.foundLayers = tree.single(tree.stack.top);
     const node = tree.bind(place.parent, place.name);
     if (node.isDirectory) node.whiteouts = new Set();
     this.#directories.added(place.parent, place.name, node);
@@ -203,7 +203,7 @@ export class Creation {
       const held = node.fd >= 0 ? node.fd : node.orphan;
       return held < 0 ? -Errno.ESTALE : syscalls.linkDescriptor(held, place.directory, place.name);
     }
-    const source = this.#context.tree.descriptors.get(node.parent, DELTA);
+    const source = this.#context.tree.descriptors.get(node.parent, this.#context.tree.stack.top);
     return source < 0 ? source : syscalls.linkat(source, node.name, place.directory, place.name);
   }
 }

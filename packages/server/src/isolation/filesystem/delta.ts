@@ -8,11 +8,19 @@ import { isReserved, OPAQUE_MARKER, readSmallFile, whiteoutFor } from "./whiteou
 
 const { Open, AT_REMOVEDIR } = syscalls;
 
-const WORK_OF_HOME = ".wh..wh.work";
+export const WORK_OF_HOME = ".wh..wh.work";
+/** The parts of a delta. */
+export const TREE_IN_DELTA = "tree";
+export const HOME_IN_DELTA = "home";
 
 /** Where a sandbox with this delta has its home, unless it is given another. */
 export function homeIn(delta: string): string {
-  return `${delta}/home`;
+  return `${delta}/${HOME_IN_DELTA}`;
+}
+
+/** What the sandbox changed in its workspace. */
+export function treeIn(delta: string): string {
+  return `${delta}/${TREE_IN_DELTA}`;
 }
 
 /** A file under construction. */
@@ -39,17 +47,27 @@ export type OnRemoved = (stat: syscalls.Stat) => void;
  * Nothing here touches a name in the tree before its replacement is complete: every step is one rename, or one link.
  */
 export class Delta {
-  readonly tree: number;
   readonly work: number;
   /** Held for as long as the delta is open: two writers would clear away each other's work. */
   readonly lock: number;
   readonly #stat = new syscalls.Stat();
+  #tree: number;
   #sequence = 0;
 
   private constructor(tree: number, work: number, lock: number) {
-    this.tree = tree;
+    this.#tree = tree;
     this.work = work;
     this.lock = lock;
+  }
+
+  get tree(): number {
+    return this.#tree;
+  }
+
+  /** What was written so far is frozen; from now on this is the tree. */
+  continueIn(tree: number): void {
+    syscalls.close(this.#tree);
+    this.#tree = syscalls.dup(tree);
   }
 
   /**
@@ -163,13 +181,6 @@ export class Delta {
     if (fd < 0) return fd;
     syscalls.close(fd);
     return 0;
-  }
-
-  /** A name of the layers below is deleted in a directory of the delta. */
-  hasWhiteout(directory: number, name: string): boolean {
-    const file = whiteoutFor(name);
-    if (syscalls.statat(directory, file.name, this.#stat) < 0) return false;
-    return file.content === "" || readSmallFile(directory, file.name) === name;
   }
 
   /**

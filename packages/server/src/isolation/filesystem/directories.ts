@@ -4,7 +4,7 @@ import type { Context } from "./context.ts";
 import { Access } from "./credentials.ts";
 import { DirentType } from "./directory-reader.ts";
 import { textOf } from "./names.ts";
-import { DELTA, type Node } from "./node.ts";
+import type { Node } from "./node.ts";
 import type { Walk } from "./walks.ts";
 
 /** Readdir offsets: 1 is behind ".", 2 behind "..", and an entry at position i of the listing is followed by i + 3. */
@@ -209,7 +209,11 @@ export class Directories {
       const child = scope.uniform ? scope : scope.child(textOf(name));
       if (child.level > LEVEL.none) {
         const needsLook = type === DirentType.DIRECTORY || type === DirentType.UNKNOWN;
-        const ino = needsLook ? 0 : layer === DELTA ? tree.inodes.ofDelta(inode) : tree.inodes.ofPath(node.ino, name);
+        const ino = needsLook
+          ? 0
+          : tree.stack.isOwn(layer)
+            ? tree.inodes.ofDelta(inode)
+            : tree.inodes.ofPath(node.ino, name);
         listing.add(name, type, ino);
       } else if (child.mayShowBelow && (type === DirentType.DIRECTORY || type === DirentType.UNKNOWN)) ways.push(name);
     });

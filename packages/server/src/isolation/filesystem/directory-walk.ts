@@ -100,10 +100,9 @@ const PUT_ASIDE = "put aside";
  * sandbox cannot make a hidden name, nor touch one, so they come about only when rules change over an existing delta, and
  * the count then holds until the next change.
  */
-export type HiddenLinks = ReadonlyMap<number, number>;
+export type HiddenLinks = Map<number, number>;
 
-export function* countHiddenLinks(tree: number, policy: Policy): Walk<HiddenLinks> {
-  const counts = new Map<number, number>();
+export function* countHiddenLinks(tree: number, policy: Policy, counts: HiddenLinks = new Map()): Walk<HiddenLinks> {
   if (!policy.root.mayHideBelow) return counts;
   yield* walkDirectories<Scope | typeof PUT_ASIDE>(tree, policy.root, function* (directory, scope) {
     const subdirectories: Subdirectory<Scope | typeof PUT_ASIDE>[] = [];
@@ -119,4 +118,20 @@ export function* countHiddenLinks(tree: number, policy: Policy): Walk<HiddenLink
     return subdirectories;
   });
   return counts;
+}
+
+/** The names of a file in a layer, rules aside: at most so many are looked for. */
+export function* namesOfInode(tree: number, inode: number, most: number): Walk<readonly (readonly string[])[]> {
+  const found: (readonly string[])[] = [];
+  yield* walkDirectories<readonly string[]>(tree, [], function* (directory, path) {
+    const below: Subdirectory<readonly string[]>[] = [];
+    if (found.length >= most) return below;
+    yield* walkDirectory(directory, (name, type, ino) => {
+      if (isReserved(name)) return;
+      if (type === DirentType.DIRECTORY) below.push([name, [...path, name]]);
+      else if (ino === inode) found.push([...path, name]);
+    });
+    return found.length >= most ? [] : below;
+  });
+  return found;
 }

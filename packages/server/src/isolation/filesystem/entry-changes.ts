@@ -4,7 +4,7 @@ import { type Context, noteAccess, overQuota, refuse, type Writing } from "./con
 import { Access } from "./credentials.ts";
 import type { Directories } from "./directories.ts";
 import { textOf } from "./names.ts";
-import { DELTA, type Node } from "./node.ts";
+import type { Node } from "./node.ts";
 import type { Walk } from "./walks.ts";
 import { KEPT_PREFIX } from "./whiteouts.ts";
 
@@ -48,7 +48,7 @@ export class EntryChanges {
       const code = syscalls.unlinkat(directory, name);
       if (code < 0) return -code;
       this.settleUnlink(writing, node, isLast);
-    }
+    } else this.#context.tree.loseFrozenName(node);
     this.disappeared(node, parent, name);
     return 0;
   }
@@ -177,7 +177,7 @@ export class EntryChanges {
         content = Content.VISIBLE;
         return true;
       }
-      if (layer === DELTA) content = Content.HIDDEN_IN_DELTA;
+      if (layer === tree.stack.top) content = Content.HIDDEN_IN_DELTA;
       if (child.mayShowBelow) ways.push(name);
       return false;
     });
@@ -210,9 +210,9 @@ export class EntryChanges {
 
   /** Gives an entry of the delta that the rules hide a name that is never shown; nobody can tell by its directory. Or an errno. */
   putAside(writing: Writing, directory: Node, name: string): number {
-    const fd = this.#context.tree.descriptors.get(directory, DELTA);
+    const { descriptors, stack, stat } = this.#context.tree;
+    const fd = descriptors.get(directory, stack.top);
     if (fd < 0) return -fd;
-    const { stat } = this.#context.tree;
     const known = syscalls.fstat(fd, stat);
     if (known < 0) return -known;
     const { atime, atimeNs, mtime, mtimeNs } = stat;

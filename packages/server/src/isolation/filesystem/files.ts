@@ -101,7 +101,10 @@ export class Files {
     if (writes) {
       node.writers += 1;
       this.#context.tree.written.add(node);
-      if (node.ioMode === "passthrough") node.bypassed = true;
+      if (node.ioMode === "passthrough") {
+        node.bypassed = true;
+        this.#context.tree.passedBy.add(node);
+      }
     }
     reply.opened(node.id, writes ? Handle.WRITE : Handle.READ, openFlags, node.backingId);
     return 0;
@@ -113,6 +116,7 @@ export class Files {
     if ((handle & HANDLE_WRITES) !== 0) node.writers -= 1;
     if (node.writers === 0) this.#context.tree.written.delete(node);
     if (node.openCount > 0) return;
+    this.#context.tree.passedBy.delete(node);
     node.ioMode = "none";
     if (node.backingId !== 0) syscalls.backingClose(this.#passthroughFd, node.backingId);
     node.backingId = 0;
@@ -138,6 +142,8 @@ export class Files {
       this.#context.stalePages(node.id);
       return Errno.EACCES;
     }
+    const carried = this.#carry(node, "write", caller);
+    if (carried !== 0) return carried;
     const fd = this.descriptor(node, true);
     if (fd < 0) return -fd;
     const errno = this.#reserve(node, offset + data.length, "write", caller);
@@ -155,13 +161,15 @@ export class Files {
 
   fsync(node: Node, dataOnly: boolean): number {
     // Never opened for writing: nothing of ours is unwritten.
-    if (node.fd < 0 || !node.inDelta) return 0;
+    if (node.fd < 0 || !node.isOwn) return 0;
     return -(dataOnly ? syscalls.fdatasync(node.fd) : syscalls.fsync(node.fd));
   }
 
   fallocate(node: Node, offset: number, length: number, mode: number, caller: Caller): number {
     if ((mode & ~ALL_MODES) !== 0) return Errno.EOPNOTSUPP;
     if (this.#revocable && this.#context.tree.levelOf(node) < LEVEL.write) return Errno.EACCES;
+    const carried = this.#carry(node, "fallocate", caller);
+    if (carried !== 0) return carried;
     const fd = this.descriptor(node, true);
     if (fd < 0) return -fd;
     const errno = (mode & Allocate.PUNCH_HOLE) === 0 ? this.#allocate(node, fd, offset, length, mode, caller) : 0;
@@ -206,6 +214,8 @@ export class Files {
     if (this.#revocable && (tree.levelOf(from) < LEVEL.read || tree.levelOf(to) < LEVEL.write)) {
       return { errno: Errno.EACCES };
     }
+    const carried = this.#carry(to, "copy_file_range", caller);
+    if (carried !== 0) return { errno: carried };
     const target = this.descriptor(to, true);
     const source = this.descriptor(from, false);
     if (source < 0 || target < 0) return { errno: source < 0 ? -source : -target };
@@ -252,13 +262,22 @@ export class Files {
 
   /** The backing file, opened on first use and shared by all handles. */
   descriptor(node: Node, writable: boolean): number {
-    if (node.fd >= 0 && (!writable || node.fdWritable)) return node.fd;
+    if (node.fd >= 0 && (!writable || (node.fdWritable && node.inDelta))) return node.fd;
     if (writable && !node.inDelta) return -Errno.ESTALE;
     const fd = this.#openBacking(node, writable);
     if (fd < 0) return fd;
     if (node.fd >= 0) syscalls.close(node.fd);
     node.fd = fd;
     return fd;
+  }
+
+  // A file that was open for writing when a snapshot froze it: before the first write after that it is copied up, as any other of the
+  // layers below. Its handles follow, since they share the node's descriptor.
+  #carry(node: Node, operation: string, caller: Caller): number {
+    const { writing } = this.#context;
+    if (node.inDelta || writing === undefined) return 0;
+    const errno = writing.copyUp.file(node, { empty: false, keepsOpen: true });
+    return errno === Errno.EDQUOT ? overQuota(this.#context, node, undefined, operation, caller) : errno;
   }
 
   #openBacking(node: Node, writable: boolean): number {
@@ -303,7 +322,6 @@ export class Files {
     const { writing } = this.#context;
     if (writing === undefined) return Errno.EROFS;
     if (!node.inDelta) {
-      if (node.removed) return Errno.ESTALE;
       const errno = writing.copyUp.file(node, { empty: truncates, keepsOpen: true });
       if (errno === Errno.EDQUOT) return overQuota(this.#context, node, undefined, "open", caller);
       return errno;
@@ -319,7 +337,8 @@ export class Files {
     if (this.#passthroughFd < 0 || !node.isRegular) return false;
     // A quota in bytes has to see every write.
     if (node.inDelta) return this.#meter === undefined && (writes || node.size >= LARGE);
-    return node.size >= LARGE;
+    // What was frozen in this mount is held by descriptors that it could be written through.
+    return node.size >= LARGE && !node.isOfMount;
   }
 
   #register(node: Node): void {

@@ -4,8 +4,39 @@ import type { Listing } from "./directories.ts";
 
 const { FileType } = syscalls;
 
-/** The delta is layer 0; the codebase layers follow, top first. */
-export const DELTA = 0;
+/** In the place of a layer: an inode of the delta that has no name there, any more or yet. Only descriptors hold it. */
+const NAMELESS = -1;
+export const NAMELESS_LAYERS: readonly number[] = [NAMELESS];
+
+/**
+ * The layers of a workspace, by number. The codebases have the lowest, then come those that snapshots froze, and the highest is the
+ * delta's. A layer keeps its number when another is laid on it: what a node is made of stays as it is, and nothing has to be gone
+ * through for it to be frozen.
+ */
+export class Stack {
+  /** The delta. */
+  top: number;
+  /** Those from here on were made by a sandbox: the others are codebases. */
+  readonly #firstOwn: number;
+  /** Those below were opened with the mount, and cannot be written through their descriptors where the server has privileges. */
+  readonly #firstOfMount: number;
+
+  constructor({ codebases, frozen }: { readonly codebases: number; readonly frozen: number }) {
+    this.#firstOwn = codebases;
+    this.#firstOfMount = codebases + frozen;
+    this.top = this.#firstOfMount;
+  }
+
+  /** A sandbox made it: whiteouts count in it. */
+  isOwn(layer: number): boolean {
+    return layer >= this.#firstOwn;
+  }
+
+  /** All in it was made through this mount. */
+  isOfMount(layer: number): boolean {
+    return layer >= this.#firstOfMount;
+  }
+}
 
 /** How the kernel does I/O on an open file; while a file is open all its handles must agree. */
 export type IoMode = "none" | "cached" | "passthrough";
@@ -24,6 +55,7 @@ export class Node {
   readonly id: number;
   readonly ino: number;
   readonly type: number;
+  readonly stack: Stack;
   /** The first name; undefined for the root and for what has no name (any more). */
   parent: Node | undefined;
   name: string;
@@ -48,8 +80,8 @@ export class Node {
 
   // Directories
   children: Map<string, Node> | undefined;
-  /** Names of lower layers that are deleted here; undefined until read. */
-  whiteouts: Set<string> | undefined;
+  #whiteouts: Set<string> | undefined;
+  #whiteoutsIn = NAMELESS;
   listing: Listing | undefined;
   /** O_PATH descriptors by layer, owned by the DescriptorCache. */
   descriptors: number[] | undefined;
@@ -72,7 +104,7 @@ export class Node {
   /** The backing file while it is open; shared by all handles, so that a copy-up moves them all. */
   fd = -1;
   fdWritable = false;
-  /** Inode in the delta, when that is where it is. */
+  /** Inode in the topmost layer that holds it, when a sandbox made that. */
   deltaInode = 0;
   /** Inode in the topmost codebase layer that holds it; 0 when none does. Of merged directories and what only codebases have. */
   lowerInode = 0;
@@ -99,6 +131,7 @@ export class Node {
     parent: Node | undefined,
     name: string,
     layers: readonly number[],
+    stack: Stack,
   ) {
     this.id = id;
     this.ino = ino;
@@ -106,6 +139,7 @@ export class Node {
     this.parent = parent;
     this.name = name;
     this.layers = layers;
+    this.stack = stack;
   }
 
   get isDirectory(): boolean {
@@ -118,16 +152,47 @@ export class Node {
 
   /** The topmost layer that holds it. */
   get layer(): number {
-    return this.layers[0] ?? DELTA;
+    return this.layers[0]!;
   }
 
   get inDelta(): boolean {
-    return this.layers[0] === DELTA;
+    return this.layers[0] === this.stack.top || this.layers[0] === NAMELESS;
   }
 
-  /** Part of it comes from the codebase. */
+  /** It is the delta's, and no name there leads to it. */
+  get isNameless(): boolean {
+    return this.layers[0] === NAMELESS;
+  }
+
+  /** A sandbox made it, or copied it up: it is in the delta, or in what a snapshot froze. */
+  get isOwn(): boolean {
+    return this.layers[0] === NAMELESS || this.stack.isOwn(this.layers[0]!);
+  }
+
+  /** It was made, or copied up, through this mount. */
+  get isOfMount(): boolean {
+    return this.layers[0] === NAMELESS || this.stack.isOfMount(this.layers[0]!);
+  }
+
+  /** Part of it comes from beneath the delta. */
   get hasLower(): boolean {
-    return this.layers.length > 1 || this.layers[0] !== DELTA;
+    return this.layers.length > 1 || !this.inDelta;
+  }
+
+  /** Part of it comes from a codebase. */
+  get hasCodebase(): boolean {
+    const lowest = this.layers.at(-1)!;
+    return lowest !== NAMELESS && !this.stack.isOwn(lowest);
+  }
+
+  /** Names of lower layers that are deleted in the delta's directory; undefined until read. */
+  get whiteouts(): Set<string> | undefined {
+    return this.#whiteoutsIn === this.stack.top ? this.#whiteouts : undefined;
+  }
+
+  set whiteouts(names: Set<string> | undefined) {
+    this.#whiteouts = names;
+    this.#whiteoutsIn = this.stack.top;
   }
 
   /** Something below may have gone, so that it is no longer a way to anything. */
@@ -144,6 +209,7 @@ export class Node {
   addName(parent: Node, name: string): void {
     if (this.hasName(parent, name)) return;
     if (this.parent === undefined) {
+      if (this.layers === NAMELESS_LAYERS) this.layers = [this.stack.top];
       this.parent = parent;
       this.name = name;
       this.removed = false;

@@ -55,11 +55,11 @@ export class Presentation {
     if (node.type === FileType.SYMLINK) return mode;
     const level = this.#tree.levelOf(node);
     if (node.isDirectory) {
-      const usable = this.#owner && node.hasLower ? mode | (level === LEVEL.write ? 0o700 : 0o500) : mode;
+      const usable = this.#owner && node.hasCodebase ? mode | (level === LEVEL.write ? 0o700 : 0o500) : mode;
       return level === LEVEL.write ? usable : usable & ~0o222;
     }
     if (level < LEVEL.read) return mode & ~0o777;
-    const readable = this.#owner && node.hasLower ? mode | (level === LEVEL.write ? 0o600 : 0o400) : mode;
+    const readable = this.#owner && node.hasCodebase ? mode | (level === LEVEL.write ? 0o600 : 0o400) : mode;
     return level === LEVEL.write ? readable : readable & ~0o222;
   }
 
@@ -68,12 +68,13 @@ export class Presentation {
     out.size = DIRECTORY_SIZE;
     out.blocks = DIRECTORY_SIZE / 512;
     const { mayHideBelow } = this.#tree.scopeOf(node);
-    out.nlink = node.removed ? 0 : node.hasLower || mayHideBelow ? 1 : stat.nlink;
-    if (!node.inDelta && mayHideBelow) {
+    out.nlink = node.removed ? 0 : node.layers.length > 1 || node.hasCodebase || mayHideBelow ? 1 : stat.nlink;
+    // What was frozen before this mount may have been made under other rules.
+    if (!node.isOfMount && mayHideBelow) {
       out.mtime = stat.btime || this.#mountedAt;
       out.mtimeNs = stat.btimeNs;
     }
-    if (node.inDelta) this.#ownTimes(out);
+    if (node.isOfMount) this.#ownTimes(out);
     else this.#oneTime(out);
   }
 
@@ -81,9 +82,9 @@ export class Presentation {
     const { stat } = this.#tree;
     out.size = stat.size;
     out.blocks = stat.blocks;
-    if (node.inDelta) out.nlink = stat.nlink - this.#tree.hiddenNames(node);
+    if (node.inDelta || (node.isOfMount && !node.removed)) out.nlink = stat.nlink - this.#tree.hiddenNames(node);
     else out.nlink = node.removed && !node.superseded ? 0 : 1;
-    if (node.inDelta) this.#ownTimes(out);
+    if (node.isOwn) this.#ownTimes(out);
     else this.#oneTime(out);
   }
 

@@ -12,6 +12,12 @@ export interface QuotaLimits {
   readonly files?: number | undefined;
 }
 
+/** What something takes of a quota. */
+export interface QuotaUse {
+  readonly bytes: number;
+  readonly files: number;
+}
+
 /** Space is charged in blocks of this size; statfs shows the same. */
 export const BLOCK_SIZE = 4096;
 /** What stat calls a block. */
@@ -59,6 +65,12 @@ export class Quota {
   constructor({ bytes, files }: QuotaLimits, beside?: Quota) {
     this.used = beside?.used ?? { bytes: 0, files: 0, reclaimable: 0, reclaimers: [] };
     this.limits = { bytes: bytes && wholeBlocks(bytes), files };
+  }
+
+  /** Counts what is there already, whether there is room for it or not. */
+  take({ bytes, files }: QuotaUse): void {
+    this.used.bytes += bytes;
+    this.used.files += files;
   }
 
   takeFiles(count: number): boolean {

@@ -1,6 +1,6 @@
 import { LEVEL } from "@agentfense/permission";
 import type { Context } from "./context.ts";
-import { DELTA, type Node } from "./node.ts";
+import type { Node } from "./node.ts";
 import { turn, type Walk } from "./walks.ts";
 
 /** A name the kernel must not be sure of any more. */
@@ -137,17 +137,17 @@ export class Refresh {
 
   *#file(known: Node, parent: Node, name: string, cause: Cause): Walk<void> {
     const { tree } = this.#context;
-    const inDelta = tree.foundLayers[0] === DELTA;
-    if (inDelta && known.inDelta && known.deltaInode === tree.stat.ino) return; // shadows whatever happened
+    const isOwn = tree.stack.isOwn(tree.foundLayers[0]!);
+    if (isOwn && known.isOwn && known.deltaInode === tree.stat.ino) return; // shadows whatever happened
     this.#attributes.add(parent.id);
-    const keeps = cause === "settled" && known.inDelta && !inDelta;
+    const keeps = cause === "settled" && known.isOwn && !isOwn;
     // It may have been written to where it is; whoever has it open has the right one.
-    const isSame = !known.inDelta && !inDelta && known.lowerInode === tree.foundLower && known.openCount > 0;
+    const isSame = !known.isOwn && !isOwn && known.lowerInode === tree.foundLower && known.openCount > 0;
     if (known.inDelta && known.openCount > 0) this.lost.set(known.deltaInode, known);
     if (keeps) tree.handOver(known);
     else if (isSame) tree.remember(known);
-    else if (inDelta || tree.replaceContent(known, parent, name) === undefined) {
-      if (inDelta) yield* this.#lose(known, parent, name, { superseded: true });
+    else if (isOwn || tree.replaceContent(known, parent, name) === undefined) {
+      if (isOwn) yield* this.#lose(known, parent, name, { superseded: true });
       yield* this.#nameChanged(parent, name);
       return;
     }
@@ -159,12 +159,12 @@ export class Refresh {
   #directory(known: Node, parent: Node, name: string, cause: Cause | undefined): void {
     const { tree } = this.#context;
     const layers = tree.foundLayers;
-    const lower = layers.length > 1 || layers[0] !== DELTA ? tree.foundLower : 0;
-    const leftDelta =
-      cause !== "settled" && known.inDelta && (layers[0] !== DELTA || known.deltaInode !== tree.stat.ino);
+    const { top } = tree.stack;
+    const lower = tree.stack.isOwn(layers.at(-1)!) ? 0 : tree.foundLower;
+    const leftDelta = cause !== "settled" && known.inDelta && (layers[0] !== top || known.deltaInode !== tree.stat.ino);
     const isOther = leftDelta || (known.lowerInode !== 0 && known.lowerInode !== lower);
     this.#attributes.add(known.id);
-    if (!isOther && known.layers.length === layers.length && known.inDelta === (layers[0] === DELTA)) {
+    if (!isOther && known.layers.length === layers.length && known.inDelta === (layers[0] === top)) {
       tree.remember(known);
       return;
     }

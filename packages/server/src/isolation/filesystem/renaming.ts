@@ -6,7 +6,7 @@ import type { Directories } from "./directories.ts";
 import { Content, type EntryChanges, type EntryTarget } from "./entry-changes.ts";
 import type { Move } from "./moves.ts";
 import { exceedsBounds, type PathExtent } from "./names.ts";
-import { DELTA, type Node } from "./node.ts";
+import type { Node } from "./node.ts";
 import { isReserved } from "./whiteouts.ts";
 
 const { Rename } = syscalls;
@@ -121,7 +121,7 @@ export class Renaming {
     if (covered !== 0) return covered;
     const covers = tree.lowerHolds(to.parent, to.name);
     if (source.isDirectory && covers) {
-      const code = writing.delta.markOpaque(tree.descriptors.get(source, DELTA));
+      const code = writing.delta.markOpaque(tree.descriptors.get(source, tree.stack.top));
       if (code < 0) return -code;
     }
     if (replaced) this.#entries.keepReachable(replaced);
@@ -134,7 +134,7 @@ export class Renaming {
     if (replaced?.inDelta) {
       if (replaced.isDirectory) writing.quota?.takeFiles(-1);
       else this.#entries.settleUnlink(writing, replaced, isLast === true);
-    }
+    } else if (replaced) tree.loseFrozenName(replaced);
     this.#entries.lift({ ...to, coversLower: covers });
     if (replaced) this.#entries.disappeared(replaced, to.parent, to.name);
     tree.unbind(source, from.parent, from.name);
@@ -167,7 +167,7 @@ export class Renaming {
     ];
     for (const [node, { writing, parent, name }] of arrivals) {
       if (!node.isDirectory || !tree.lowerHolds(parent, name)) continue;
-      const code = writing.delta.markOpaque(tree.descriptors.get(node, DELTA));
+      const code = writing.delta.markOpaque(tree.descriptors.get(node, tree.stack.top));
       if (code < 0) return -code;
     }
     const code = renameOnDisk(from, to, Rename.EXCHANGE);

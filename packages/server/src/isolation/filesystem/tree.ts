@@ -6,9 +6,9 @@ import type { DescriptorCache } from "./descriptor-cache.ts";
 import { DirentType } from "./directory-reader.ts";
 import type { HiddenLinks } from "./directory-walk.ts";
 import { InodeNumbers } from "./inode-numbers.ts";
-import { DELTA_ONLY, Layers } from "./layers.ts";
+import { Layers } from "./layers.ts";
 import { exceedsBounds, LEVELS_LIMIT, PATH_LIMIT, type PathExtent, textOf } from "./names.ts";
-import { DELTA, Node } from "./node.ts";
+import { NAMELESS_LAYERS, Node, Stack } from "./node.ts";
 import type { Openings } from "./openings.ts";
 import type { Walk, Walks } from "./walks.ts";
 
@@ -37,6 +37,8 @@ export interface TreeOptions {
   readonly place: number;
   /** Descriptors of the codebase layers' roots, top first. */
   readonly lowers: readonly number[];
+  /** The same of what snapshots froze, which lies on the codebases. */
+  readonly frozen: readonly number[];
   readonly delta: Delta | undefined;
   readonly descriptors: DescriptorCache;
   readonly openings: Openings;
@@ -55,6 +57,8 @@ export class Tree extends Layers {
   readonly openings: Openings;
   /** Files that are open for writing. */
   readonly written = new Set<Node>();
+  /** Those among them whose handles the kernel writes through by itself, until the last of their handles is closed. */
+  readonly passedBy = new Set<Node>();
   policy: Policy;
   /** Counts the rules that were in force: what was found out under other rules counts for nothing. */
   edition = 0;
@@ -68,35 +72,54 @@ export class Tree extends Layers {
   readonly #firstId: number;
   readonly #walks: Walks;
   readonly #nodes = new Map<number, Node>();
-  /** Nodes of delta files with several names, by their inode there. */
+  /** Nodes of files with several names that a sandbox made, by their inode. */
   readonly #linked = new Map<number, Node>();
+  /** Names that frozen files have lost since, by their inode. */
+  readonly #lostLinks = new Map<number, number>();
   readonly #random = new Uint32Array(RANDOM_AT_ONCE);
   #randomLeft = 0;
+  readonly #heldStat = new syscalls.Stat();
   /** Counts changes of rules and moves of directories: what nodes remember of the rules is good for one epoch. */
   #epoch = 0;
   /** How far paths in the delta reach, or less. */
   #extent: PathExtent = { levels: 0, bytes: 0 };
 
   constructor(options: TreeOptions) {
-    super(options.delta, options.descriptors, options.lowers.length);
+    const { lowers, frozen } = options;
+    const stack = new Stack({ codebases: lowers.length, frozen: frozen.length });
+    super(options.delta, options.descriptors, stack);
     this.policy = options.policy;
     this.openings = options.openings;
     this.#walks = options.walks;
     this.isOwnWork = options.delta?.isEmpty() ?? true;
-    const layers = [...(options.delta ? [DELTA] : []), ...options.lowers.map((_, index) => index + 1)];
+    const beneath = [...frozen, ...lowers];
+    const layers = [...(options.delta ? [stack.top] : []), ...beneath.map((_, index) => stack.top - 1 - index)];
     this.#firstId = options.place * IDS_OF_A_TREE;
     // The numbers of what is below are made of the root's: two trees of one mount have none in common.
     const rootId = this.#firstId + ROOT_ID;
-    this.root = new Node(rootId, rootId, FileType.DIRECTORY, undefined, "", layers);
+    this.root = new Node(rootId, rootId, FileType.DIRECTORY, undefined, "", layers, stack);
     this.root.lookups = 1;
     this.root.children = new Map();
     this.#nodes.set(rootId, this.root);
-    if (options.delta) options.descriptors.put(this.root, DELTA, syscalls.dup(options.delta.tree));
-    options.lowers.forEach((fd, index) => {
-      options.descriptors.put(this.root, index + 1, syscalls.dup(fd));
+    if (options.delta) options.descriptors.put(this.root, stack.top, syscalls.dup(options.delta.tree));
+    beneath.forEach((fd, index) => {
+      options.descriptors.put(this.root, stack.top - 1 - index, syscalls.dup(fd));
     });
     this.hiddenLinks = options.hiddenLinks;
     if (syscalls.fstat(this.descriptors.get(this.root, this.root.layer), this.stat) === 0) this.remember(this.root);
+  }
+
+  /**
+   * The delta is frozen where it is, and writes go to this empty one from now on. Nothing else has to be told: by its number each node
+   * knows that its layer is no longer the delta.
+   */
+  lay(delta: number): void {
+    const { stack, root } = this;
+    stack.top += 1;
+    this.descriptors.put(root, stack.top, syscalls.dup(delta));
+    root.layers = [stack.top, ...root.layers];
+    root.whiteouts = new Set();
+    if (syscalls.fstat(delta, this.#heldStat) === 0) root.deltaInode = this.#heldStat.ino;
   }
 
   // --- nodes ---------------------------------------------------------------------------------------------------------
@@ -310,9 +333,24 @@ export class Tree extends Layers {
     return strictest ?? node.scope ?? this.policy.root;
   }
 
-  /** How many names of a file in the delta are hidden. */
+  /** What a snapshot froze is in the delta now, as another inode. */
+  copied(file: Node, before: number): void {
+    if (before === 0) return;
+    if (this.#linked.get(before) === file) this.#linked.delete(before);
+    if (file.moreNames !== undefined) this.#linked.set(file.deltaInode, file);
+    const hidden = this.hiddenLinks.get(before);
+    if (hidden !== undefined) this.hiddenLinks.set(file.deltaInode, hidden);
+  }
+
+  /** A name of a file that a snapshot of this mount froze was deleted, or something else has it now: there it stays. */
+  loseFrozenName(node: Node): void {
+    if (node.inDelta || !node.isOfMount || node.isDirectory) return;
+    this.#lostLinks.set(node.deltaInode, (this.#lostLinks.get(node.deltaInode) ?? 0) + 1);
+  }
+
+  /** How many names of a file that was made in this mount do not show, though the disk counts them. */
   hiddenNames(node: Node): number {
-    return this.hiddenLinks.get(node.deltaInode) ?? 0;
+    return (this.hiddenLinks.get(node.deltaInode) ?? 0) + (this.#lostLinks.get(node.deltaInode) ?? 0);
   }
 
   // --- names ---------------------------------------------------------------------------------------------------------
@@ -329,24 +367,25 @@ export class Tree extends Layers {
         node = undefined;
       }
     }
-    const inDelta = layers[0] === DELTA;
+    const isOwn = this.stack.isOwn(layers[0]!);
     const isDirectory = stat.type === FileType.DIRECTORY;
-    if (node !== undefined && !inDelta && !isDirectory && node.lowerInode !== this.foundLower) {
+    if (node !== undefined && !isOwn && !isDirectory && node.lowerInode !== this.foundLower) {
       node = this.replaceContent(node, parent, name);
     }
-    if (node === undefined && inDelta && !isDirectory) {
+    if (node === undefined && isOwn && !isDirectory) {
       node = this.#knownLink();
       node?.addName(parent, name);
+      if (node !== undefined) node.layers = layers;
     }
     if (node === undefined) {
-      const fromPath = !inDelta || layers.length > 1;
+      const fromPath = !this.stack.isOwn(layers.at(-1)!);
       const ino = fromPath ? this.inodes.ofPath(parent.ino, name) : this.inodes.ofDelta(stat.ino);
-      node = new Node(this.#freshId(), ino, stat.type, parent, name, layers);
+      node = new Node(this.#freshId(), ino, stat.type, parent, name, layers, this.stack);
       if (isDirectory) node.children = new Map();
-      node.lowerInode = node.hasLower ? this.foundLower : 0;
+      node.lowerInode = node.hasCodebase ? this.foundLower : 0;
       this.#nodes.set(node.id, node);
     }
-    if (inDelta) {
+    if (isOwn) {
       node.deltaInode = stat.ino;
       if (!isDirectory && stat.nlink > 1) this.#linked.set(stat.ino, node);
     }
@@ -367,7 +406,8 @@ export class Tree extends Layers {
   /** A node without a name, for O_TMPFILE; `stat` describes it. */
   bindNameless(): Node {
     const { stat } = this;
-    const node = new Node(this.#freshId(), this.inodes.ofDelta(stat.ino), stat.type, undefined, "", DELTA_ONLY);
+    const ino = this.inodes.ofDelta(stat.ino);
+    const node = new Node(this.#freshId(), ino, stat.type, undefined, "", NAMELESS_LAYERS, this.stack);
     node.deltaInode = stat.ino;
     node.removed = true;
     this.#nodes.set(node.id, node);
@@ -399,14 +439,22 @@ export class Tree extends Layers {
   unbind(node: Node, parent: Node, name: string): void {
     if (parent.children?.get(name) === node) parent.children.delete(name);
     node.dropName(parent, name);
-    if (node.parent === undefined) node.removed = true;
+    if (node.parent !== undefined) return;
+    node.removed = true;
+    if (node.inDelta && this.#isUnlinked(node)) node.layers = NAMELESS_LAYERS;
+  }
+
+  // What no name of the delta leads to any more stays the sandbox's to write when the delta is frozen.
+  #isUnlinked({ fd, orphan }: Node): boolean {
+    const held = fd >= 0 ? fd : orphan;
+    return held >= 0 && syscalls.fstat(held, this.#heldStat) === 0 && this.#heldStat.nlink === 0;
   }
 
   /** A directory is made of the layers that resolve() has just found, and no longer of those it was made of. */
   adopt(directory: Node): void {
     directory.layers = this.foundLayers;
-    directory.lowerInode = directory.hasLower ? this.foundLower : 0;
-    directory.deltaInode = directory.inDelta ? this.stat.ino : 0;
+    directory.lowerInode = directory.hasCodebase ? this.foundLower : 0;
+    directory.deltaInode = directory.isOwn ? this.stat.ino : 0;
     directory.whiteouts = undefined;
     directory.listing = undefined;
     this.descriptors.drop(directory);
@@ -529,13 +577,13 @@ export class Tree extends Layers {
   /** The directory that was known, with a codebase layer more or less: codebases change. */
   #isSameDirectory(node: Node, layers: readonly number[]): boolean {
     if (!node.isDirectory || this.stat.type !== FileType.DIRECTORY) return false;
-    return node.inDelta === (layers[0] === DELTA) && (!node.inDelta || node.deltaInode === this.stat.ino);
+    return node.isOwn === this.stack.isOwn(layers[0]!) && (!node.isOwn || node.deltaInode === this.stat.ino);
   }
 
   #isSame(node: Node, layers: readonly number[]): boolean {
     if (node.type !== this.stat.type || node.layers.length !== layers.length) return false;
     if (node.layers.some((layer, index) => layer !== layers[index])) return false;
-    return !node.inDelta || node.deltaInode === this.stat.ino;
+    return !node.isOwn || node.deltaInode === this.stat.ino;
   }
 }
 

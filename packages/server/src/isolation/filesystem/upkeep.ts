@@ -3,7 +3,7 @@ import type { Context, Writing } from "./context.ts";
 import { type Delta, openDirectoryAt } from "./delta.ts";
 import { closing } from "./descriptors.ts";
 import { walkDirectory } from "./directory-reader.ts";
-import { DELTA, type Node } from "./node.ts";
+import type { Node } from "./node.ts";
 import type { Quota } from "./quota.ts";
 import { Refresh } from "./refresh.ts";
 import {
@@ -45,7 +45,7 @@ export class Upkeep {
     for (const node of tree.presentNodes()) {
       turn.entries += 1;
       yield;
-      const layer = node.layers.find((each) => each !== DELTA);
+      const layer = node.layers.find((each) => each >= 0 && !tree.stack.isOwn(each));
       if (node.removed || layer === undefined) continue;
       tree.descriptors.trim();
       node.pins += 1;
@@ -96,12 +96,17 @@ export class Upkeep {
   shadows(names: readonly string[]): boolean {
     const name = names.at(-1);
     if (this.delta === undefined || name === undefined) return false;
-    const directory = openDirectoryAt(this.delta.tree, names.slice(0, -1));
-    if (directory < 0) return false;
-    using _open = closing(directory);
-    const stat = new Stat();
-    if (syscalls.statat(directory, name, stat) === 0) return stat.type !== FileType.DIRECTORY;
-    return syscalls.statat(directory, whiteoutFor(name).name, stat) === 0;
+    const { root, descriptors, stack } = this.#context.tree;
+    for (const layer of root.layers.filter((each) => stack.isOwn(each))) {
+      const top = descriptors.get(root, layer);
+      const directory = top < 0 ? top : openDirectoryAt(top, names.slice(0, -1));
+      if (directory < 0) continue;
+      using _open = closing(directory);
+      const stat = new Stat();
+      if (syscalls.statat(directory, name, stat) === 0) return stat.type !== FileType.DIRECTORY;
+      if (syscalls.statat(directory, whiteoutFor(name).name, stat) === 0) return true;
+    }
+    return false;
   }
 
   /** Something at or below the path is open for writing. */
@@ -214,7 +219,7 @@ export class Settling {
     leave: (place: SettlingPlace) => Walk<Settled>,
   ): Walk<Settled["outcome"]> {
     const name = names.at(-1)!;
-    const held = this.#context.tree.descriptors.get(parent, DELTA);
+    const held = this.#context.tree.descriptors.get(parent, this.#context.tree.stack.top);
     const known = parent.children?.get(name);
     if (held < 0 || (known !== undefined && known.writers > 0)) return "stays";
     const directory = syscalls.dup(held);
@@ -228,9 +233,9 @@ export class Settling {
 
   // The caller's own, for those of the tree may be closed in a pause.
   #lowersOf(directory: Node): number[] {
-    const { descriptors } = this.#context.tree;
+    const { descriptors, stack } = this.#context.tree;
     return directory.layers
-      .filter((layer) => layer !== DELTA)
+      .filter((layer) => layer !== stack.top)
       .map((layer) => descriptors.get(directory, layer))
       .filter((fd) => fd >= 0)
       .map((fd) => syscalls.dup(fd));
@@ -241,7 +246,7 @@ export class Settling {
     const { tree } = this.#context;
     const { parent } = directory;
     if (!directory.inDelta || directory.layers.length > 1 || parent === undefined) return true;
-    const held = tree.descriptors.get(directory, DELTA);
+    const held = tree.descriptors.get(directory, tree.stack.top);
     if (held < 0) return false;
     const fd = syscalls.dup(held);
     const above = this.#lowersOf(parent);

@@ -89,6 +89,15 @@ export function* readDeltaDirectory(directory: number): Walk<DeltaDirectory | nu
   return { names, whiteouts, opaque: reserved.includes(OPAQUE_MARKER), meaningless };
 }
 
+const whiteoutStat = new syscalls.Stat();
+
+/** A name of the layers below is deleted in a directory of a delta. */
+export function hasWhiteout(directory: number, name: string): boolean {
+  const file = whiteoutFor(name);
+  if (syscalls.statat(directory, file.name, whiteoutStat) < 0) return false;
+  return file.content === "" || readSmallFile(directory, file.name) === name;
+}
+
 /** The name a whiteout deletes. Only the one way to write it counts, and only what can be a name. */
 export function deletedName(directory: number, file: string): string | undefined {
   const marker = readMarker(file);

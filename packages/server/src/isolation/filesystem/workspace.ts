@@ -30,6 +30,7 @@ import { countHiddenLinks, type HiddenLinks } from "./directory-walk.ts";
 import { EntryChanges } from "./entry-changes.ts";
 import { ExtendedAttributes } from "./extended-attributes.ts";
 import { Files } from "./files.ts";
+import { type FreezeSpec, type Frozen, freeze } from "./freezing.ts";
 import { Moves } from "./moves.ts";
 import type { Node } from "./node.ts";
 import { type DescriptorBudget, Openings } from "./openings.ts";
@@ -55,6 +56,8 @@ export interface WorkspaceOptions {
   readonly place: number;
   /** Descriptors of the codebase layers' roots, top first; the workspace takes them over. None: it is a home. */
   readonly lowers: readonly number[];
+  /** The same of what snapshots froze. */
+  readonly frozen: readonly number[];
   /** Directory of the delta; absent: nothing can be written. */
   readonly deltaPath: string | undefined;
   readonly policy: Policy;
@@ -107,9 +110,9 @@ export class Workspace implements FileSystem {
     let delta: Delta | undefined;
     let workspace: Workspace | undefined;
     try {
-      const { deltaPath, lowers, quota } = options;
+      const { deltaPath, lowers, frozen, quota } = options;
       if (deltaPath !== undefined) {
-        delta = lowers.length === 0 ? Delta.openHome(deltaPath) : Delta.open(deltaPath, lowers[0]);
+        delta = lowers.length === 0 ? Delta.openHome(deltaPath) : Delta.open(deltaPath, frozen[0] ?? lowers[0]);
       }
       if (delta) yield* delta.recover();
       if (delta) yield* quota?.measure(delta.tree) ?? [];
@@ -117,7 +120,7 @@ export class Workspace implements FileSystem {
       workspace = new Workspace(options, delta, hiddenLinks ?? new Map());
       return workspace;
     } finally {
-      for (const fd of options.lowers) syscalls.close(fd);
+      for (const fd of [...options.lowers, ...options.frozen]) syscalls.close(fd);
       if (workspace === undefined) delta?.close();
     }
   }
@@ -129,7 +132,8 @@ export class Workspace implements FileSystem {
     this.#delta = delta;
     const walks = new Walks({ background: options.background, control: () => this.#context.control! });
     const openings = new Openings(options.budget, quota);
-    this.#tree = new Tree({ place, lowers: options.lowers, delta, descriptors, openings, policy, hiddenLinks, walks });
+    const { lowers, frozen } = options;
+    this.#tree = new Tree({ place, lowers, frozen, delta, descriptors, openings, policy, hiddenLinks, walks });
     const tree = this.#tree;
     this.#presentation = new Presentation({ tree, owner: options.owner, mountedAtMs: Date.now() });
     const writing = delta && {
@@ -191,6 +195,14 @@ export class Workspace implements FileSystem {
     this.#delta?.close();
   }
 
+  /** Freezes the delta that these workspaces have in common, see freezing.ts. */
+  static freeze(workspaces: readonly Workspace[], spec: FreezeSpec): Walk<Frozen> {
+    return freeze(
+      workspaces.map((workspace) => workspace.#context),
+      spec,
+    );
+  }
+
   /** Descriptor that keeps others from the delta while the workspace lives; -1 without a delta. */
   get deltaLock(): number {
     return this.#delta?.lock ?? -1;
@@ -204,7 +216,11 @@ export class Workspace implements FileSystem {
     if (this.#delta) {
       // The sandbox makes no hidden name from now on; nor must it move those there are while they are counted.
       using _hold = this.#context.moves.holdAll();
-      tree.hiddenLinks = yield* countHiddenLinks(this.#delta.tree, policy);
+      const counts: HiddenLinks = new Map();
+      for (const layer of tree.root.layers.filter((each) => tree.stack.isOfMount(each))) {
+        yield* countHiddenLinks(tree.descriptors.get(tree.root, layer), policy, counts);
+      }
+      tree.hiddenLinks = counts;
     }
     const atOnce = (this.#connection?.minor ?? 0) >= EPOCH_MINOR && incrementEpoch(this.#connection!.fd) >= 0;
     const inodes: number[] = [];

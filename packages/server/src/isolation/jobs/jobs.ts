@@ -12,8 +12,9 @@ import { runSteps, settleSteps } from "../codebase/steps.ts";
 import { listTree } from "../codebase/tree.ts";
 import { homeIn } from "../filesystem/delta.ts";
 import { closing } from "../filesystem/descriptors.ts";
+import { freezeIdle } from "../filesystem/freezing.ts";
 import { bytesOf } from "../filesystem/names.ts";
-import { Quota } from "../filesystem/quota.ts";
+import { Quota, type QuotaUse } from "../filesystem/quota.ts";
 import { removeTree } from "../filesystem/remove-tree.ts";
 import { atOnce } from "../filesystem/walks.ts";
 
@@ -53,7 +54,9 @@ export const JOBS = {
   deflatePiece: (spec: Piece[0] & Piece[1]) => deflatePiece(spec, spec),
   discardChanges,
   settleChanges,
-  measureDelta,
+  measureDelta: (spec: { readonly delta: string }) => measureDelta(spec).bytes,
+  measureLayer: measureDelta,
+  freezeIdle,
   /** With all that is beside its tree. Absent is fine. */
   removeDelta: ({ delta }: { readonly delta: string }) => removeTree(delta),
 } as const satisfies Readonly<Record<string, (input: never, context: JobContext) => unknown>>;
@@ -92,8 +95,8 @@ async function diffSome(
   return { diffs, complete: true };
 }
 
-/** Bytes that a delta holds, and the home in it; 0 when there is none. */
-function measureDelta({ delta }: { readonly delta: string }): number {
+/** What a delta holds, and the home in it; nothing when there is none. */
+function measureDelta({ delta }: { readonly delta: string }): QuotaUse {
   const quota = new Quota({});
   for (const directory of [`${delta}/tree`, homeIn(delta)]) {
     const tree = syscalls.open(bytesOf(directory), Open.PATH | Open.DIRECTORY | Open.NOFOLLOW);
@@ -102,5 +105,6 @@ function measureDelta({ delta }: { readonly delta: string }): number {
     using _open = closing(tree);
     atOnce(new Quota({}, quota).measure(tree));
   }
-  return quota.used.bytes;
+  const { bytes, files } = quota.used;
+  return { bytes, files };
 }

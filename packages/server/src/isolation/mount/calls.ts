@@ -2,11 +2,12 @@ import type { BackgroundJob } from "@agentfense/fuse";
 import { compileRules, type Rule } from "@agentfense/permission";
 import { type DiscardReport, discardFrom } from "../changes/discard.ts";
 import { deepestFirst } from "../changes/settle.ts";
+import type { FreezeSpec, Frozen } from "../filesystem/freezing.ts";
 import { namesOf } from "../filesystem/names.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import { turn, type Walk, walkInBackground } from "../filesystem/walks.ts";
-import type { Workspace } from "../filesystem/workspace.ts";
+import { Workspace } from "../filesystem/workspace.ts";
 
 export interface CallAnswer<Result> {
   /** What the kernel has to forget before the result is told. */
@@ -35,10 +36,15 @@ export class MountCalls {
     this.#background = background;
   }
 
-  run(name: CallName, input: unknown, workspace: Workspace, reply: Reply): void {
+  /** `all`: the workspaces of the mount, the asked one among them. */
+  run(name: CallName, input: unknown, workspace: Workspace, all: readonly Workspace[], reply: Reply): void {
     // The two ends of the thread are typed by the same table: the input is the one that belongs to the name.
-    const begin = CALLS[name] as (workspace: Workspace, input: unknown) => Answering<unknown>;
-    this.#queue.push({ walk: begin(workspace, input), reply });
+    const begin = CALLS[name] as (
+      workspace: Workspace,
+      input: unknown,
+      all: readonly Workspace[],
+    ) => Answering<unknown>;
+    this.#queue.push({ walk: begin(workspace, input, all), reply });
     if (this.#queue.length === 1) this.#next();
   }
 
@@ -124,5 +130,9 @@ const CALLS = {
       onRemoved: (stat) => upkeep.removedFromDelta(stat, refresh),
     });
     return { stale: yield* refresh.finish(), result };
+  },
+
+  *freeze(_workspace: Workspace, spec: FreezeSpec, all: readonly Workspace[]): Answering<Frozen> {
+    return { stale: { inodes: [], entries: [] }, result: yield* Workspace.freeze(all, spec) };
   },
 } as const;

@@ -18,9 +18,10 @@ import type { DiscardReport } from "../changes/discard.ts";
 import { readFuseDevice } from "../doctor/facts.ts";
 import { judgeFuseDevice } from "../doctor/judgement.ts";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
+import type { FreezeSpec, Frozen } from "../filesystem/freezing.ts";
 import { DescriptorBudget } from "../filesystem/openings.ts";
 import type { Owner } from "../filesystem/presentation.ts";
-import type { QuotaLimits } from "../filesystem/quota.ts";
+import type { QuotaLimits, QuotaUse } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { LogLine } from "../log.ts";
@@ -39,6 +40,8 @@ export type WorkspaceEvent = FileSystemEvent | { readonly kind: "mount_lost"; re
 export interface TreeSpec {
   /** Codebase directories, top first; usually one. They are never written. None: the delta is a home (see Delta). */
   readonly lowers: readonly string[];
+  /** What snapshots froze, top first: it lies on the codebases, and is never written. */
+  readonly frozen?: readonly string[];
   /** Where writes go; made if absent. Without one the workspace is read-only (EROFS). */
   readonly delta?: string | undefined;
   readonly rules: readonly Rule[];
@@ -53,6 +56,8 @@ interface MountPlan {
   readonly mountPoint: string;
   /** The quota of all workspaces of the mount together. */
   readonly quota?: QuotaLimits;
+  /** What lies beneath the deltas takes of it. */
+  readonly usedBeneath?: QuotaUse | undefined;
   /** Show every entry as this user's; the rules alone then decide, not the modes of the host. */
   readonly owner?: Owner;
   /** Default: when the kernel and the server's privileges allow it. */
@@ -279,19 +284,19 @@ class ServedMount {
   }
 
   async #prepare(): Promise<void> {
-    const { trees, quota, owner, passthrough = true, xattrs = true } = this.#options.spec;
+    const { trees, quota, usedBeneath, owner, passthrough = true, xattrs = true } = this.#options.spec;
     const { privileged } = this;
     const prepared = this.#expect("prepared");
     this.thread.send({
       kind: "prepare",
       mount: this.#options.id,
       spec: {
-        trees: trees.map(({ lowers, delta, rules, revocable = false, recordsAccess = false }) => {
-          return { lowers, delta, rules, revocable, recordsAccess };
+        trees: trees.map(({ lowers, frozen = [], delta, rules, revocable = false, recordsAccess = false }) => {
+          return { lowers, frozen, delta, rules, revocable, recordsAccess };
         }),
         joined: this.#options.joined,
         passthrough: passthrough && privileged,
-        ...{ quota, owner, xattrs, privileged },
+        ...{ quota, usedBeneath, owner, xattrs, privileged },
       },
     });
     const answer = await prepared;
@@ -500,6 +505,11 @@ export class WorkspaceMount implements AsyncDisposable {
   /** Takes changes out of the delta (all without paths); what is open for writing stays. */
   discard(paths: readonly string[] | undefined): Promise<DiscardReport> {
     return this.#mount.call(this.#number, "discard", paths);
+  }
+
+  /** Freezes the delta of this mount, with an empty one in its place; no process notices. */
+  freeze(spec: FreezeSpec): Promise<Frozen> {
+    return this.#mount.call(this.#number, "freeze", spec);
   }
 
   unmount(): Promise<void> {

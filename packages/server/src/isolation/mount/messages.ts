@@ -3,7 +3,7 @@ import { OPCODE_LIMIT, opcodeName } from "@agentfense/fuse";
 import type { Rule } from "@agentfense/permission";
 import type { FileSystemEvent } from "../filesystem/denials.ts";
 import type { Owner } from "../filesystem/presentation.ts";
-import type { QuotaLimits } from "../filesystem/quota.ts";
+import type { QuotaLimits, QuotaUse } from "../filesystem/quota.ts";
 import type { StaleReport } from "../filesystem/refresh.ts";
 import type { CallAnswer, CallName } from "./calls.ts";
 
@@ -24,6 +24,7 @@ export interface MountThreadData {
 
 export interface MountTreeSpec {
   readonly lowers: readonly string[];
+  readonly frozen: readonly string[];
   readonly delta: string | undefined;
   readonly rules: readonly Rule[];
   readonly revocable: boolean;
@@ -36,6 +37,8 @@ export interface MountSpec {
   readonly joined: boolean;
   /** The quota of all trees together. */
   readonly quota: QuotaLimits | undefined;
+  /** What lies beneath the deltas takes of it. */
+  readonly usedBeneath: QuotaUse | undefined;
   readonly owner: Owner | undefined;
   readonly passthrough: boolean;
   readonly xattrs: boolean;

@@ -128,16 +128,22 @@ class MountThreadBody {
     const trees: ThreadTree[] = [];
     let quota: Quota | undefined;
     try {
-      for (const [tree, { lowers, delta, rules, revocable, recordsAccess }] of spec.trees.entries()) {
-        if (spec.quota?.bytes !== undefined || spec.quota?.files !== undefined) quota = new Quota(spec.quota, quota);
+      for (const [tree, { lowers, frozen, delta, rules, revocable, recordsAccess }] of spec.trees.entries()) {
+        if (spec.quota?.bytes !== undefined || spec.quota?.files !== undefined) {
+          const first = quota === undefined;
+          quota = new Quota(spec.quota, quota);
+          if (first) quota.take(spec.usedBeneath ?? { bytes: 0, files: 0 });
+        }
         const policy = compileRules(rules);
-        const layers = lowers.map((path) => openLower(path, privileged));
+        const layers = [...frozen, ...lowers].map((path) => openLower(path, privileged));
+        const [held, bases] = [layers.slice(0, frozen.length), layers.slice(frozen.length)];
         // Passthrough reopens the backing file with the client's flags: a layer that could be written through it must not
         // take part.
         const passthrough = spec.passthrough && !revocable && layers.every((layer) => layer.readOnly);
         const workspace = yield* Workspace.open({
           place: spec.joined ? tree + 1 : 0,
-          lowers: layers.map((layer) => layer.fd),
+          lowers: bases.map((layer) => layer.fd),
+          frozen: held.map((layer) => layer.fd),
           deltaPath: delta === undefined ? undefined : pathBytes(delta),
           ...{ policy, quota, owner, passthrough, xattrs, revocable, recordsAccess, privileged },
           descriptors: this.#descriptors,
@@ -196,7 +202,8 @@ class MountThreadBody {
     }
     // A file that was closed before the call is closed: the kernel tells later, and does not wait for an answer.
     if (mount?.session !== undefined) this.#loop.catchUp(mount.session);
-    asked.calls.run(name, input, asked.workspace, {
+    const workspaces = mount!.trees.map(({ workspace }) => workspace);
+    asked.calls.run(name, input, asked.workspace, workspaces, {
       answer: (answer) => this.#send({ kind: "answer", mount: id, call, ...answer }),
       refuse,
     });

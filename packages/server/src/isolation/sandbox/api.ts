@@ -5,6 +5,8 @@ import type { BackendName, NetworkMode, ResourceLimits, ResourceUsage, TerminalS
 import type { DiscardReport } from "../changes/discard.ts";
 import type { CodeContexts } from "../code/api.ts";
 import type { Cancellable, ExecEvent, ExecOutcome, ExecRequest, ExecResult, LimitEvent } from "../exec/api.ts";
+import type { Frozen } from "../filesystem/freezing.ts";
+import type { QuotaUse } from "../filesystem/quota.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { WorkspaceEvent } from "../mount/host.ts";
 import type { NetworkRule } from "../network/policy.ts";
@@ -28,6 +30,8 @@ export interface SandboxSpec {
   /** Where the box shows the first workspace too: the HOME of its processes, and where they run. */
   readonly workspaceHome?: string;
   readonly limits?: SandboxLimits;
+  /** What the layers beneath take of the limits on the disk. */
+  readonly usedBeneath?: QuotaUse | undefined;
   /** Default `none`. */
   readonly network?: NetworkMode;
   /** What a sandbox with the network `filtered` may reach; default: nothing. */
@@ -52,12 +56,20 @@ export interface WorkspaceSpecification {
   readonly target?: string;
   /** Codebase directories of the host, top first; usually one. */
   readonly lowers: readonly string[];
+  /** What its delta lies on: directories of deltas that snapshots froze, top first, see filesystem/freezing.ts. */
+  readonly beneath?: readonly string[];
   /** Where writes go on the host; made if absent. Without one the workspace is read-only. */
   readonly delta?: string;
   readonly rules: readonly Rule[];
   readonly revocable?: boolean;
   /** Events tell of what is looked at, read and written, too: each path once for each level. */
   readonly recordsAccess?: boolean;
+}
+
+/** A delta on its way to becoming a layer. */
+export interface FreezeRequest {
+  /** The directory that it becomes, which does not exist yet, beside those that it lies on. */
+  readonly layer: string;
 }
 
 export interface SandboxLimits extends ResourceLimits {
@@ -135,6 +147,11 @@ export interface BoxedWorkspace extends AsyncDisposable {
    * writing stays and is reported.
    */
   discard(paths: readonly string[] | undefined): Promise<DiscardReport>;
+  /**
+   * Freezes the delta of the first workspace, and the home in it, as they are at one moment, and lays an empty one on top. No process
+   * notices but by the time that large files take to copy which are open for writing past the engine.
+   */
+  freeze(request: FreezeRequest): Promise<Extract<Frozen, { outcome: "frozen" }>>;
   /**
    * Holds every process still until `resume`; needs a running sandbox, and may be repeated. Files, changes and rules answer as
    * before; what needs a process is SANDBOX_PAUSED. The time limits of commands count on.

@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { readdir } from "node:fs/promises";
 import type { Socket } from "node:net";
+import { basename } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import { type Backend, type BackendName, type Box, HOME, type ResourceUsage } from "../backend/backend.ts";
 import type { DescriptorRoom } from "../backend/descriptor-room.ts";
@@ -27,6 +29,8 @@ import {
   type TimeLimits,
   workingDirectory,
 } from "../exec/request.ts";
+import { homeIn, treeIn } from "../filesystem/delta.ts";
+import type { Frozen } from "../filesystem/freezing.ts";
 import type { SettledEntry } from "../filesystem/settlement.ts";
 import type { Instance } from "../instance/instance.ts";
 import type { JoinedMount, MountHost, WorkspaceEvent, WorkspaceMount } from "../mount/host.ts";
@@ -41,6 +45,7 @@ import type { ViewThread } from "../view/thread.ts";
 import { Queue } from "../waiting.ts";
 import type {
   BoxedWorkspace,
+  FreezeRequest,
   SandboxEvent,
   SandboxSpec,
   Terminal,
@@ -90,6 +95,8 @@ export class GuardedBox implements BoxedWorkspace {
   #mounts: readonly WorkspaceMount[] = [];
   readonly #sessions = new Set<ShellSession>();
   readonly #connections: Connections;
+  /** What the delta lies on by now, if it was frozen in this life. */
+  #beneath: readonly string[] | undefined;
   /** Those in force in the first workspace. */
   #rules: readonly Rule[];
   /** The workspaces are mounted, and the box takes commands. */
@@ -337,6 +344,35 @@ export class GuardedBox implements BoxedWorkspace {
     });
   }
 
+  freeze({ layer }: FreezeRequest): Promise<Extract<Frozen, { outcome: "frozen" }>> {
+    return this.#turns.run(async () => {
+      this.#requireMounted();
+      const { delta, beneath = [] } = this.#first;
+      const [mount] = this.#mounts;
+      if (delta === undefined || mount === undefined) {
+        throw new IsolationError("INVALID_ARGUMENT", "there is nothing that could be frozen");
+      }
+      const beneathIt = [layer, ...(this.#beneath ?? beneath)];
+      const home = this.#spec.home === undefined ? this.#mounts.length - 1 : undefined;
+      const spec = { delta, layer, beneath: beneathIt.map((each) => basename(each)), trees: { tree: 0, home } };
+      let frozen = await mount.freeze({ ...spec, still: this.#box.isPaused });
+      if (frozen.outcome === "writing") frozen = await this.#held(() => mount.freeze({ ...spec, still: true }));
+      if (frozen.outcome === "writing") throw new Error("a file was opened while everything was held still");
+      this.#beneath = beneathIt;
+      return frozen;
+    });
+  }
+
+  /** With every process of the box held still. */
+  async #held<T>(work: () => Promise<T>): Promise<T> {
+    await this.#box.pause();
+    try {
+      return await work();
+    } finally {
+      await this.#box.resume();
+    }
+  }
+
   async usage(): Promise<ResourceUsage> {
     this.#requireMounted();
     return await this.#box.usage();
@@ -432,12 +468,16 @@ export class GuardedBox implements BoxedWorkspace {
     const { mounts, mountPoint } = this.#parts;
     if (mounts === undefined) return { served: Promise.resolve() };
     const { diskBytes, diskFiles } = this.#spec.limits ?? {};
+    const workspaces = mountsOf(this.#spec);
+    const frozen = await Promise.all(workspaces.map(frozenIn));
     const { trees, served } = await mounts.mountTogether({
       mountPoint,
       quota: { bytes: diskBytes, files: diskFiles },
+      usedBeneath: this.#spec.usedBeneath,
       owner: this.#box.owner,
-      trees: mountsOf(this.#spec).map((workspace, index) => ({
+      trees: workspaces.map((workspace, index) => ({
         ...workspace,
+        frozen: frozen[index]!,
         rules: index === 0 ? this.#rules : workspace.rules,
         onEvent: (event) => this.#onWorkspaceEvent(event, targetOf(workspace)),
       })),
@@ -485,4 +525,12 @@ export class GuardedBox implements BoxedWorkspace {
   #requireMounted(): void {
     if (!this.#isRunning) throw notRunning();
   }
+}
+
+/** The directories of the layers that a workspace shows: of a home, those of homes. */
+async function frozenIn({ beneath = [], lowers }: WorkspaceSpecification): Promise<readonly string[]> {
+  if (lowers.length > 0) return beneath.map(treeIn);
+  const homes = await Promise.all(beneath.map((layer) => readdir(homeIn(layer)).catch(() => undefined)));
+  // Some were frozen with a home that is not the delta's.
+  return beneath.map(homeIn).filter((_, index) => homes[index] !== undefined);
 }

@@ -36,10 +36,11 @@ export function targetOf(workspace: WorkspaceSpecification): string {
 
 /** Everything that is mounted for a sandbox: its workspaces, and behind them its home, where everything may be written. */
 export function mountsOf({ workspaces, home }: SandboxSpec): readonly WorkspaceSpecification[] {
-  const delta = workspaces[0]?.delta;
+  const { delta, beneath = [] } = workspaces[0] ?? {};
   const place = home ?? (delta === undefined ? undefined : homeIn(delta));
   if (place === undefined) return workspaces;
-  return [...workspaces, { target: HOME, lowers: [], delta: place, rules: [{ pattern: "**", permission: "write" }] }];
+  const rules = [{ pattern: "**", permission: "write" }] as const;
+  return [...workspaces, { target: HOME, lowers: [], beneath: home === undefined ? beneath : [], delta: place, rules }];
 }
 
 export function checkSecrets({
