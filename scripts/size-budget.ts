@@ -28,6 +28,7 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/server/src": {
     base: { lines: 51_950, files: 375 },
     growth: [
+      { lines: 1_500, files: 7, why: "snapshots and forks of sandboxes" },
       { lines: 1_900, files: 9, why: "code that keeps its names, in contexts" },
       {
         lines: 500,
@@ -45,6 +46,7 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/server/test": {
     base: { lines: 29_300, files: 193 },
     growth: [
+      { lines: 300, files: 1, why: "snapshots and forks of sandboxes" },
       {
         lines: 350,
         files: 2,
@@ -56,7 +58,10 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   },
   "packages/sdk/src": {
     base: { lines: 12_000, files: 95 },
-    growth: [{ lines: 450, files: 3, why: "code that keeps its names, in contexts" }],
+    growth: [
+      { lines: 200, files: 0, why: "snapshots and forks of sandboxes" },
+      { lines: 450, files: 3, why: "code that keeps its names, in contexts" },
+    ],
   },
   "packages/sdk/test": { base: { lines: 3_950, files: 27 } },
   "packages/doors/src": {
@@ -72,6 +77,7 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   "packages/agentfense/src": {
     base: { lines: 10_200, files: 108 },
     growth: [
+      { lines: 120, files: 2, why: "commands for snapshots and forks" },
       { lines: 100, files: 1, why: "policy lint tells what a commit of the agent's would delete; plain errors" },
       { lines: 180, files: 1, why: "agentfense merge" },
     ],
@@ -85,7 +91,10 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   },
   "python/src": {
     base: { lines: 13_850, files: 147 },
-    growth: [{ lines: 700, files: 3, why: "code that keeps its names, in contexts" }],
+    growth: [
+      { lines: 450, files: 0, why: "snapshots and forks, in both faces" },
+      { lines: 700, files: 3, why: "code that keeps its names, in contexts" },
+    ],
   },
   "python/tests": {
     base: { lines: 10_950, files: 100 },
@@ -95,6 +104,7 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
   test: {
     base: { lines: 48_500, files: 328 },
     growth: [
+      { lines: 400, files: 5, why: "snapshots and forks against a plain directory, and over the API" },
       { lines: 1_300, files: 6, why: "code that keeps its names, in contexts" },
       { lines: 1_400, files: 5, why: "every call of E2B's clients, by clients of several ages" },
       { lines: 400, files: 5, why: "a PostgreSQL for each run of the tests, and servers on it" },
@@ -108,5 +118,8 @@ export const BUDGETS: Readonly<Record<string, Budget>> = {
       { lines: 10, files: 1, why: "the settings of a server on PostgreSQL" },
     ],
   },
-  scripts: { base: { lines: 1_850, files: 31 } },
+  scripts: {
+    base: { lines: 1_850, files: 31 },
+    growth: [{ lines: 60, files: 0, why: "rows of the tables of errors and budgets" }],
+  },
 };

@@ -26,6 +26,7 @@ export const COVERAGE = {
     "UpdateExpiry",
     "ExplainPath",
   ),
+  snapshots: sandbox("SnapshotSandbox", "ListSnapshots", "RestoreSandbox", "DeleteSnapshot", "ForkSandbox"),
   homes: sandbox("ListHomes", "DeleteHome"),
   secrets: sandbox("PutSecret", "ListSecrets", "DeleteSecret"),
   exec: sandbox("Exec", "ExecStream"),

@@ -62,6 +62,8 @@ export const ONLY_IN_TYPESCRIPT: Readonly<Record<string, readonly string[]>> = {
   "nothing is made that could have a name or an owner": [
     "Sandbox.from_codebase(name)",
     "Sandbox.from_codebase(owner_id)",
+    "Sandbox.from_snapshot(name)",
+    "Sandbox.from_snapshot(owner_id)",
   ],
   "a terminal is its output, and waits": [
     "Terminal.exit",

@@ -464,8 +464,14 @@ const VIEWING = requirements([
 
 /** BR: snapshots, forks, merges. */
 const BRANCHES = requirements([
+  [
+    "BR-01",
+    "A fork with narrower rules sees nothing of what they hide, by content, listing, change, diff, count or time.",
+  ],
   ["BR-02", "A delta brings into a merge only what it may write, and deletes nothing that it cannot see."],
   ["BR-03", "Texts and trees made to be hard to merge take bounded time and memory, and nothing is half applied."],
+  ["BR-04", "Writers at the moment of a snapshot lose nothing, and every view is that of a possible moment."],
+  ["BR-05", "Layers are found by their owner alone, counted once, and removed when nobody needs them."],
 ]);
 
 /** CL: a server of several. */

@@ -110,3 +110,13 @@ with Sandbox.from_local("./project") as sandbox:
         screen = b"".join(terminal)
         print(b"24 80" in screen, terminal.exit_code)
     # #endregion
+
+    # #region branches
+    base = sandbox.snapshot("base")
+    first, second = sandbox.fork(count=2, env={"STAGE": "try"})
+    with first, second:
+        first.run("mkdir -p output; echo $STAGE one > output/plan.md")
+        print(first.read_file("output/plan.md").strip(), second.run("ls output/plan.md").success)
+    sandbox.restore(base.id)
+    print([snapshot.label for snapshot in sandbox.snapshots()])
+    # #endregion

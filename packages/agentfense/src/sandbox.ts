@@ -7,6 +7,7 @@ import {
   type GetOrCreateOptions,
   type Listing,
   type ListSandboxesOptions,
+  type OpenOptions,
   Sandbox as RemoteSandbox,
   type SandboxInfo,
 } from "@agentfense/sdk";
@@ -18,6 +19,7 @@ import {
   openExisting,
   openLocal,
   openNew,
+  openSnapshot,
   RemoteEngine,
 } from "@agentfense/sdk/engine";
 import { defaultEngine } from "./embedded/default-engine.ts";
@@ -40,6 +42,11 @@ export class Sandbox extends RemoteSandbox {
   /** A sandbox on a codebase that is there, or else on an empty one of its own. */
   static override async create(options: CreateOptions = {}): Promise<Sandbox> {
     return await openNew(KIT, options);
+  }
+
+  /** A sandbox that begins from a snapshot: what the options do not say is as in the sandbox that the snapshot is of. */
+  static override async fromSnapshot(snapshotId: string, options: OpenOptions = {}): Promise<Sandbox> {
+    return await openSnapshot(KIT, snapshotId, options);
   }
 
   /** A sandbox that is there. Disposing leaves it alone. */

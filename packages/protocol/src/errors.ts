@@ -32,6 +32,8 @@ export const ERRORS = {
   PORT_CLOSED: { status: "FAILED_PRECONDITION", retryable: false },
   HOME_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   HOME_IN_USE: { status: "FAILED_PRECONDITION", retryable: false },
+  SNAPSHOT_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
+  SNAPSHOT_REFUSED: { status: "FAILED_PRECONDITION", retryable: false },
   SECRET_NOT_FOUND: { status: "NOT_FOUND", retryable: false },
   SEALING_KEY_MISSING: { status: "FAILED_PRECONDITION", retryable: false },
   PROCESS_NOT_FOUND: { status: "NOT_FOUND", retryable: false },

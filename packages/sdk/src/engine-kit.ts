@@ -5,7 +5,7 @@ export { sandboxError } from "./client/sandbox-error.ts";
 export type { Engine } from "./engine.ts";
 export { chooseEndpoint, type Endpoint, sendsKeyInTheClear } from "./remote/endpoint.ts";
 export { RemoteEngine } from "./remote/engine.ts";
-export { listSandboxes, openCodebase, openExisting, openNew } from "./sandbox/opening/from-codebase.ts";
+export { listSandboxes, openCodebase, openExisting, openNew, openSnapshot } from "./sandbox/opening/from-codebase.ts";
 export { openLocal } from "./sandbox/opening/from-local.ts";
 export { openByKey } from "./sandbox/opening/get-or-create.ts";
 export type { OpeningKit } from "./sandbox/opening/kit.ts";

@@ -198,6 +198,8 @@ export const ERROR_CLASSES: Readonly<
   PORT_CLOSED: PortClosedError,
   HOME_NOT_FOUND: SandboxError,
   HOME_IN_USE: SandboxError,
+  SNAPSHOT_NOT_FOUND: SandboxError,
+  SNAPSHOT_REFUSED: SandboxError,
   SECRET_NOT_FOUND: SandboxError,
   SEALING_KEY_MISSING: SandboxError,
   PROCESS_NOT_FOUND: ProcessError,

@@ -198,6 +198,8 @@ ERROR_CLASSES: Dict[str, Type[SandboxError]] = {
     "PORT_CLOSED": PortClosedError,
     "HOME_NOT_FOUND": SandboxError,
     "HOME_IN_USE": SandboxError,
+    "SNAPSHOT_NOT_FOUND": SandboxError,
+    "SNAPSHOT_REFUSED": SandboxError,
     "SECRET_NOT_FOUND": SandboxError,
     "SEALING_KEY_MISSING": SandboxError,
     "PROCESS_NOT_FOUND": ProcessError,

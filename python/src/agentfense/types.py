@@ -304,6 +304,21 @@ class SandboxInfo:
 
 
 @dataclass(frozen=True)
+class SnapshotInfo:
+    """What a sandbox had at one moment."""
+
+    id: str
+    #: The sandbox that it is of, which may be gone.
+    sandbox_id: str
+    owner_id: str
+    codebase_id: str
+    #: The version that the sandbox was pinned to; 0: the newest, whichever that is.
+    codebase_version: int
+    label: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
 class HomeInfo:
     """A home that outlives sandboxes."""
 

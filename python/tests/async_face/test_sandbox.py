@@ -122,3 +122,25 @@ async def test_stop_and_start_as_often_as_one_likes(sandbox: AsyncSandbox) -> No
     await sandbox.start()
     assert sandbox.status is SandboxStatus.RUNNING
     assert (await sandbox.run("cat src/kept.txt")).stdout == "kept\n"
+
+
+async def test_snapshots_to_go_back_to_and_forks_that_go_their_own_way(sandbox: AsyncSandbox) -> None:
+    await sandbox.run("echo base > src/plan")
+    base = await sandbox.snapshot("base")
+    assert (base.sandbox_id, base.codebase_id, base.label) == (sandbox.id, sandbox.codebase_id, "base")
+    first, second = await sandbox.fork(
+        count=2, env={"STAGE": "try"}, permissions=[{"pattern": "**", "permission": "write"}]
+    )
+    async with first, second:
+        assert (
+            await first.run("echo $STAGE >> src/plan; cat src/plan secrets/signing.key")
+        ).stdout == "base\ntry\nsecret"
+        assert (await second.run("cat src/plan")).stdout == "base\n"
+    await sandbox.run("echo later > src/plan")
+    await sandbox.restore(base.id, processes="refuse")
+    assert (await sandbox.run("cat src/plan")).stdout == "base\n"
+    async with await AsyncSandbox.from_snapshot(base.id, client=sandbox.client) as again:
+        assert (await again.run("cat src/plan; cat secrets/signing.key")).stdout == "base\n"
+    assert [snapshot.label for snapshot in await sandbox.snapshots()] == ["base"]
+    await sandbox.delete_snapshot(base.id)
+    assert await sandbox.snapshots() == []

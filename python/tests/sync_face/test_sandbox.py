@@ -123,3 +123,21 @@ def test_stop_and_start_as_often_as_one_likes(sandbox: Sandbox) -> None:
     sandbox.start()
     assert sandbox.status is SandboxStatus.RUNNING
     assert sandbox.run("cat src/kept.txt").stdout == "kept\n"
+
+
+def test_snapshots_to_go_back_to_and_forks_that_go_their_own_way(sandbox: Sandbox) -> None:
+    sandbox.run("echo base > src/plan")
+    base = sandbox.snapshot("base")
+    assert (base.sandbox_id, base.codebase_id, base.label) == (sandbox.id, sandbox.codebase_id, "base")
+    first, second = sandbox.fork(count=2, env={"STAGE": "try"}, permissions=[{"pattern": "**", "permission": "write"}])
+    with first, second:
+        assert (first.run("echo $STAGE >> src/plan; cat src/plan secrets/signing.key")).stdout == "base\ntry\nsecret"
+        assert second.run("cat src/plan").stdout == "base\n"
+    sandbox.run("echo later > src/plan")
+    sandbox.restore(base.id, processes="refuse")
+    assert sandbox.run("cat src/plan").stdout == "base\n"
+    with Sandbox.from_snapshot(base.id, client=sandbox.client) as again:
+        assert again.run("cat src/plan; cat secrets/signing.key").stdout == "base\n"
+    assert [snapshot.label for snapshot in sandbox.snapshots()] == ["base"]
+    sandbox.delete_snapshot(base.id)
+    assert sandbox.snapshots() == []

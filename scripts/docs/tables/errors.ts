@@ -67,6 +67,12 @@ const MEANINGS: Readonly<Record<ErrorCode, { readonly meaning: string; readonly 
   },
   HOME_NOT_FOUND: { meaning: "no such home, or somebody else's", todo: "list the homes" },
   HOME_IN_USE: { meaning: "a sandbox runs with this home", todo: "stop that sandbox, or use another home" },
+  SNAPSHOT_NOT_FOUND: { meaning: "no such snapshot, or somebody else's", todo: "list the snapshots" },
+  SNAPSHOT_REFUSED: {
+    meaning:
+      "the sandbox cannot have a snapshot, or go back to one, as it is: it syncs by itself, or has processes that the call does not end",
+    todo: "the message says what is in the way",
+  },
   SECRET_NOT_FOUND: { meaning: "no such secret, or somebody else's", todo: "list the secrets, or put it" },
   SEALING_KEY_MISSING: {
     meaning: "the server has no key to seal secrets with, or not the one that this one was sealed with",

@@ -67,6 +67,40 @@ test("a filtered network knows the names of its list, which can be replaced, and
   ]);
 });
 
+test("a sandbox is kept as it is, forked and taken back, and what the forks changed can be applied", async () => {
+  const { engine } = workshop;
+  const directory = workshop.project();
+  const permissions = [{ pattern: "**", permission: "write" }] as const;
+  await using sandbox = await Sandbox.fromLocal(directory, { engine, permissions, env: { NAME: "first" } });
+  await sandbox.run("echo base > work; echo login > ~/login");
+  const { id } = await sandbox.snapshot("base");
+  await sandbox.run("echo later > work");
+  const [one, two] = await sandbox.fork({ count: 2, snapshotId: id, env: { OTHER: "own" } });
+  await using _one = one!;
+  await using _two = two!;
+  expect(one).toBeInstanceOf(Sandbox);
+  expect((await one!.run("cat work ~/login; echo $NAME $OTHER")).stdout).toBe("base\nlogin\nfirst own\n");
+  await one!.run("echo one > work");
+  await two!.run("rm work; echo two > two");
+  expect((await two!.changes().toArray()).map(({ kind, path }) => `${kind} ${path}`)).toEqual(["added /two"]);
+  expect((await sandbox.run("cat work")).stdout).toBe("later\n");
+  await expect(sandbox.restore("snap_00000000000000000000000000000000")).rejects.toMatchObject({
+    code: "SNAPSHOT_NOT_FOUND",
+  });
+  const background = await sandbox.spawn("sleep 1000");
+  await expect(sandbox.restore(id, { processes: "refuse" })).rejects.toMatchObject({ code: "SNAPSHOT_REFUSED" });
+  await sandbox.restore(id);
+  await expect(sandbox.process(background.number)).rejects.toMatchObject({ code: "PROCESS_NOT_FOUND" });
+  expect((await sandbox.run("cat work")).stdout).toBe("base\n");
+  await using again = await Sandbox.fromSnapshot(id, { engine });
+  expect((await again.run("cat work")).stdout).toBe("base\n");
+  await one!.apply();
+  expect(text(directory, "work")).toBe("one\n");
+  expect((await sandbox.snapshots()).map(({ label }) => label)).toEqual(["base"]);
+  await sandbox.deleteSnapshot(id);
+  expect(await sandbox.snapshots()).toEqual([]);
+});
+
 const text = (...path: string[]): string => readFileSync(join(...path), "utf8");
 
 describe("a sandbox on a directory", () => {

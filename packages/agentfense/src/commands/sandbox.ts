@@ -9,33 +9,12 @@ import { ALLOW, duration, environment, IMAGE, LIMITS, NETWORKS, preset, RUNTIMES
 import { recordText, tableText } from "../table.ts";
 import { printable, printableSentence } from "../terminal.ts";
 import { showSize, showTime } from "../wording.ts";
+import { BRANCHES } from "./branches.ts";
 import { versionNumber } from "./codebase.ts";
 import { INSIDE } from "./sandbox-inside.ts";
+import { askedRules, LABEL } from "./sandbox-making.ts";
 
 const RULES = [preset("one of these:"), rules("RULES; with --preset, after its rules")] as const;
-
-/** `NAME=VALUE` */
-function assignment(text: string, spelling: string): readonly [name: string, value: string] {
-  const equals = text.indexOf("=");
-  if (equals < 1) throw new UsageError(`${spelling} takes NAME=VALUE, not ${JSON.stringify(text)}`);
-  return [text.slice(0, equals), text.slice(equals + 1)];
-}
-
-const LABEL = option({
-  name: "label",
-  value: "NAME=VALUE",
-  isRepeated: true,
-  about: "kept with it (may be repeated)",
-  parse: assignment,
-});
-
-/** The rules asked for; undefined when none were. */
-async function askedRules(values: { readonly preset?: string | undefined; readonly rules?: string | undefined }) {
-  if (values.preset === undefined && values.rules === undefined) return undefined;
-  if (values.rules === undefined) return { preset: values.preset };
-  const { readRulesFile } = await import("../rules.ts");
-  return { preset: values.preset, permissions: await readRulesFile(values.rules) };
-}
 
 const create = serverCommand({
   name: "sandbox create",
@@ -250,6 +229,7 @@ const explain = serverCommand({
 
 export const SANDBOX = [
   ...[create, list, show, start, stop, pause, resume, destroy],
+  ...BRANCHES,
   ...INSIDE,
   ...[permissions, network, explain],
 ];

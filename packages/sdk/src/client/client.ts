@@ -9,6 +9,7 @@ import type {
   NetworkList,
   PageOptions,
   RuleOptions,
+  SandboxOptions,
   UploadDirectoryOptions,
 } from "../model/options.ts";
 import type {
@@ -35,6 +36,7 @@ import type {
   SecretInfo,
   ServerInfo,
   SessionInfo,
+  SnapshotInfo,
   UploadResult,
   Version,
 } from "../model/records.ts";
@@ -55,12 +57,14 @@ import type {
   DiffOptions,
   DownloadArchiveOptions,
   ExecOptions,
+  ForkOptions,
   GetPortOptions,
   InteractiveOptions,
   ListCodebasesOptions,
   ListEventsOptions,
   ListFilesOptions,
   ListSandboxesOptions,
+  ListSnapshotsOptions,
   ManifestEntry,
   OpenTerminalOptions,
   OwnerOptions,
@@ -68,8 +72,10 @@ import type {
   PortConnection,
   PutSecretOptions,
   RecursiveOptions,
+  RestoreOptions,
   SessionExecOptions,
   SessionStreamOptions,
+  SnapshotOptions,
   SpawnOptions,
   TerminalConnection,
   TerminalSize,
@@ -294,6 +300,36 @@ export class SandboxClient implements AsyncDisposable {
   /** Removes it with everything that runs in it and with changes that were not applied. */
   destroySandbox(sandboxId: string, options?: CallOptions): Promise<void> {
     return this.#sandboxes.destroy(sandboxId, options);
+  }
+
+  /** A sandbox that begins from a snapshot: what the options do not say is as in the sandbox that the snapshot is of. */
+  createFromSnapshot(snapshotId: string, options?: SandboxOptions): Promise<SandboxInfo> {
+    return this.#sandboxes.createFromSnapshot(snapshotId, options);
+  }
+
+  /** Keeps what the sandbox has now, its own home included; nothing in it notices. */
+  snapshotSandbox(sandboxId: string, options?: SnapshotOptions): Promise<SnapshotInfo> {
+    return this.#sandboxes.snapshot(sandboxId, options);
+  }
+
+  /** The oldest first. */
+  listSnapshots(options?: ListSnapshotsOptions): Promise<SnapshotInfo[]> {
+    return this.#sandboxes.listSnapshots(options);
+  }
+
+  /** Brings it back to what it had at a snapshot; if it ran, it runs again. */
+  restoreSandbox(sandboxId: string, snapshotId: string, options?: RestoreOptions): Promise<SandboxInfo> {
+    return this.#sandboxes.restore(sandboxId, snapshotId, options);
+  }
+
+  /** Sandboxes that were made of it stay as they are. */
+  deleteSnapshot(snapshotId: string, options?: CallOptions): Promise<void> {
+    return this.#sandboxes.deleteSnapshot(snapshotId, options);
+  }
+
+  /** Makes sandboxes of what this one has, all of them or none. They are not started. */
+  forkSandbox(sandboxId: string, options?: ForkOptions): Promise<SandboxInfo[]> {
+    return this.#sandboxes.fork(sandboxId, options);
   }
 
   /** Homes that outlive sandboxes. */

@@ -1,7 +1,7 @@
 import type { Rule } from "@agentfense/permission";
 import { SandboxService } from "@agentfense/protocol/sandbox";
 import { type Listing, paged } from "../listing.ts";
-import type { CallOptions, NetworkList, RuleOptions, SandboxSecret } from "../model/options.ts";
+import type { CallOptions, NetworkList, RuleOptions, SandboxOptions, SandboxSecret } from "../model/options.ts";
 import type {
   ApplyResult,
   Change,
@@ -13,6 +13,7 @@ import type {
   SandboxInfo,
   SecretInfo,
   SessionInfo,
+  SnapshotInfo,
 } from "../model/records.ts";
 import type {
   ApplyOptions,
@@ -20,12 +21,16 @@ import type {
   CreateSandboxRequest,
   CreateSessionOptions,
   DiffOptions,
+  ForkOptions,
   ListSandboxesOptions,
+  ListSnapshotsOptions,
   OwnerOptions,
   PathsOptions,
   PutSecretOptions,
+  RestoreOptions,
   SessionExecOptions,
   SessionStreamOptions,
+  SnapshotOptions,
   UpdateExpiryOptions,
 } from "../model/requests.ts";
 import { readSecret } from "../secrets/values.ts";
@@ -35,11 +40,13 @@ import { applyResultOf, changeOf, fileDiffOf } from "./messages/codebase.ts";
 import {
   createSandboxMessage,
   explanationOf,
+  inheritingMessage,
   listFields,
   rulesFor,
   sandboxOf,
   secretOf,
   sessionOf,
+  snapshotOf,
 } from "./messages/sandbox.ts";
 import { durationOf, numberFor, pageSizeOf, SANDBOX_STATUSES } from "./messages/values.ts";
 import type { Rpc } from "./rpc.ts";
@@ -94,6 +101,42 @@ export class SandboxCalls {
 
   async destroy(sandboxId: string, options?: CallOptions): Promise<void> {
     await this.#rpc.unary(method.destroySandbox, { sandboxId }, options);
+  }
+
+  async createFromSnapshot(snapshotId: string, options: SandboxOptions = {}): Promise<SandboxInfo> {
+    const request = { ...(await inheritingMessage(options)), snapshotId };
+    return sandboxOf(await this.#rpc.unary(method.createSandbox, request));
+  }
+
+  async snapshot(sandboxId: string, { label = "", signal }: SnapshotOptions = {}): Promise<SnapshotInfo> {
+    return snapshotOf(await this.#rpc.unary(method.snapshotSandbox, { sandboxId, label }, { signal }));
+  }
+
+  async listSnapshots(options: ListSnapshotsOptions = {}): Promise<SnapshotInfo[]> {
+    const { sandboxId = "", ownerId = "", signal } = options;
+    const { snapshots } = await this.#rpc.unary(method.listSnapshots, { sandboxId, ownerId }, { signal });
+    return snapshots.map(snapshotOf);
+  }
+
+  async restore(
+    sandboxId: string,
+    snapshotId: string,
+    { processes = "end", signal }: RestoreOptions = {},
+  ): Promise<SandboxInfo> {
+    const request = { sandboxId, snapshotId, onlyIdle: processes === "refuse" };
+    return sandboxOf(await this.#rpc.unary(method.restoreSandbox, request, { signal }));
+  }
+
+  async deleteSnapshot(snapshotId: string, options?: CallOptions): Promise<void> {
+    await this.#rpc.unary(method.deleteSnapshot, { snapshotId }, options);
+  }
+
+  async fork(
+    sandboxId: string,
+    { count = 1, snapshotId = "", signal, ...own }: ForkOptions = {},
+  ): Promise<SandboxInfo[]> {
+    const request = { sandboxId, snapshotId, count, settings: await inheritingMessage(own) };
+    return (await this.#rpc.unary(method.forkSandbox, request, { signal })).sandboxes.map(sandboxOf);
   }
 
   async listHomes({ ownerId = "", ...options }: OwnerOptions = {}): Promise<HomeInfo[]> {

@@ -40,6 +40,19 @@ export interface SandboxInfo {
 }
 
 /** A home that outlives sandboxes. */
+/** What a sandbox had at one moment. */
+export interface SnapshotInfo {
+  readonly id: string;
+  /** The sandbox that it is of, which may be gone. */
+  readonly sandboxId: string;
+  readonly ownerId: string;
+  readonly codebaseId: string;
+  /** The version that the sandbox was pinned to; 0: the newest, whichever that is. */
+  readonly codebaseVersion: number;
+  readonly label: string;
+  readonly createdAt: Date;
+}
+
 export interface HomeInfo {
   readonly name: string;
   readonly ownerId: string;

@@ -85,6 +85,29 @@ export interface CreateSandboxRequest extends SandboxOptions {
   readonly pauseAtExpiry?: boolean | undefined;
 }
 
+export interface SnapshotOptions extends CallOptions {
+  /** For people. */
+  readonly label?: string | undefined;
+}
+
+export interface ListSnapshotsOptions extends OwnerOptions {
+  /** Default: of all sandboxes, those that are gone included. */
+  readonly sandboxId?: string | undefined;
+}
+
+export interface RestoreOptions extends CallOptions {
+  /** What becomes of the processes that run. Default: they are ended. "refuse": it is an error that there are any. */
+  readonly processes?: "end" | "refuse" | undefined;
+}
+
+/** What it does not say is as in the sandbox that it is made of, but for labels, secrets, home and expiry. */
+export interface ForkOptions extends SandboxOptions, CallOptions {
+  /** Default 1. */
+  readonly count?: number | undefined;
+  /** A snapshot of the sandbox. Default: what it has now. */
+  readonly snapshotId?: string | undefined;
+}
+
 export interface UpdateExpiryOptions extends CallOptions {
   /** Leaves a later time as it is. */
   readonly extendOnly?: boolean | undefined;

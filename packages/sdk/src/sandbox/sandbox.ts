@@ -17,17 +17,27 @@ import type {
   OutputCallbacks,
   RunOptions,
 } from "../model/options.ts";
-import type { ApplyResult, AuditEvent, Change, RunResult, SandboxInfo, SandboxStatus } from "../model/records.ts";
+import type {
+  ApplyResult,
+  AuditEvent,
+  Change,
+  RunResult,
+  SandboxInfo,
+  SandboxStatus,
+  SnapshotInfo,
+} from "../model/records.ts";
 import type {
   ApplyOptions,
   ChangesOptions,
   CodeContextOptions,
   CreateSessionOptions,
   DiffOptions,
+  ForkOptions,
   GetPortOptions,
   ListSandboxesOptions,
   OpenTerminalOptions,
   PathsOptions,
+  RestoreOptions,
   SpawnOptions,
   TerminalSize,
   UpdateExpiryOptions,
@@ -47,10 +57,11 @@ import {
   openCodebase,
   openExisting,
   openNew,
+  openSnapshot,
 } from "./opening/from-codebase.ts";
 import { type FromLocalOptions, openLocal } from "./opening/from-local.ts";
 import { type GetOrCreateOptions, openByKey } from "./opening/get-or-create.ts";
-import type { ConnectOptions, OpeningKit } from "./opening/kit.ts";
+import type { ConnectOptions, OpeningKit, OpenOptions } from "./opening/kit.ts";
 import { startIdempotently } from "./opening/open-sandbox.ts";
 import type { SandboxParts } from "./parts.ts";
 import { SandboxPermissions } from "./permissions.ts";
@@ -106,6 +117,11 @@ export class Sandbox implements AsyncDisposable {
   /** A sandbox on a codebase that is there, or else on an empty one of its own. */
   static async create(options: CreateOptions = {}): Promise<Sandbox> {
     return await openNew(REMOTE, options);
+  }
+
+  /** A sandbox that begins from a snapshot: what the options do not say is as in the sandbox that the snapshot is of. */
+  static async fromSnapshot(snapshotId: string, options: OpenOptions = {}): Promise<Sandbox> {
+    return await openSnapshot(REMOTE, snapshotId, options);
   }
 
   /** A sandbox that is there. Disposing leaves it alone. */
@@ -267,6 +283,47 @@ export class Sandbox implements AsyncDisposable {
   /** Undoes changes, and tells which. */
   async discard(options: PathsOptions = {}): Promise<Change[]> {
     return await this.client.discardChanges(this.id, options);
+  }
+
+  /**
+   * Keeps what it has now, changes and home, to go back to or begin from; nothing that runs notices. It stays when the sandbox is
+   * destroyed. Not for a sandbox that syncs after each command.
+   */
+  async snapshot(label = "", options: CallOptions = {}): Promise<SnapshotInfo> {
+    return await this.client.snapshotSandbox(this.id, { ...options, label });
+  }
+
+  /** The oldest first. */
+  async snapshots(options: CallOptions = {}): Promise<SnapshotInfo[]> {
+    return await this.client.listSnapshots({ ...options, sandboxId: this.id });
+  }
+
+  /** Goes back to a snapshot. What it had since is gone, and so is what ran; it runs again if it did. */
+  async restore(snapshotId: string, options: RestoreOptions = {}): Promise<void> {
+    this.#learn(await this.client.restoreSandbox(this.id, snapshotId, options));
+  }
+
+  /** Sandboxes that were made of it stay as they are. */
+  async deleteSnapshot(snapshotId: string, options: CallOptions = {}): Promise<void> {
+    await this.client.deleteSnapshot(snapshotId, options);
+  }
+
+  /**
+   * Sandboxes of what this one has now, or had at a snapshot, started; each goes its own way from there. What the options do not
+   * say is as in this one. They use its connection, and disposing of one destroys it.
+   */
+  async fork(options: ForkOptions = {}): Promise<this[]> {
+    const made = await this.client.forkSandbox(this.id, options);
+    const { signal } = options;
+    const started = await Promise.allSettled(made.map(({ id }) => this.client.startSandbox(id, { signal })));
+    const failed = started.find((one) => one.status === "rejected");
+    if (failed !== undefined) {
+      await Promise.allSettled(made.map(({ id }) => this.client.destroySandbox(id)));
+      throw failed.reason;
+    }
+    const Same = this.constructor as new (parts: SandboxParts) => this;
+    const parts = { client: this.client, owner: "this", ownsCodebase: false, release: async () => {} } as const;
+    return started.flatMap((one) => (one.status === "fulfilled" ? [new Same({ ...parts, info: one.value })] : []));
   }
 
   /** Writes all changes into the codebase, and nowhere else. */

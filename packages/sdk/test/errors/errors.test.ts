@@ -42,6 +42,8 @@ const CLASSES = {
   PORT_CLOSED: errors.PortClosedError,
   HOME_NOT_FOUND: errors.SandboxError,
   HOME_IN_USE: errors.SandboxError,
+  SNAPSHOT_NOT_FOUND: errors.SandboxError,
+  SNAPSHOT_REFUSED: errors.SandboxError,
   SECRET_NOT_FOUND: errors.SandboxError,
   SEALING_KEY_MISSING: errors.SandboxError,
   PROCESS_NOT_FOUND: errors.ProcessError,

@@ -28,6 +28,9 @@ export type RuntimeErrorCode =
   | "SYNC_REFUSED"
   | "SESSION_NOT_FOUND"
   | "HOME_NOT_FOUND"
+  | "SNAPSHOT_NOT_FOUND"
+  /** A sandbox that cannot have a snapshot, or be brought back to one, as it is. */
+  | "SNAPSHOT_REFUSED"
   | "KEY_NOT_FOUND"
   | "SECRET_NOT_FOUND"
   /** There is no key to seal a secret with, or not the one that it was sealed with. */

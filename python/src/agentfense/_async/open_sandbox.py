@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import AsyncIterator, Callable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
-from typing_extensions import Self
+from typing_extensions import Literal, Self
 
 from agentfense._async.client import AsyncSandboxClient
 from agentfense._async.code import CODE_TIMEOUT, AsyncCodeContext, run_code
+from agentfense._async.connection import AsyncConnection
 from agentfense._async.events import follow_events, past_events
 from agentfense._async.execution import AsyncExecution
 from agentfense._async.execution_start import start_closed_command, start_command
@@ -47,14 +49,19 @@ from agentfense.types import (
     ExecResult,
     FileDiff,
     NetworkList,
+    NetworkMode,
     NetworkRule,
     PathExplanation,
     PermissionRule,
+    ResourceLimits,
     RuleLike,
     RuntimeType,
     SandboxInfo,
     SandboxStatus,
     Seconds,
+    SecretsLike,
+    SnapshotInfo,
+    SyncMode,
 )
 
 _RUN_TIMEOUT = 60.0
@@ -376,6 +383,86 @@ class AsyncOpenSandbox:
     async def discard(self, paths: Optional[Sequence[str]] = None) -> List[Change]:
         """Undoes changes, of these paths with all below them or of everything, and tells which."""
         return await self._client.discard_changes(self.id, paths)
+
+    async def snapshot(self, label: str = "") -> SnapshotInfo:
+        """Keeps what it has now, changes and home, to go back to or begin from; nothing that runs notices.
+
+        It stays when the sandbox is destroyed. Not for a sandbox that syncs after each command.
+        """
+        return await self._client.snapshot_sandbox(self.id, label=label)
+
+    async def snapshots(self) -> List[SnapshotInfo]:
+        """The oldest first."""
+        return await self._client.list_snapshots(sandbox_id=self.id)
+
+    async def restore(self, snapshot_id: str, *, processes: Literal["end", "refuse"] = "end") -> None:
+        """Goes back to a snapshot. What it had since is gone, and so is what ran; it runs again if it did.
+
+        With `refuse` it is an error that processes run.
+        """
+        self._learn(await self._client.restore_sandbox(self.id, snapshot_id, processes=processes))
+
+    async def delete_snapshot(self, snapshot_id: str) -> None:
+        """Sandboxes that were made of it stay as they are."""
+        await self._client.delete_snapshot(snapshot_id)
+
+    async def fork(
+        self,
+        *,
+        count: int = 1,
+        snapshot_id: Optional[str] = None,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        preset: Optional[str] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
+    ) -> List[Self]:
+        """Sandboxes of what this one has now, or had at a snapshot, started; each goes its own way from there.
+
+        What is not given is as in this one, but for labels, secrets, home and expiry. They use its connection, and the
+        end of the `with` block of one destroys it.
+        """
+        made = await self._client.fork_sandbox(
+            self.id,
+            count=count,
+            snapshot_id=snapshot_id,
+            permissions=permissions,
+            labels=labels,
+            expires_in=expires_in,
+            runtime=runtime,
+            image=image,
+            resources=resources,
+            preset=preset,
+            network=network,
+            sync=sync,
+            env=env,
+            revocable=revocable,
+            idle_pause=idle_pause,
+            home=home,
+            secrets=secrets,
+        )
+        try:
+            started = [await self._client.start_sandbox(fork.id) for fork in made]
+        except BaseException:
+            for fork in made:
+                with suppress(SandboxError):
+                    await self._client.destroy_sandbox(fork.id)
+            raise
+        connection = AsyncConnection(self._client)
+        codebase = self._parts.codebase
+        return [
+            type(self)(AsyncSandboxParts(connection, info, codebase, is_own=True, owns_codebase=False))
+            for info in started
+        ]
 
     async def sync(self) -> ApplyResult:
         """Writes all changes into the codebase, and nowhere else."""

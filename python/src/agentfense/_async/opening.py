@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Optional
 
 from typing_extensions import Protocol
@@ -24,6 +24,8 @@ class AsyncGround:
 
     codebase_id: str
     codebase_version: Optional[int] = None
+    #: Instead of the codebase.
+    snapshot_id: Optional[str] = None
     #: It was made for this sandbox.
     is_own: bool = False
     local_directory: Optional[AsyncLocalDirectory] = None
@@ -48,24 +50,7 @@ async def build(
     ground = await lay_ground(client, undo)
 
     async def make() -> SandboxInfo:
-        created = await client.create_sandbox(
-            ground.codebase_id,
-            permissions=options.permissions,
-            preset=options.preset,
-            labels=options.labels,
-            expires_in=options.expires_in,
-            runtime=options.runtime,
-            image=options.image,
-            resources=options.resources,
-            network=options.network,
-            sync=options.sync,
-            env=options.env,
-            revocable=options.revocable,
-            idle_pause=options.idle_pause,
-            home=options.home,
-            secrets=options.secrets,
-            codebase_version=ground.codebase_version,
-        )
+        created = await _create(client, ground, options)
         undo.add(lambda: client.destroy_sandbox(created.id))
         return created
 
@@ -75,11 +60,18 @@ async def build(
     return AsyncSandboxParts(
         connection,
         info,
-        await client.get_codebase(ground.codebase_id),
+        await client.get_codebase(info.codebase_id),
         is_own=True,
         owns_codebase=ground.is_own,
         local_directory=ground.local_directory,
     )
+
+
+async def _create(client: AsyncSandboxClient, ground: AsyncGround, options: SandboxOptions) -> SandboxInfo:
+    own = {field.name: getattr(options, field.name) for field in fields(options)}
+    if ground.snapshot_id is not None:
+        return await client.create_from_snapshot(ground.snapshot_id, **own)
+    return await client.create_sandbox(ground.codebase_id, codebase_version=ground.codebase_version, **own)
 
 
 async def own_codebase(client: AsyncSandboxClient, undo: AsyncUndo, name: str, owner_id: Optional[str]) -> str:
@@ -118,5 +110,14 @@ def empty_ground(options: CodebaseOptions) -> AsyncLayGround:
             client, undo, "sandbox" if options.name is None else options.name, options.owner_id
         )
         return AsyncGround(codebase_id, is_own=True)
+
+    return lay
+
+
+def snapshot_ground(snapshot_id: str) -> AsyncLayGround:
+    """A snapshot, and the codebase that it is on."""
+
+    async def lay(client: AsyncSandboxClient, undo: AsyncUndo) -> AsyncGround:
+        return AsyncGround("", snapshot_id=snapshot_id)
 
     return lay

@@ -97,6 +97,19 @@ class SandboxService:
     stop_sandbox = _method(_SANDBOX_SERVICE, "StopSandbox", sandbox_pb2.StopSandboxRequest, sandbox_pb2.Sandbox)
     pause_sandbox = _method(_SANDBOX_SERVICE, "PauseSandbox", sandbox_pb2.PauseSandboxRequest, sandbox_pb2.Sandbox)
     resume_sandbox = _method(_SANDBOX_SERVICE, "ResumeSandbox", sandbox_pb2.ResumeSandboxRequest, sandbox_pb2.Sandbox)
+    snapshot_sandbox = _method(
+        _SANDBOX_SERVICE, "SnapshotSandbox", sandbox_pb2.SnapshotSandboxRequest, sandbox_pb2.Snapshot
+    )
+    list_snapshots = _method(
+        _SANDBOX_SERVICE, "ListSnapshots", sandbox_pb2.ListSnapshotsRequest, sandbox_pb2.ListSnapshotsResponse
+    )
+    restore_sandbox = _method(
+        _SANDBOX_SERVICE, "RestoreSandbox", sandbox_pb2.RestoreSandboxRequest, sandbox_pb2.Sandbox
+    )
+    delete_snapshot = _method(_SANDBOX_SERVICE, "DeleteSnapshot", sandbox_pb2.DeleteSnapshotRequest, common_pb2.Empty)
+    fork_sandbox = _method(
+        _SANDBOX_SERVICE, "ForkSandbox", sandbox_pb2.ForkSandboxRequest, sandbox_pb2.ForkSandboxResponse
+    )
     list_homes = _method(_SANDBOX_SERVICE, "ListHomes", sandbox_pb2.ListHomesRequest, sandbox_pb2.ListHomesResponse)
     put_secret = _method(_SANDBOX_SERVICE, "PutSecret", sandbox_pb2.PutSecretRequest, sandbox_pb2.Secret)
     list_secrets = _method(

@@ -19,6 +19,7 @@ from agentfense._messages.words import (
     SESSION_STATUSES,
     SYNC_MODES,
 )
+from agentfense._sandbox.options import SandboxOptions
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.exceptions import InvalidConfigurationError
 from agentfense.types import (
@@ -33,6 +34,7 @@ from agentfense.types import (
     Seconds,
     SecretsLike,
     SessionInfo,
+    SnapshotInfo,
     SyncMode,
 )
 
@@ -84,6 +86,33 @@ def create_sandbox_message(
     )
 
 
+def inheriting_message(options: SandboxOptions) -> sandbox_pb2.CreateSandboxRequest:
+    """What is made of another's work has its rules unless it is given some: no default comes between."""
+    message = create_sandbox_message(
+        "",
+        options.permissions,
+        options.labels,
+        options.expires_in,
+        options.runtime,
+        options.image,
+        options.resources,
+        preset=options.preset,
+        network=options.network,
+        sync=options.sync,
+        env=options.env,
+        codebase_version=None,
+        revocable=options.revocable,
+        idle_pause=options.idle_pause,
+        home=options.home,
+        secrets=options.secrets,
+        workspace_home=None,
+        pause_at_expiry=False,
+    )
+    if options.permissions is None and options.preset is None:
+        message.ClearField("permissions")
+    return message
+
+
 def _home(home: Union[str, os.PathLike[str], None]) -> str:
     """A name as it is; a directory as this process means it, which has a slash in it as names never have."""
     given = "" if home is None else os.fspath(home)
@@ -105,6 +134,19 @@ def _resources_message(resources: ResourceLimits) -> sandbox_pb2.ResourceLimits:
 
 def _resources_of(message: sandbox_pb2.ResourceLimits) -> ResourceLimits:
     return ResourceLimits(**{limit: getattr(message, limit) or None for limit in _LIMITS})
+
+
+def snapshot_of(message: sandbox_pb2.Snapshot) -> SnapshotInfo:
+    """A snapshot of an answer."""
+    return SnapshotInfo(
+        id=message.id,
+        sandbox_id=message.sandbox_id,
+        owner_id=message.owner_id,
+        codebase_id=message.codebase_id,
+        codebase_version=message.codebase_version,
+        label=message.label,
+        created_at=moment(message.created_at),
+    )
 
 
 def sandbox_of(message: sandbox_pb2.Sandbox) -> SandboxInfo:

@@ -6,15 +6,24 @@ from __future__ import annotations
 import os
 from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
+from typing_extensions import Literal
+
 from agentfense._connection.method import SandboxService
 from agentfense._face.sync_face import run_blocking
 from agentfense._messages.network import network_presets, network_rule_messages
 from agentfense._messages.numbers import strings
 from agentfense._messages.rules import rule_messages
-from agentfense._messages.sandbox import create_sandbox_message, explanation_of, sandbox_of
+from agentfense._messages.sandbox import (
+    create_sandbox_message,
+    explanation_of,
+    inheriting_message,
+    sandbox_of,
+    snapshot_of,
+)
 from agentfense._messages.secrets import read_secret, secret_of
 from agentfense._messages.time import duration_message
 from agentfense._messages.words import SANDBOX_STATUSES
+from agentfense._sandbox.options import SandboxOptions
 from agentfense._sync.client_base import ClientPart, all_pages
 from agentfense._wire.sandbox.v1 import sandbox_pb2
 from agentfense.types import (
@@ -30,6 +39,7 @@ from agentfense.types import (
     Seconds,
     SecretInfo,
     SecretsLike,
+    SnapshotInfo,
     SyncMode,
 )
 
@@ -159,6 +169,133 @@ class SandboxMethods(ClientPart):
         """Removes it with everything that runs in it and with changes that were not applied."""
         request = sandbox_pb2.DestroySandboxRequest(sandbox_id=sandbox_id)
         self._calls.unary(SandboxService.destroy_sandbox, request)
+
+    def create_from_snapshot(
+        self,
+        snapshot_id: str,
+        *,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        preset: Optional[str] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
+    ) -> SandboxInfo:
+        """Makes a sandbox that begins from a snapshot, and is not started.
+
+        What is not given is as in the sandbox that the snapshot is of, but for labels, secrets, home and expiry.
+        """
+        options = SandboxOptions(
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
+            home,
+            secrets,
+        )
+        request = run_blocking(inheriting_message, options)
+        request.snapshot_id = snapshot_id
+        return sandbox_of(self._calls.unary(SandboxService.create_sandbox, request))
+
+    def snapshot_sandbox(self, sandbox_id: str, *, label: str = "") -> SnapshotInfo:
+        """Keeps what the sandbox has now, its own home included; nothing in it notices."""
+        request = sandbox_pb2.SnapshotSandboxRequest(sandbox_id=sandbox_id, label=label)
+        return snapshot_of(self._calls.unary(SandboxService.snapshot_sandbox, request))
+
+    def list_snapshots(self, *, sandbox_id: Optional[str] = None, owner_id: Optional[str] = None) -> List[SnapshotInfo]:
+        """The oldest first: of one sandbox, or of all, those that are gone included."""
+        request = sandbox_pb2.ListSnapshotsRequest(sandbox_id=sandbox_id or "", owner_id=owner_id or "")
+        answer = self._calls.unary(SandboxService.list_snapshots, request)
+        return [snapshot_of(snapshot) for snapshot in answer.snapshots]
+
+    def restore_sandbox(
+        self, sandbox_id: str, snapshot_id: str, *, processes: Literal["end", "refuse"] = "end"
+    ) -> SandboxInfo:
+        """Brings it back to what it had at a snapshot; if it ran, it runs again.
+
+        Its processes are ended; with `refuse` it is an error that there are any.
+        """
+        request = sandbox_pb2.RestoreSandboxRequest(
+            sandbox_id=sandbox_id, snapshot_id=snapshot_id, only_idle=processes == "refuse"
+        )
+        return sandbox_of(self._calls.unary(SandboxService.restore_sandbox, request))
+
+    def delete_snapshot(self, snapshot_id: str) -> None:
+        """Sandboxes that were made of it stay as they are."""
+        request = sandbox_pb2.DeleteSnapshotRequest(snapshot_id=snapshot_id)
+        self._calls.unary(SandboxService.delete_snapshot, request)
+
+    def fork_sandbox(
+        self,
+        sandbox_id: str,
+        *,
+        count: int = 1,
+        snapshot_id: Optional[str] = None,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        preset: Optional[str] = None,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
+    ) -> List[SandboxInfo]:
+        """Makes sandboxes of what this one has, all of them or none. They are not started.
+
+        Args:
+            sandbox_id: The sandbox.
+            count: How many.
+            snapshot_id: A snapshot of the sandbox; default: what it has now.
+
+        The others are those of `create_sandbox`; what is not given is as in the sandbox, but for labels, secrets, home
+        and expiry.
+        """
+        options = SandboxOptions(
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
+            home,
+            secrets,
+        )
+        request = sandbox_pb2.ForkSandboxRequest(
+            sandbox_id=sandbox_id,
+            snapshot_id=snapshot_id or "",
+            count=count,
+            settings=run_blocking(inheriting_message, options),
+        )
+        answer = self._calls.unary(SandboxService.fork_sandbox, request)
+        return [sandbox_of(sandbox) for sandbox in answer.sandboxes]
 
     def list_homes(self, *, owner_id: Optional[str] = None) -> List[HomeInfo]:
         """Homes that outlive sandboxes; for administrators those of one owner, or of all."""

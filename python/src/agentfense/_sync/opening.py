@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Optional
 
 from typing_extensions import Protocol
@@ -25,6 +25,8 @@ class Ground:
 
     codebase_id: str
     codebase_version: Optional[int] = None
+    #: Instead of the codebase.
+    snapshot_id: Optional[str] = None
     #: It was made for this sandbox.
     is_own: bool = False
     local_directory: Optional[LocalDirectory] = None
@@ -49,24 +51,7 @@ def build(
     ground = lay_ground(client, undo)
 
     def make() -> SandboxInfo:
-        created = client.create_sandbox(
-            ground.codebase_id,
-            permissions=options.permissions,
-            preset=options.preset,
-            labels=options.labels,
-            expires_in=options.expires_in,
-            runtime=options.runtime,
-            image=options.image,
-            resources=options.resources,
-            network=options.network,
-            sync=options.sync,
-            env=options.env,
-            revocable=options.revocable,
-            idle_pause=options.idle_pause,
-            home=options.home,
-            secrets=options.secrets,
-            codebase_version=ground.codebase_version,
-        )
+        created = _create(client, ground, options)
         undo.add(lambda: client.destroy_sandbox(created.id))
         return created
 
@@ -76,11 +61,18 @@ def build(
     return SandboxParts(
         connection,
         info,
-        client.get_codebase(ground.codebase_id),
+        client.get_codebase(info.codebase_id),
         is_own=True,
         owns_codebase=ground.is_own,
         local_directory=ground.local_directory,
     )
+
+
+def _create(client: SandboxClient, ground: Ground, options: SandboxOptions) -> SandboxInfo:
+    own = {field.name: getattr(options, field.name) for field in fields(options)}
+    if ground.snapshot_id is not None:
+        return client.create_from_snapshot(ground.snapshot_id, **own)
+    return client.create_sandbox(ground.codebase_id, codebase_version=ground.codebase_version, **own)
 
 
 def own_codebase(client: SandboxClient, undo: Undo, name: str, owner_id: Optional[str]) -> str:
@@ -117,5 +109,14 @@ def empty_ground(options: CodebaseOptions) -> LayGround:
     def lay(client: SandboxClient, undo: Undo) -> Ground:
         codebase_id = own_codebase(client, undo, "sandbox" if options.name is None else options.name, options.owner_id)
         return Ground(codebase_id, is_own=True)
+
+    return lay
+
+
+def snapshot_ground(snapshot_id: str) -> LayGround:
+    """A snapshot, and the codebase that it is on."""
+
+    def lay(client: SandboxClient, undo: Undo) -> Ground:
+        return Ground("", snapshot_id=snapshot_id)
 
     return lay

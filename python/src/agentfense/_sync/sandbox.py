@@ -12,7 +12,7 @@ from agentfense._sandbox.project import read_project
 from agentfense._sync.client import SandboxClient
 from agentfense._sync.connection import connect
 from agentfense._sync.open_sandbox import OpenSandbox
-from agentfense._sync.opening import LayGround, build, codebase_ground, empty_ground
+from agentfense._sync.opening import LayGround, build, codebase_ground, empty_ground, snapshot_ground
 from agentfense._sync.opening_by_key import open_by_key
 from agentfense._sync.opening_existing import open_existing
 from agentfense._sync.opening_local import directory_ground
@@ -208,6 +208,62 @@ class Sandbox(OpenSandbox):
             secrets,
         )
         return cls._open(server, client, codebase_ground(codebase_id, codebase_version), options, auto_start)
+
+    @classmethod
+    @opening
+    def from_snapshot(
+        cls,
+        snapshot_id: str,
+        preset: Optional[str] = None,
+        permissions: Optional[Sequence[RuleLike]] = None,
+        runtime: Union[RuntimeType, str, None] = None,
+        image: Optional[str] = None,
+        resources: Optional[ResourceLimits] = None,
+        endpoint: Optional[str] = None,
+        secure: Optional[bool] = None,
+        labels: Optional[Mapping[str, str]] = None,
+        auto_start: bool = True,
+        *,
+        network: Union[NetworkMode, NetworkList, str, None] = None,
+        sync: Union[SyncMode, str, None] = None,
+        env: Optional[Mapping[str, str]] = None,
+        expires_in: Optional[Seconds] = None,
+        revocable: bool = False,
+        idle_pause: Optional[Seconds] = None,
+        home: Union[str, os.PathLike[str], None] = None,
+        secrets: Optional[SecretsLike] = None,
+        api_key: Optional[str] = None,
+        tls: Optional[TlsOptions] = None,
+        client: Optional[SandboxClient] = None,
+        request_timeout: Optional[Seconds] = 60.0,
+        retries: int = 3,
+    ) -> Sandbox:
+        """Opens a sandbox that begins from a snapshot.
+
+        Args:
+            snapshot_id: The snapshot.
+
+        The others are those of `from_local`; what is not given is as in the sandbox that the snapshot is of, but for
+        labels, secrets, home and expiry.
+        """
+        server = ServerOptions(endpoint, secure, api_key, tls, request_timeout, retries)
+        options = SandboxOptions(
+            preset,
+            permissions,
+            runtime,
+            image,
+            resources,
+            network,
+            sync,
+            env,
+            labels,
+            expires_in,
+            revocable,
+            idle_pause,
+            home,
+            secrets,
+        )
+        return cls._open(server, client, snapshot_ground(snapshot_id), options, auto_start)
 
     @classmethod
     @opening

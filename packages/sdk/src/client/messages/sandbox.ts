@@ -10,6 +10,7 @@ import type {
   Sandbox,
   Secret,
   Session,
+  Snapshot,
 } from "@agentfense/protocol/sandbox";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
@@ -23,7 +24,14 @@ import type {
   SandboxOptions,
   SecretPlace,
 } from "../../model/options.ts";
-import type { PathExplanation, RuleCandidate, SandboxInfo, SecretInfo, SessionInfo } from "../../model/records.ts";
+import type {
+  PathExplanation,
+  RuleCandidate,
+  SandboxInfo,
+  SecretInfo,
+  SessionInfo,
+  SnapshotInfo,
+} from "../../model/records.ts";
 import type { CreateSandboxRequest } from "../../model/requests.ts";
 import { secretFields } from "../../secrets/values.ts";
 import {
@@ -67,6 +75,16 @@ export async function createSandboxMessage(
     ...(request.idlePauseMs === undefined ? {} : { idlePause: idlePauseMessage(request.idlePauseMs) }),
     ...(request.expiresInMs === undefined ? {} : { expiresIn: durationOf(request.expiresInMs, "expiresInMs") }),
   };
+}
+
+/** What is made of another's work has its rules unless it is given some: no default comes between. */
+export async function inheritingMessage(
+  options: SandboxOptions,
+): Promise<MessageInitShape<typeof CreateSandboxRequestSchema>> {
+  const { preset, permissions } = options;
+  const hasRules = preset !== undefined || permissions !== undefined;
+  const message = await createSandboxMessage({ ...options, codebaseId: "" });
+  return hasRules ? message : { ...message, permissions: [] };
 }
 
 /** Here zero is an answer: never, whatever the server's default. */
@@ -125,6 +143,15 @@ export function sandboxOf(message: Sandbox): SandboxInfo {
     pauseAtExpiry: message.pauseAtExpiry,
     createdAt: dateOf(message.createdAt),
     ...datesOf({ startedAt, stoppedAt, expiresAt }),
+  };
+}
+
+export function snapshotOf(message: Snapshot): SnapshotInfo {
+  const { id, sandboxId, ownerId, codebaseId, codebaseVersion, label, createdAt } = message;
+  return {
+    ...{ id, sandboxId, ownerId, codebaseId, label },
+    codebaseVersion: numberOf(codebaseVersion),
+    createdAt: dateOf(createdAt),
   };
 }
 

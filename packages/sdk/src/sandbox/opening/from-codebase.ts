@@ -47,6 +47,11 @@ export function emptyCodebase(options: OpenOptions): PrepareCodebase {
   };
 }
 
+/** A sandbox that begins from a snapshot. */
+export async function openSnapshot<S>(kit: OpeningKit<S>, snapshotId: string, options: OpenOptions): Promise<S> {
+  return await open(kit, options, async () => ({ snapshotId, codebaseId: "", isOwn: false }));
+}
+
 /** A sandbox that is there, in whatever state. */
 export async function openExisting<S>(
   kit: OpeningKit<S>,

@@ -6,8 +6,10 @@ import type { SandboxInfo } from "../../model/records.ts";
 import type { SandboxParts } from "../parts.ts";
 import { type Connection, connect, type OpeningKit, type OpenOptions } from "./kit.ts";
 
-/** The codebase of a sandbox that is being opened. */
+/** The codebase of a sandbox that is being opened, or the snapshot. */
 export interface PreparedCodebase {
+  /** Instead of the codebase. */
+  readonly snapshotId?: string | undefined;
   readonly codebaseId: string;
   readonly codebaseVersion?: number | undefined;
   /** It was made for this sandbox. */
@@ -38,10 +40,20 @@ export async function build(
 ): Promise<SandboxParts> {
   const { client, release } = connection;
   const { labels, signal } = options;
-  const { codebaseId, codebaseVersion, isOwn, localDirectory, sandbox = options } = await prepare(connection, undo);
+  const {
+    snapshotId,
+    codebaseId,
+    codebaseVersion,
+    isOwn,
+    localDirectory,
+    sandbox = options,
+  } = await prepare(connection, undo);
   signal?.throwIfAborted();
+  const own = { ...sandboxOptionsOf(sandbox), labels };
   // Not with the signal: what was made has to be known, to be removed again.
-  const created = await client.createSandbox({ ...sandboxOptionsOf(sandbox), labels, codebaseId, codebaseVersion });
+  const created = await (snapshotId === undefined
+    ? client.createSandbox({ ...own, codebaseId, codebaseVersion })
+    : client.createFromSnapshot(snapshotId, own));
   undo.add(() => client.destroySandbox(created.id));
   signal?.throwIfAborted();
   const info = options.start === false ? created : await client.startSandbox(created.id, { signal });

@@ -140,7 +140,8 @@ export class Application {
       old: statOf({ directory: pair.lower, name }),
     };
     if (isEntry && now === undefined) return; // gone meanwhile
-    if (isEntry && candidate.now.type === FileType.DIRECTORY) return await this.#subdirectory(candidate, { ...pair, read }, leave);
+    if (isEntry && candidate.now.type === FileType.DIRECTORY)
+      return await this.#subdirectory(candidate, { ...pair, read }, leave);
     if (candidate.selection.standing !== "within") return await this.#partOfRemoval(candidate);
     const applied = (): void => leave({ name, isDirectory: false, entry: isEntry ? now : undefined });
     const isApplied = isEntry ? await this.#replacement(candidate, applied) : await this.#deletion(candidate);

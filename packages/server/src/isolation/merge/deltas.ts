@@ -155,7 +155,7 @@ class DeltaSide {
   async read(rules: readonly Rule[], signal: AbortSignal | undefined): Promise<void> {
     const root = leavingRules(rules);
     let refusedAbove: string | undefined;
-    const layers = { tree: this.delta.tree, lowers: [this.#lower] };
+    const layers = { trees: [this.delta.tree], lowers: [this.#lower] };
     for await (const change of walkChanges(layers, Selection.of(undefined))) {
       signal?.throwIfAborted();
       const path = change.names.join("/");

@@ -17,6 +17,7 @@ import type {
   SandboxRecord,
   SandboxRecordStatus,
   SessionRecord,
+  SnapshotRecord,
   SyncMode,
 } from "../store/store.ts";
 
@@ -207,6 +208,39 @@ export interface Sandboxes {
       readonly labels: Readonly<Record<string, string>>;
     },
   ): Promise<Page<SandboxRecord>>;
+  /** The same of a snapshot: what the request does not say is as it was in the sandbox that the snapshot is of. */
+  createFrom(
+    caller: Caller,
+    snapshotId: string,
+    request: CreateSandboxRequest,
+    signal?: AbortSignal,
+  ): Promise<SandboxRecord>;
+  /** Keeps what the sandbox has now, its home included; no process notices. SNAPSHOT_REFUSED for one that syncs by itself. */
+  snapshot(caller: Caller, id: string, options: { readonly label: string }): Promise<SnapshotRecord>;
+  /** The oldest first. "": of all sandboxes; the caller's, or for an administrator those of this owner ("": of all). */
+  listSnapshots(
+    caller: Caller,
+    query: { readonly sandboxId: string; readonly ownerId: string },
+  ): Promise<readonly SnapshotRecord[]>;
+  /** Its processes are ended; `onlyIdle`: SNAPSHOT_REFUSED when there are any. What it had since is gone. */
+  restore(
+    caller: Caller,
+    id: string,
+    options: { readonly snapshotId: string; readonly onlyIdle: boolean },
+  ): Promise<SandboxRecord>;
+  /** Sandboxes that were made of it stay as they are. */
+  deleteSnapshot(caller: Caller, id: string): Promise<void>;
+  /** New sandboxes of what this one has now, or had at a snapshot ("": now): all of them or none. */
+  fork(
+    caller: Caller,
+    id: string,
+    options: {
+      readonly snapshotId: string;
+      readonly count: number;
+      readonly request: CreateSandboxRequest;
+      readonly signal?: AbortSignal | undefined;
+    },
+  ): Promise<readonly SandboxRecord[]>;
   start(caller: Caller, id: string, signal?: AbortSignal): Promise<SandboxRecord>;
   stop(caller: Caller, id: string): Promise<SandboxRecord>;
   /** Until `resume`, calls that need a process fail with SANDBOX_PAUSED; all others answer. Both may be repeated. */

@@ -1,16 +1,18 @@
 import type { Rule } from "@agentfense/permission";
 import { withSecretHosts } from "../../isolation/network/secrets.ts";
+import type { Caller } from "../caller.ts";
 import { decodePageToken, pageLimit, pageOf } from "../page.ts";
 import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { SandboxRecord } from "../store/store.ts";
 import { KeyedTurns } from "../waiting.ts";
-import type { Sandboxes } from "./api.ts";
+import type { CreateSandboxRequest, Sandboxes } from "./api.ts";
 import { checkExpiry, newSandbox } from "./creation.ts";
 import { storedNetworkRules } from "./network.ts";
 import type { Parts } from "./parts.ts";
 import { translating } from "./refusals.ts";
 import { RegisteredSandbox } from "./registered-sandbox.ts";
 import { storedRules, workspacePath } from "./request.ts";
+import { asInherited, type MakeFrom, type Origin } from "./snapshots.ts";
 
 type Calls = Pick<
   Sandboxes,
@@ -22,7 +24,7 @@ type Calls = Pick<
 const MOST_NAMED = 10;
 
 /** The calls about sandboxes as a whole. `onExpiry`: one may be the next to expire. */
-export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
+export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls & { readonly makeFrom: MakeFrom } {
   const { store, codebases, registry, lifecycle, pausing, homes, secrets, auditTrail, clock } = parts;
   /** Who makes a sandbox and who deletes its codebase take turns. */
   const codebaseTurns = new KeyedTurns();
@@ -32,29 +34,47 @@ export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
     return await codebaseTurns.take(codebaseId, work);
   };
 
+  const make = (
+    caller: Caller,
+    request: CreateSandboxRequest,
+    signal: AbortSignal | undefined,
+    origin?: Origin,
+  ): Promise<SandboxRecord> =>
+    onCodebase(request.codebaseId, async () => {
+      const codebase = await codebases.get(caller, request.codebaseId);
+      // Files of the person who runs us are written when that person says so.
+      const sync = codebases.direct(codebase.id) === undefined ? parts.defaults.sync : "manual";
+      const defaults = { ...parts.defaults, sync };
+      const asked = { id: codebase.id, version: request.codebaseVersion };
+      const home = await translating(homes.admit(request.home, asked));
+      const admitted = await secrets.admit(codebase.ownerId, request.secrets);
+      const terms = { ...parts, defaults, nowMs: clock() };
+      const made = newSandbox({ ...request, home, secrets: admitted }, codebase, terms);
+      const record = { ...made, secrets: secrets.recordsFor(made, admitted) };
+      if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
+      if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
+      const { maxPerOwner } = defaults;
+      if (origin !== undefined) await parts.layers.lay(record, origin.layer);
+      const isIn = await store.insertSandbox(record, maxPerOwner).catch(async (error: unknown) => {
+        await parts.deltas.remove(parts.deltaOf(record));
+        throw error;
+      });
+      if (!isIn) {
+        if (origin !== undefined) await parts.deltas.remove(parts.deltaOf(record));
+        throw tooManySandboxes(maxPerOwner);
+      }
+      const registered = new RegisteredSandbox(record, store);
+      registry.add(registered);
+      auditTrail.tell("sandbox_created", registered, caller, { data: { ...creationData(record), ...origin?.told } });
+      parts.onExpiry();
+      return record;
+    });
+
   return {
-    create: (caller, request, signal) =>
-      onCodebase(request.codebaseId, async () => {
-        const codebase = await codebases.get(caller, request.codebaseId);
-        // Files of the person who runs us are written when that person says so.
-        const sync = codebases.direct(codebase.id) === undefined ? parts.defaults.sync : "manual";
-        const defaults = { ...parts.defaults, sync };
-        const asked = { id: codebase.id, version: request.codebaseVersion };
-        const home = await translating(homes.admit(request.home, asked));
-        const admitted = await secrets.admit(codebase.ownerId, request.secrets);
-        const terms = { ...parts, defaults, nowMs: clock() };
-        const made = newSandbox({ ...request, home, secrets: admitted }, codebase, terms);
-        const record = { ...made, secrets: secrets.recordsFor(made, admitted) };
-        if (record.codebaseVersion > 0) await codebases.getVersion(caller, codebase.id, record.codebaseVersion);
-        if (signal?.aborted) throw new RuntimeError("CANCELLED", "the call was cancelled");
-        const { maxPerOwner } = defaults;
-        if (!(await store.insertSandbox(record, maxPerOwner))) throw tooManySandboxes(maxPerOwner);
-        const registered = new RegisteredSandbox(record, store);
-        registry.add(registered);
-        auditTrail.tell("sandbox_created", registered, caller, { data: creationData(record) });
-        parts.onExpiry();
-        return record;
-      }),
+    /** For snapshotCalls. */
+    makeFrom: (caller, request, origin, signal) => make(caller, asInherited(request, origin), signal, origin),
+
+    create: (caller, request, signal) => make(caller, request, signal),
 
     get: async (caller, id) => registry.find(caller, id).record,
 
@@ -99,6 +119,8 @@ export function sandboxCalls(parts: Parts & { onExpiry(): void }): Calls {
           users.map((registered) => registered.departure ?? translating(lifecycle.destroy(caller, registered))),
         );
         await codebases.delete(caller, codebaseId);
+        for (const { id } of await store.listSnapshots({ codebaseId })) await store.deleteSnapshot(id);
+        void parts.layers.sweep();
       }),
 
     async updatePermissions(caller, id, request) {

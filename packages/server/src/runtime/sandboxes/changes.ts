@@ -3,7 +3,7 @@ import { isWithin } from "../../isolation/instance/home-directory.ts";
 import { decodePageToken, pageOf } from "../page.ts";
 import { invalid, RuntimeError } from "../runtime-error.ts";
 import type { ApplyOutcome, SandboxChange, Sandboxes } from "./api.ts";
-import type { DeltaPlace } from "./delta-work.ts";
+import { type DeltaPlace, layersBeneath } from "./delta-work.ts";
 import type { Parts } from "./parts.ts";
 import { translating } from "./refusals.ts";
 import type { RegisteredSandbox } from "./registered-sandbox.ts";
@@ -98,6 +98,7 @@ export function changeCalls(parts: Parts): Pick<Sandboxes, "changes" | "diff" | 
       const registered = registry.find(caller, id);
       const selected = workspacePaths(paths);
       const discard = async (place: DeltaPlace): Promise<readonly SandboxChange[]> => {
+        if ((await layersBeneath(place.delta)).length > 0) throw onSnapshot(registered.id);
         const changes = await deltas.list(place);
         const failed = await discardAt(registered, place);
         const isLeft = (path: string): boolean => failed.some((kept) => isWithin(path, kept));
@@ -153,4 +154,11 @@ function requireNone(paths: readonly string[] | undefined): void {
 function foldedKey({ path, folded }: SandboxChange): string {
   const slash = path.lastIndexOf("/");
   return folded === undefined ? `0${path.slice(0, slash)}\0${path.slice(slash)}` : `1${path}`;
+}
+
+function onSnapshot(sandboxId: string): RuntimeError {
+  return new RuntimeError("SNAPSHOT_REFUSED", "the sandbox lies on a snapshot, of which nothing can be discarded", {
+    details: { sandbox_id: sandboxId },
+    hint: "restore an earlier snapshot, or change the files back",
+  });
 }

@@ -1,18 +1,48 @@
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { compileRules, LEVEL, type Rule } from "@agentfense/permission";
 import { literals } from "../../isolation/changes/binary-patch.ts";
 import type { CollectedChange as RawCollectedChange } from "../../isolation/changes/collect.ts";
 import { isRefusedByGit, type FileDiff as RawDiff, renameText } from "../../isolation/changes/diff.ts";
 import type { Change } from "../../isolation/changes/list.ts";
 import { foldChanges, type ListedChange } from "../../isolation/changes/list.ts";
+import { homeIn, WORK_OF_HOME } from "../../isolation/filesystem/delta.ts";
+import { BENEATH } from "../../isolation/filesystem/freezing.ts";
 import { encodeText, namesOf } from "../../isolation/filesystem/names.ts";
 import { removeTree } from "../../isolation/filesystem/remove-tree.ts";
 import type { SettledEntry } from "../../isolation/filesystem/settlement.ts";
+import type { JobInput } from "../../isolation/jobs/jobs.ts";
 import type { Jobs } from "../../isolation/jobs/thread.ts";
 import type { StagedEntry } from "../codebases/api.ts";
+import { isLayerName } from "../ids.ts";
 import { RuntimeError } from "../runtime-error.ts";
 import type { FileDiff, SandboxChange } from "./api.ts";
 import { EmptyDeltas } from "./parts.ts";
 import { translating } from "./refusals.ts";
+
+export { BENEATH };
+
+/** Where snapshots keep what they froze. */
+export function layersDirectory(deltaDirectory: string): string {
+  return join(deltaDirectory, "layers");
+}
+
+/** Directories of what a delta lies on, top first. */
+export async function layersBeneath(
+  delta: string,
+  directory = layersDirectory(dirname(delta)),
+): Promise<readonly string[]> {
+  try {
+    const names = await readFile(join(delta, BENEATH), "utf8");
+    return names
+      .split("\n")
+      .filter(isLayerName)
+      .map((name) => join(directory, name));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
 
 /** A delta, and the codebase it changes. */
 export interface DeltaPlace {
@@ -63,7 +93,8 @@ export function deltaWork(jobs: Jobs) {
     signal?: AbortSignal,
     ignores = false,
   ): Promise<readonly Change[]> => {
-    const spec = { delta, lowers: [lower], rules, paths, renames: true, ignores };
+    const beneath = await layersBeneath(delta);
+    const spec = { delta, beneath, lowers: [lower], rules, paths, renames: true, ignores };
     const changes = await translating(jobs.run("listChanges", spec, { signal }));
     requireAll(paths, changes);
     return changes;
@@ -87,7 +118,8 @@ export function deltaWork(jobs: Jobs) {
       signal?: AbortSignal,
     ): Promise<Collection> {
       if (place.paths !== undefined) await list(place, signal);
-      const { changes, settled } = await translating(jobs.run("collectChanges", { ...place, staging }, { signal }));
+      const spec = { ...place, staging, beneath: await layersBeneath(place.delta) };
+      const { changes, settled } = await translating(jobs.run("collectChanges", spec, { signal }));
       const isReady = new Set(changes.filter(({ ready }) => ready).map(({ change }) => change.path));
       return {
         changes: changes.map(collectedChange),
@@ -98,7 +130,8 @@ export function deltaWork(jobs: Jobs) {
     /** Writes what may be written straight to the codebase, a directory of the host. Not to be cut short, so without a signal. */
     async write(place: DeltaPlace & { readonly dryRun: boolean }): Promise<DirectCollection> {
       if (place.paths !== undefined) await list(place);
-      const { changes, settled, overwritten } = await translating(jobs.run("writeChanges", place));
+      const spec = { ...place, beneath: await layersBeneath(place.delta) };
+      const { changes, settled, overwritten } = await translating(jobs.run("writeChanges", spec));
       return { changes: changes.map(collectedChange), settled, overwritten };
     },
 
@@ -107,7 +140,7 @@ export function deltaWork(jobs: Jobs) {
       { patch, ...place }: DeltaPlace & { readonly patch: boolean },
       signal?: AbortSignal,
     ): AsyncGenerator<FileDiff> {
-      const spec = { delta: place.delta, lowers: [place.lower] };
+      const spec = { delta: place.delta, beneath: await layersBeneath(place.delta), lowers: [place.lower] };
       const policy = compileRules(place.rules);
       // In the order of the walk that finds them, so that each answer has the first of those that are missing.
       const changes = (await found(place, signal)).map((change) => ({ change, order: walkOrder(change.path) }));
@@ -154,7 +187,15 @@ export function deltaWork(jobs: Jobs) {
     },
 
     /** Nothing was changed, seen at a glance; false when it takes more than that. */
-    isEmpty: (delta: string) => empty.has(delta),
+    isEmpty: async (delta: string) => (await empty.has(delta)) && (await layersBeneath(delta)).length === 0,
+
+    /** Nothing came since it was laid on what is beneath it, in the home neither. */
+    hasNothing: async (delta: string) => (await empty.has(delta)) && (await isEmptyHome(delta)),
+
+    /** Of a sandbox that does not run; one that does freezes itself. */
+    freeze: (spec: JobInput<"freezeIdle">) => translating(jobs.run("freezeIdle", spec)),
+
+    measureLayer: (delta: string) => jobs.run("measureLayer", { delta }),
 
     /** Bytes in it. */
     measure: (delta: string) => jobs.run("measureDelta", { delta }),
@@ -166,6 +207,11 @@ export function deltaWork(jobs: Jobs) {
       else await jobs.run("removeDelta", { delta });
     },
   };
+}
+
+async function isEmptyHome(delta: string): Promise<boolean> {
+  const names = await readdir(homeIn(delta)).catch(() => []);
+  return names.every((name) => name === WORK_OF_HOME);
 }
 
 function collectedChange({ change, ready, entry, reason }: RawCollectedChange): CollectedChange {

@@ -72,8 +72,19 @@ export class Lifecycle {
         await deltas.remove(this.#parts.deltaOf(registered)).catch((error: unknown) => {
           log({ level: "error", message: "a delta could not be removed", sandboxId: registered.id, error });
         });
+        void this.#parts.layers.sweep();
       });
     });
+  }
+
+  /** Puts other changes in the place of a sandbox's, in its turn. What ran is ended, and the sandbox runs again if it did. */
+  async remake(caller: Caller, registered: RegisteredSandbox, lay: () => Promise<void>): Promise<void> {
+    this.#requireOpen(registered);
+    const wasLiving = isLiving(registered.state);
+    await this.#halt(registered, "stopped", { sync: false });
+    await lay();
+    if (wasLiving) await this.#launch(registered, caller, undefined);
+    this.#parts.pausing.rest(registered);
   }
 
   /** After a restart of the server: a sandbox that ran runs again, one that was paused is so again, or says why not. */
@@ -149,12 +160,17 @@ export class Lifecycle {
     registered.missed = missed;
     const toolchains = record.runtime === "bwrap" ? await this.#parts.toolchains?.(layer.directory) : undefined;
     const { ociRuntime } = this.#parts;
-    const workspace = { lowers: [layer.directory], delta: this.#parts.deltaOf(registered), rules: record.rules };
+    const beneath = await this.#parts.layers.beneath(registered);
+    const delta = this.#parts.deltaOf(registered);
+    const workspace = { lowers: [layer.directory], beneath, delta, rules: record.rules };
+    const { diskBytes, diskFiles } = record.resources;
+    const isLimited = beneath.length > 0 && (diskBytes !== undefined || diskFiles !== undefined);
     const spec: SandboxSpec = {
       id: record.id,
       runtime: record.runtime,
       workspaces: [{ ...workspace, revocable: record.revocable }, ...(toolchains?.workspaces ?? [])],
       limits: limitsOf(record.resources),
+      usedBeneath: isLimited ? await this.#parts.layers.used(beneath) : undefined,
       network: record.network,
       ...(record.network === "filtered" ? { networkRules, secrets } : {}),
       env: { ...toolchains?.env, ...record.env },

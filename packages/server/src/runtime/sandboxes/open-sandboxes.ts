@@ -10,6 +10,7 @@ import { Commands, commandCalls } from "./commands.ts";
 import { contextCalls } from "./contexts.ts";
 import { fileCalls } from "./files.ts";
 import { Homes } from "./homes.ts";
+import { SnapshotLayers } from "./layers.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import { spreadNews, spreadSecret } from "./news.ts";
 import { SANDBOX_DEFAULTS, type SandboxesOptions } from "./options.ts";
@@ -21,6 +22,7 @@ import type { RegisteredSandbox } from "./registered-sandbox.ts";
 import { SandboxRegistry } from "./registry.ts";
 import { bringBack, findSandboxes, reap, settleInterrupted, tidyDeltas } from "./restart.ts";
 import { openSessions } from "./sessions.ts";
+import { snapshotCalls } from "./snapshots.ts";
 import type { State } from "./state.ts";
 import { Sync } from "./sync.ts";
 
@@ -60,7 +62,9 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   const pausing = new Pausing(given);
   const commands = new Commands({ ...given, sync });
   const sessions = openSessions({ ...given, pausing, commands });
-  const own = { ...given, homes: new Homes(given), sync, pausing, sessions };
+  const layers = new SnapshotLayers(given);
+  await layers.sweep();
+  const own = { ...given, homes: new Homes(given), layers, sync, pausing, sessions };
   const lifecycle = new Lifecycle(own);
   const endExpired = (registered: RegisteredSandbox): void => {
     if (registered.departure !== undefined) return;
@@ -74,8 +78,10 @@ export async function openSandboxes(options: SandboxesOptions): Promise<OpenSand
   };
   const reaper = reap(registry, endExpired, { clock, intervalMs: defaults.cleanupIntervalMs });
   const parts: Parts = { ...own, lifecycle, commands };
+  const sandboxes = sandboxCalls({ ...parts, onExpiry: () => reaper.look() });
   const calls: Sandboxes = {
-    ...sandboxCalls({ ...parts, onExpiry: () => reaper.look() }),
+    ...sandboxes,
+    ...snapshotCalls({ ...parts, makeFrom: sandboxes.makeFrom }),
     ...commandCalls(parts),
     ...portCalls(parts),
     ...changeCalls(parts),

@@ -4,7 +4,14 @@ import type { AuditLog } from "../audit/api.ts";
 import type { CodebaseLayers, Codebases } from "../codebases/api.ts";
 import type { Log } from "../log.ts";
 import type { SandboxSecrets } from "../secrets/api.ts";
-import type { NetworkName, ResourceRecord, RuntimeName, SandboxMetadata, SyncMode } from "../store/store.ts";
+import type {
+  NetworkName,
+  ResourceRecord,
+  RuntimeName,
+  SandboxMetadata,
+  SnapshotMetadata,
+  SyncMode,
+} from "../store/store.ts";
 import type { DeltaWork } from "./delta-work.ts";
 import type { NetworkCap } from "./network.ts";
 
@@ -21,6 +28,8 @@ export const SANDBOX_DEFAULTS = {
   maxPerOwner: 10,
   /** Homes that outlive their sandboxes; 0: no limit. */
   maxHomesPerOwner: 10,
+  /** 0: no limit. */
+  maxSnapshotsPerOwner: 100,
   /** 0: no limit. */
   maxSessionsPerSandbox: 16,
   /** How often expired sandboxes are looked for, beside the timer for the next one. */
@@ -53,7 +62,7 @@ export interface SandboxObserver {
 export type Clock = () => number;
 
 export interface SandboxesOptions {
-  readonly store: SandboxMetadata;
+  readonly store: SandboxMetadata & SnapshotMetadata;
   readonly codebases: Pick<Codebases, "get" | "getVersion" | "delete"> & CodebaseLayers;
   readonly isolation: Isolation;
   readonly deltas: DeltaWork;

@@ -6,6 +6,7 @@ import type { Log } from "../log.ts";
 import type { AuditTrail } from "./audit-trail.ts";
 import type { Commands } from "./commands.ts";
 import type { Homes } from "./homes.ts";
+import type { SnapshotLayers } from "./layers.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Clock, SandboxDefaults, SandboxesOptions } from "./options.ts";
 import type { Pausing } from "./pausing.ts";
@@ -25,6 +26,7 @@ export interface Parts extends Omit<SandboxesOptions, "defaults" | "clock" | "lo
   readonly sessions: Sessions;
   readonly pausing: Pausing;
   readonly homes: Homes;
+  readonly layers: SnapshotLayers;
   readonly sync: Sync;
   readonly auditTrail: AuditTrail;
   /** The directory of a sandbox's changes. */

@@ -6,7 +6,13 @@ import type { DirectCodebase, SyncResult } from "../codebases/api.ts";
 import { RuntimeError } from "../runtime-error.ts";
 import type { ConflictRecord } from "../store/store.ts";
 import { inside } from "./audit-trail.ts";
-import type { CollectedChange, Collection, DeltaPlace, DirectCollection } from "./delta-work.ts";
+import {
+  type CollectedChange,
+  type Collection,
+  type DeltaPlace,
+  type DirectCollection,
+  layersBeneath,
+} from "./delta-work.ts";
 import type { Parts, Unsettled } from "./parts.ts";
 import { toRuntimeError } from "./refusals.ts";
 import type { RegisteredSandbox } from "./registered-sandbox.ts";
@@ -186,7 +192,8 @@ export class Sync {
     lower: string,
     entries: readonly SettledEntry[],
   ): Promise<void> {
-    if (entries.length === 0) return;
+    // What lies on a snapshot cannot let go of anything: what is beneath would show.
+    if (entries.length === 0 || (await layersBeneath(delta)).length > 0) return;
     if (registered.running === undefined) await this.#parts.deltas.settle({ delta, lower }, entries);
     else await registered.running.sandbox.settle(entries);
   }

@@ -6,6 +6,7 @@ import type {
   SandboxRecord,
   SecretRecord,
   SessionRecord,
+  SnapshotRecord,
   VersionRecord,
 } from "./store.ts";
 
@@ -176,6 +177,18 @@ export const KEY_COLUMNS: Columns<KeyRecord> = {
   createdAtMs: "created_at",
   revokedAtMs: optional("revoked_at"),
   lastUsedAtMs: optional("last_used_at"),
+};
+
+export const SNAPSHOT_COLUMNS: Columns<SnapshotRecord> = {
+  id: "id",
+  ownerId: "owner_id",
+  sandboxId: "sandbox_id",
+  codebaseId: "codebase_id",
+  codebaseVersion: "codebase_version",
+  label: "label",
+  layer: "layer",
+  settings: json("settings"),
+  createdAtMs: "created_at",
 };
 
 export const SECRET_COLUMNS: Columns<SecretRecord> = {

@@ -252,6 +252,42 @@ export interface SessionRecord {
   readonly closeReason: string;
 }
 
+/** What a sandbox that is made of a snapshot has of the one that the snapshot is of, unless it is given its own. */
+export type InheritedSettings = Pick<
+  SandboxRecord,
+  | ("rules" | "runtime" | "image" | "network" | "networkRules" | "resources" | "env" | "sync")
+  | ("revocable" | "workspaceHome" | "idlePauseMs")
+>;
+
+export interface SnapshotRecord {
+  readonly id: string;
+  readonly ownerId: string;
+  /** The sandbox that it is of, which may be gone. */
+  readonly sandboxId: string;
+  readonly codebaseId: string;
+  /** The version that the sandbox was pinned to; 0: the newest. */
+  readonly codebaseVersion: number;
+  readonly label: string;
+  /** The topmost layer that it is made of; what that lies on the disk says. */
+  readonly layer: string;
+  readonly settings: InheritedSettings;
+  readonly createdAtMs: number;
+}
+
+export interface SnapshotMetadata {
+  /** Refused (false) when the owner already has `maxPerOwner` (0: no limit); counted and inserted as one. */
+  insertSnapshot(record: SnapshotRecord, maxPerOwner: number): Promise<boolean>;
+  snapshot(id: string): Promise<SnapshotRecord | undefined>;
+  /** False: there is none. */
+  deleteSnapshot(id: string): Promise<boolean>;
+  /** In the order of (createdAtMs, id). */
+  listSnapshots(query: {
+    readonly ownerId?: string | undefined;
+    readonly sandboxId?: string | undefined;
+    readonly codebaseId?: string | undefined;
+  }): Promise<readonly SnapshotRecord[]>;
+}
+
 type Changing =
   | "status"
   | "statusReason"
@@ -372,6 +408,7 @@ export interface SecretMetadata {
 export interface MetadataStore
   extends CodebaseMetadata,
     SandboxMetadata,
+    SnapshotMetadata,
     EventMetadata,
     KeyMetadata,
     SecretMetadata,

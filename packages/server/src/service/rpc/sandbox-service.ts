@@ -1,11 +1,12 @@
-import type { SandboxService, SessionExecRequest } from "@agentfense/protocol/sandbox";
+import { CreateSandboxRequestSchema, type SandboxService, type SessionExecRequest } from "@agentfense/protocol/sandbox";
+import { create } from "@bufbuild/protobuf";
 import type { Sandboxes } from "../../runtime/sandboxes/api.ts";
 import type { Secrets } from "../../runtime/secrets/api.ts";
 import { codeHandlers } from "./code-handlers.ts";
 import { fileHandlers } from "./codebase-service.ts";
 import { execHandlers, execOutputs, execResult, type MessageLimits } from "./exec-handlers.ts";
 import type { Handlers, SandboxHandlers } from "./handlers.ts";
-import { durationMs, required, wordFor } from "./messages/fields.ts";
+import { durationMs, invalid, required, wordFor } from "./messages/fields.ts";
 import {
   changeMessage,
   createSandboxRequestOf,
@@ -18,6 +19,7 @@ import {
   sandboxMessage,
   secretMessage,
   sessionMessage,
+  snapshotMessage,
 } from "./messages/sandbox.ts";
 import { portHandlers } from "./port-handlers.ts";
 import { processHandlers, terminalHandlers } from "./process-handlers.ts";
@@ -44,8 +46,13 @@ export function sandboxHandlers(
 
 function lifecycleHandlers(sandboxes: Sandboxes) {
   return {
-    createSandbox: async (request, { caller, signal }) =>
-      sandboxMessage(await sandboxes.create(caller, createSandboxRequestOf(request), signal)),
+    async createSandbox(message, { caller, signal }) {
+      const { snapshotId } = message;
+      if (snapshotId === "") required(message.codebaseId, "codebase_id");
+      const request = createSandboxRequestOf(message);
+      if (snapshotId === "") return sandboxMessage(await sandboxes.create(caller, request, signal));
+      return sandboxMessage(await sandboxes.createFrom(caller, snapshotId, request, signal));
+    },
 
     getSandbox: async ({ sandboxId }, { caller }) => sandboxMessage(await sandboxes.get(caller, sandboxId)),
 
@@ -73,6 +80,24 @@ function lifecycleHandlers(sandboxes: Sandboxes) {
     updateExpiry: async ({ sandboxId, expiresIn, extendOnly }, { caller }) => {
       const expiresInMs = durationMs(expiresIn, "expires_in");
       return sandboxMessage(await sandboxes.updateExpiry(caller, sandboxId, { expiresInMs, extendOnly }));
+    },
+
+    snapshotSandbox: async ({ sandboxId, label }, { caller }) =>
+      snapshotMessage(await sandboxes.snapshot(caller, sandboxId, { label })),
+    listSnapshots: async ({ sandboxId, ownerId }, { caller }) => ({
+      snapshots: (await sandboxes.listSnapshots(caller, { sandboxId, ownerId })).map(snapshotMessage),
+    }),
+    restoreSandbox: async ({ sandboxId, snapshotId, onlyIdle }, { caller }) =>
+      sandboxMessage(await sandboxes.restore(caller, sandboxId, { snapshotId, onlyIdle })),
+    deleteSnapshot: ({ snapshotId }, { caller }) => sandboxes.deleteSnapshot(caller, snapshotId),
+    async forkSandbox(
+      { sandboxId, snapshotId, count, settings = create(CreateSandboxRequestSchema) },
+      { caller, signal },
+    ) {
+      if (settings.snapshotId !== "") throw invalid("settings name no snapshot: snapshot_id beside them does");
+      const request = createSandboxRequestOf(settings);
+      const made = await sandboxes.fork(caller, sandboxId, { snapshotId, count, request, signal });
+      return { sandboxes: made.map(sandboxMessage) };
     },
 
     listHomes: async ({ ownerId }, { caller }) => ({ homes: [...(await sandboxes.listHomes(caller, ownerId))] }),

@@ -204,6 +204,7 @@ test("a database from before versions were dropped knows what they keep", async 
   {
     using connection = new DatabaseSync(path);
     connection.exec(`
+      DROP TABLE snapshots;
       ALTER TABLE versions DROP COLUMN kept_bytes;
       ALTER TABLE codebases DROP COLUMN kept_bytes;
       ALTER TABLE codebases DROP COLUMN directory_count;

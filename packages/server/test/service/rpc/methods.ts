@@ -19,6 +19,7 @@ import type {
   SandboxRecord,
   SecretRecord,
   SessionRecord,
+  SnapshotRecord,
   VersionRecord,
 } from "../../../src/runtime/store/store.ts";
 import { streamOf } from "./fixture.ts";
@@ -119,6 +120,19 @@ const SECRET: SecretRecord = {
 };
 const { sealed: _, createdAtMs: __, updatedAtMs: ___, ...SECRET_FACTS } = SECRET;
 const SECRET_JSON = { ...SECRET_FACTS, createdAt: AT_JSON, updatedAt: AT_JSON };
+
+const SNAPSHOT: SnapshotRecord = {
+  ...{ id: "snap_0123456789abcdef0123456789abcdef", ownerId: "alice", sandboxId: "sb_0123456789abcdef" },
+  ...{ codebaseId: CODEBASE.id, codebaseVersion: 3, label: "before", layer: "layer_1", createdAtMs: AT },
+  settings: {
+    ...{ rules: [], runtime: "bwrap", image: "", network: "none", networkRules: [], resources: {}, env: { A: "b" } },
+    ...{ sync: "manual", revocable: false, workspaceHome: "", idlePauseMs: 0 },
+  },
+};
+const SNAPSHOT_JSON = {
+  ...{ id: SNAPSHOT.id, ownerId: "alice", sandboxId: SNAPSHOT.sandboxId, codebaseId: CODEBASE.id },
+  ...{ codebaseVersion: "3", label: "before", createdAt: AT_JSON },
+};
 
 export const SANDBOX: SandboxRecord = {
   id: "sb_0123456789abcdef",
@@ -734,6 +748,61 @@ export const EXAMPLES: Readonly<Record<string, MethodExample>> = {
     asks: ["sandboxes.updateExpiry", sandboxId, { expiresInMs: 60_500, extendOnly: true }],
     answer: SANDBOX,
     responses: [SANDBOX_JSON],
+  },
+  SnapshotSandbox: {
+    requests: [{ sandboxId, label: "before" }],
+    asks: ["sandboxes.snapshot", sandboxId, { label: "before" }],
+    answer: SNAPSHOT,
+    responses: [SNAPSHOT_JSON],
+  },
+  ListSnapshots: {
+    requests: [{ sandboxId, ownerId: "bob" }],
+    asks: ["sandboxes.listSnapshots", { sandboxId, ownerId: "bob" }],
+    answer: [SNAPSHOT],
+    responses: [{ snapshots: [SNAPSHOT_JSON] }],
+  },
+  RestoreSandbox: {
+    requests: [{ sandboxId, snapshotId: SNAPSHOT.id, onlyIdle: true }],
+    asks: ["sandboxes.restore", sandboxId, { snapshotId: SNAPSHOT.id, onlyIdle: true }],
+    answer: SANDBOX,
+    responses: [SANDBOX_JSON],
+  },
+  DeleteSnapshot: {
+    requests: [{ snapshotId: SNAPSHOT.id }],
+    asks: ["sandboxes.deleteSnapshot", SNAPSHOT.id],
+    responses: [{}],
+  },
+  ForkSandbox: {
+    requests: [{ sandboxId, snapshotId: SNAPSHOT.id, count: 2, settings: { labels: { try: "1" } } }],
+    asks: [
+      "sandboxes.fork",
+      sandboxId,
+      {
+        ...{ snapshotId: SNAPSHOT.id, count: 2, signal: "signal" },
+        request: {
+          ...{
+            codebaseId: "",
+            codebaseVersion: 0,
+            rules: [],
+            preset: "",
+            labels: { try: "1" },
+            image: "",
+            resources: {},
+          },
+          ...{
+            revocable: false,
+            env: {},
+            home: "",
+            pauseAtExpiry: false,
+            workspaceHome: "",
+            networkList: { allow: [], presets: [] },
+            secrets: [],
+          },
+        },
+      },
+    ],
+    answer: [SANDBOX],
+    responses: [{ sandboxes: [SANDBOX_JSON] }],
   },
   ListHomes: {
     requests: [{ ownerId: "bob" }],

@@ -388,6 +388,14 @@ export declare type CreateSandboxRequest = Message<"sandbox.v1.CreateSandboxRequ
    * @generated from field: bool pause_at_expiry = 20;
    */
   pauseAtExpiry: boolean;
+
+  /**
+   * Begins from a snapshot instead of the codebase, which is then not named: what the request does not say is as it was in the sandbox
+   * that the snapshot is of, but for labels, secrets, home and expiry.
+   *
+   * @generated from field: string snapshot_id = 21;
+   */
+  snapshotId: string;
 };
 
 /**
@@ -572,6 +580,215 @@ export declare type DeleteSecretRequest = Message<"sandbox.v1.DeleteSecretReques
  * Use `create(DeleteSecretRequestSchema)` to create a new message.
  */
 export declare const DeleteSecretRequestSchema: GenMessage<DeleteSecretRequest>;
+
+/**
+ * What a sandbox had at one moment: its changes, and its own home.
+ *
+ * @generated from message sandbox.v1.Snapshot
+ */
+export declare type Snapshot = Message<"sandbox.v1.Snapshot"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The sandbox that it is of, which may be gone.
+   *
+   * @generated from field: string sandbox_id = 2;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string owner_id = 3;
+   */
+  ownerId: string;
+
+  /**
+   * @generated from field: string codebase_id = 4;
+   */
+  codebaseId: string;
+
+  /**
+   * The version that the sandbox was pinned to; 0 is the newest, whichever that is.
+   *
+   * @generated from field: int64 codebase_version = 5;
+   */
+  codebaseVersion: bigint;
+
+  /**
+   * @generated from field: string label = 6;
+   */
+  label: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp created_at = 7;
+   */
+  createdAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.Snapshot.
+ * Use `create(SnapshotSchema)` to create a new message.
+ */
+export declare const SnapshotSchema: GenMessage<Snapshot>;
+
+/**
+ * @generated from message sandbox.v1.SnapshotSandboxRequest
+ */
+export declare type SnapshotSandboxRequest = Message<"sandbox.v1.SnapshotSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string label = 2;
+   */
+  label: string;
+};
+
+/**
+ * Describes the message sandbox.v1.SnapshotSandboxRequest.
+ * Use `create(SnapshotSandboxRequestSchema)` to create a new message.
+ */
+export declare const SnapshotSandboxRequestSchema: GenMessage<SnapshotSandboxRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListSnapshotsRequest
+ */
+export declare type ListSnapshotsRequest = Message<"sandbox.v1.ListSnapshotsRequest"> & {
+  /**
+   * Empty: of all sandboxes, those that are gone included.
+   *
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * For administrators: those of one owner. Empty: of all.
+   *
+   * @generated from field: string owner_id = 2;
+   */
+  ownerId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.ListSnapshotsRequest.
+ * Use `create(ListSnapshotsRequestSchema)` to create a new message.
+ */
+export declare const ListSnapshotsRequestSchema: GenMessage<ListSnapshotsRequest>;
+
+/**
+ * @generated from message sandbox.v1.ListSnapshotsResponse
+ */
+export declare type ListSnapshotsResponse = Message<"sandbox.v1.ListSnapshotsResponse"> & {
+  /**
+   * @generated from field: repeated sandbox.v1.Snapshot snapshots = 1;
+   */
+  snapshots: Snapshot[];
+};
+
+/**
+ * Describes the message sandbox.v1.ListSnapshotsResponse.
+ * Use `create(ListSnapshotsResponseSchema)` to create a new message.
+ */
+export declare const ListSnapshotsResponseSchema: GenMessage<ListSnapshotsResponse>;
+
+/**
+ * @generated from message sandbox.v1.RestoreSandboxRequest
+ */
+export declare type RestoreSandboxRequest = Message<"sandbox.v1.RestoreSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string snapshot_id = 2;
+   */
+  snapshotId: string;
+
+  /**
+   * Refused while a process runs in it, instead of ending that.
+   *
+   * @generated from field: bool only_idle = 3;
+   */
+  onlyIdle: boolean;
+};
+
+/**
+ * Describes the message sandbox.v1.RestoreSandboxRequest.
+ * Use `create(RestoreSandboxRequestSchema)` to create a new message.
+ */
+export declare const RestoreSandboxRequestSchema: GenMessage<RestoreSandboxRequest>;
+
+/**
+ * @generated from message sandbox.v1.DeleteSnapshotRequest
+ */
+export declare type DeleteSnapshotRequest = Message<"sandbox.v1.DeleteSnapshotRequest"> & {
+  /**
+   * @generated from field: string snapshot_id = 1;
+   */
+  snapshotId: string;
+};
+
+/**
+ * Describes the message sandbox.v1.DeleteSnapshotRequest.
+ * Use `create(DeleteSnapshotRequestSchema)` to create a new message.
+ */
+export declare const DeleteSnapshotRequestSchema: GenMessage<DeleteSnapshotRequest>;
+
+/**
+ * @generated from message sandbox.v1.ForkSandboxRequest
+ */
+export declare type ForkSandboxRequest = Message<"sandbox.v1.ForkSandboxRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * One of this sandbox's; empty: what it has now.
+   *
+   * @generated from field: string snapshot_id = 2;
+   */
+  snapshotId: string;
+
+  /**
+   * @generated from field: int32 count = 3;
+   */
+  count: number;
+
+  /**
+   * What the new ones have of their own, see CreateSandboxRequest.snapshot_id; neither codebase nor snapshot is named in it.
+   *
+   * @generated from field: sandbox.v1.CreateSandboxRequest settings = 4;
+   */
+  settings?: CreateSandboxRequest | undefined;
+};
+
+/**
+ * Describes the message sandbox.v1.ForkSandboxRequest.
+ * Use `create(ForkSandboxRequestSchema)` to create a new message.
+ */
+export declare const ForkSandboxRequestSchema: GenMessage<ForkSandboxRequest>;
+
+/**
+ * @generated from message sandbox.v1.ForkSandboxResponse
+ */
+export declare type ForkSandboxResponse = Message<"sandbox.v1.ForkSandboxResponse"> & {
+  /**
+   * @generated from field: repeated sandbox.v1.Sandbox sandboxes = 1;
+   */
+  sandboxes: Sandbox[];
+};
+
+/**
+ * Describes the message sandbox.v1.ForkSandboxResponse.
+ * Use `create(ForkSandboxResponseSchema)` to create a new message.
+ */
+export declare const ForkSandboxResponseSchema: GenMessage<ForkSandboxResponse>;
 
 /**
  * @generated from message sandbox.v1.Home
@@ -3521,6 +3738,56 @@ export declare const SandboxService: GenService<{
     methodKind: "unary";
     input: typeof DestroySandboxRequestSchema;
     output: typeof EmptySchema;
+  },
+  /**
+   * Keeps what the sandbox has now, its own home included; no process in it notices. Refused for one that syncs after each command.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.SnapshotSandbox
+   */
+  snapshotSandbox: {
+    methodKind: "unary";
+    input: typeof SnapshotSandboxRequestSchema;
+    output: typeof SnapshotSchema;
+  },
+  /**
+   * The oldest first.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.ListSnapshots
+   */
+  listSnapshots: {
+    methodKind: "unary";
+    input: typeof ListSnapshotsRequestSchema;
+    output: typeof ListSnapshotsResponseSchema;
+  },
+  /**
+   * Brings the sandbox back to what it had at a snapshot. Its processes are ended; if it ran, it runs again.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.RestoreSandbox
+   */
+  restoreSandbox: {
+    methodKind: "unary";
+    input: typeof RestoreSandboxRequestSchema;
+    output: typeof SandboxSchema;
+  },
+  /**
+   * Sandboxes that were made of it stay as they are.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.DeleteSnapshot
+   */
+  deleteSnapshot: {
+    methodKind: "unary";
+    input: typeof DeleteSnapshotRequestSchema;
+    output: typeof EmptySchema;
+  },
+  /**
+   * Makes sandboxes of what this one has now, or had at a snapshot: all of them or none. They are not started.
+   *
+   * @generated from rpc sandbox.v1.SandboxService.ForkSandbox
+   */
+  forkSandbox: {
+    methodKind: "unary";
+    input: typeof ForkSandboxRequestSchema;
+    output: typeof ForkSandboxResponseSchema;
   },
   /**
    * Homes that outlive their sandboxes.

@@ -208,6 +208,22 @@ const MIGRATIONS: readonly string[] = [
   END $$;
   ${fenced("codebases", "entries", "versions", "changes", "journals", "sandboxes", "sessions", "events", "chain_ends", "keys", "secrets")}
   `,
+  // Their layers are on the disk (runtime/sandboxes/layers.ts).
+  `
+  CREATE TABLE snapshots (
+    id               text COLLATE "C" PRIMARY KEY,
+    owner_id         text COLLATE "C" NOT NULL,
+    sandbox_id       text COLLATE "C" NOT NULL,
+    codebase_id      text COLLATE "C" NOT NULL,
+    codebase_version bigint NOT NULL,
+    label            text NOT NULL,
+    layer            text NOT NULL,
+    settings         text NOT NULL,
+    created_at       bigint NOT NULL
+  );
+  CREATE INDEX snapshots_by_owner ON snapshots (owner_id, created_at, id);
+  ${fenced("snapshots")}
+  `,
 ];
 
 /** Nobody but the holder of the lease changes these. */

@@ -10,6 +10,7 @@ import { migrate, schemaVersion } from "./migrations.ts";
 import type { PostgresPlace } from "./place.ts";
 import { retentionMethods } from "./retention.ts";
 import { sandboxMethods } from "./sandboxes.ts";
+import { snapshotMethods } from "./snapshots.ts";
 
 export interface PostgresStoreOptions {
   readonly place: PostgresPlace;
@@ -102,6 +103,7 @@ function storeOf(database: Database, parts: AsyncDisposableStack): MetadataStore
     ...eventMethods(database),
     ...keyMethods(database),
     ...secretMethods(database),
+    ...snapshotMethods(database),
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
 }

@@ -9,6 +9,7 @@ import { retentionMethods } from "./retention.ts";
 import { sandboxMethods } from "./sandboxes.ts";
 import { secretMethods } from "./secrets.ts";
 import { sessionMethods } from "./sessions.ts";
+import { snapshotMethods } from "./snapshots.ts";
 import { versionMethods } from "./versions.ts";
 
 /** Everything a store can be asked, answered at once. */
@@ -24,5 +25,6 @@ export function storeMethods(database: Database): Immediate<StoreCalls> {
     ...eventMethods(database),
     ...keyMethods(database),
     ...secretMethods(database),
+    ...snapshotMethods(database),
   };
 }

@@ -190,6 +190,21 @@ const MIGRATIONS: readonly string[] = [
   `,
   "ALTER TABLE sandboxes ADD COLUMN workspace_home TEXT NOT NULL DEFAULT ''",
   "ALTER TABLE sandboxes ADD COLUMN pause_at_expiry INTEGER NOT NULL DEFAULT 0",
+  // Their layers are on the disk (runtime/sandboxes/layers.ts).
+  `
+  CREATE TABLE snapshots (
+    id               TEXT PRIMARY KEY,
+    owner_id         TEXT NOT NULL,
+    sandbox_id       TEXT NOT NULL,
+    codebase_id      TEXT NOT NULL,
+    codebase_version INTEGER NOT NULL,
+    label            TEXT NOT NULL,
+    layer            TEXT NOT NULL,
+    settings         TEXT NOT NULL,
+    created_at       INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX snapshots_by_owner ON snapshots (owner_id, created_at, id);
+  `,
 ];
 
 /** Some that every version of the schema has. */

@@ -4,17 +4,7 @@ import * as words from "@agentfense/protocol/words";
 import type { DescField, MessageInitShape } from "@bufbuild/protobuf";
 import type * as runtime from "../../../runtime/sandboxes/api.ts";
 import type * as store from "../../../runtime/store/store.ts";
-import {
-  count,
-  durationMessage,
-  durationMs,
-  given,
-  invalid,
-  messageOf,
-  optionalCount,
-  required,
-  wordFor,
-} from "./fields.ts";
+import { count, durationMessage, durationMs, given, invalid, messageOf, optionalCount, wordFor } from "./fields.ts";
 
 type Rule = store.SandboxRecord["rules"][number];
 type NetworkRule = store.SandboxRecord["networkRules"][number];
@@ -29,7 +19,7 @@ export const SANDBOX_STATUSES = {
 
 export function createSandboxRequestOf(message: wire.CreateSandboxRequest): runtime.CreateSandboxRequest {
   return {
-    codebaseId: required(message.codebaseId, "codebase_id"),
+    codebaseId: message.codebaseId,
     codebaseVersion: count(message.codebaseVersion, "codebase_version"),
     rules: rulesOf(message.permissions),
     preset: message.preset,
@@ -79,6 +69,10 @@ export function sandboxMessage(record: store.SandboxRecord): MessageInitShape<ty
     secrets: record.secrets.map(({ name }) => name),
     idlePause: record.idlePauseMs === 0 ? undefined : durationMessage(record.idlePauseMs),
   });
+}
+
+export function snapshotMessage(record: store.SnapshotRecord): MessageInitShape<typeof wire.SnapshotSchema> {
+  return messageOf(wire.SnapshotSchema, record, {});
 }
 
 /** Nothing of the value, sealed or not. */
