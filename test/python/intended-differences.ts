@@ -41,10 +41,11 @@ export const ONLY_IN_TYPESCRIPT: Readonly<Record<string, readonly string[]>> = {
   "a task is cancelled, and a call interrupted, by the language's own means": ["*(signal)"],
   "lists come whole": ["*(page_size)", "Listing", "DiffListing"],
   "everything runs on a server": ["Engine", "SandboxClient.engine", "*(engine)"],
-  "keyword arguments need no type": ["EventFilter", "OutputCallbacks", "TerminalSize", "UploadChoice"],
+  "keyword arguments need no type": ["CodeCallbacks", "EventFilter", "OutputCallbacks", "TerminalSize", "UploadChoice"],
   "types like these are written out": [
     "Command",
     "Content",
+    "FileChangeCause",
     "JsonValue",
     "SandboxErrorCode",
     "TextEncodingName",

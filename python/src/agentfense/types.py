@@ -639,39 +639,23 @@ class CodeEvent:
 
 
 @dataclass(frozen=True)
-class CodeExecution:
-    """What became of a piece of code. An error of the code is a result."""
+class CodeExecution(CodeEnd):
+    """What became of a piece of code, and how it ended. An error of the code is a result."""
 
-    context_id: str
-    execution_count: int
+    context_id: str = ""
+    execution_count: int = 0
     #: Why the names of earlier code are gone.
-    restarted: Optional[str]
+    restarted: Optional[str] = None
     #: What it displayed, and at last the value of its last expression.
-    results: Sequence[CodeResult]
-    stdout: str
-    stderr: str
-    error: Optional[CodeError]
-    end: CodeEnd
+    results: Sequence[CodeResult] = ()
+    stdout: str = ""
+    stderr: str = ""
+    error: Optional[CodeError] = None
 
     @property
     def text(self) -> Optional[str]:
         """The value of its last expression as text."""
         return next((result.text for result in reversed(self.results) if result.is_main), None)
-
-    @property
-    def exit_code(self) -> int:
-        """Of a shell's last command; otherwise 0, or 1 after an error."""
-        return self.end.exit_code
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether its time was up."""
-        return self.end.timed_out
-
-    @property
-    def context_lost(self) -> bool:
-        """Whether its interpreter has ended, with all that it knew."""
-        return self.end.context_lost
 
 
 @dataclass(frozen=True)

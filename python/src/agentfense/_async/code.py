@@ -134,6 +134,7 @@ async def run_code(
             elif event.end is not None:
                 end = event.end
     return CodeExecution(
+        **vars(end),
         context_id=start.context_id,
         execution_count=start.execution_count,
         restarted=start.restarted,
@@ -141,7 +142,6 @@ async def run_code(
         stdout=await outputs["stdout"].end(),
         stderr=await outputs["stderr"].end(),
         error=failure,
-        end=end,
     )
 
 

@@ -135,6 +135,7 @@ def run_code(
             elif event.end is not None:
                 end = event.end
     return CodeExecution(
+        **vars(end),
         context_id=start.context_id,
         execution_count=start.execution_count,
         restarted=start.restarted,
@@ -142,7 +143,6 @@ def run_code(
         stdout=outputs["stdout"].end(),
         stderr=outputs["stderr"].end(),
         error=failure,
-        end=end,
     )
 
 
