@@ -47,7 +47,7 @@ describe("the tarball", () => {
     const { path, bytes } = tarballs.find((tarball) => tarball.name === name)!;
     const files = tar("-tzf", path).trim().split("\n");
     expect(
-      files.filter((file) => !/^package\/dist\/.+\.(?:js|d\.ts|sh|pl|wasm(?:\.LICENSE)?)$/.test(file)).sort(),
+      files.filter((file) => !/^package\/dist\/.+\.(?:js|cjs|d\.ts|sh|pl|py|wasm(?:\.LICENSE)?)$/.test(file)).sort(),
     ).toEqual(["package/LICENSE", "package/README.md", "package/package.json"]);
     expect(files.filter((file) => /\/(?:test|bench|examples)\/|\.test\./.test(file))).toEqual([]);
     const { exports, bin = {} } = manifests.get(name)!;

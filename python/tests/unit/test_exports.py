@@ -41,6 +41,7 @@ def test_every_name_that_is_offered_is_there_and_has_its_twin() -> None:
     assert [name for name in agentfense.__all__ if not hasattr(agentfense, name)] == []
     asynchronous = {name for name in agentfense.__all__ if name.startswith("Async")}
     assert asynchronous == {
+        "AsyncCodeContext",
         "AsyncExecution",
         "AsyncFileWatch",
         "AsyncPortConnection",
