@@ -16,7 +16,7 @@ describe("list", () => {
     const id = await api.codebase({ "src/a.ts": "abc" });
     const { files } = await api.call("CodebaseService.ListFiles", { codebase_id: id, recursive: true });
     const time = { seconds: expect.stringMatching(/^\d+$/), nanos: expect.any(Number) };
-    const common = { modified_at: time, symlink_target: "", permission: "PERMISSION_UNSPECIFIED" };
+    const common = { modified_at: time, symlink_target: "", permission: "PERMISSION_UNSPECIFIED", attributes: {} };
     expect(files).toEqual([
       { path: "src", name: "src", is_dir: true, size: "0", mode: 0o755, checksum: "", ...common },
       {
@@ -41,6 +41,7 @@ describe("list", () => {
           symlinkTarget: "",
           checksum: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
           permission: "PERMISSION_UNSPECIFIED",
+          attributes: {},
         },
       ],
       nextPageToken: "",

@@ -51,6 +51,7 @@ describe("read and write", () => {
       symlink_target: "",
       checksum: "",
       permission: "PERMISSION_WRITE",
+      attributes: {},
     });
     expect((await api.exec(id, "cat work/new.sh; stat -c ' %a' work/new.sh")).stdout).toBe("echo 755\n");
 

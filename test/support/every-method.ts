@@ -62,6 +62,7 @@ const SAMPLES: Message = {
   signal: "SIGTERM",
   size: { columns: 80, rows: 24 },
   port: 3000,
+  context_id: `ctx_${"0".repeat(32)}`,
 };
 
 /** Where the field of that name means something else. */

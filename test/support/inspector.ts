@@ -9,7 +9,7 @@ export const INSPECTABLE = {
 } as const;
 
 /** Threads that never get to hear a message: they wait for the kernel in a loop of their own. */
-const DEAF = /engine/;
+const DEAF = /agentfense-mount/;
 
 interface Reply {
   readonly id?: number;

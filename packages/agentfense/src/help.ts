@@ -9,8 +9,7 @@ export function overview(groups: Readonly<Record<string, Readonly<Record<string,
       ([word, { about }], index) => `${(index === 0 ? title : "").padEnd(width)}${word.padEnd(12)}${about}`,
     ),
   );
-  return `Usage: agentfense COMMAND [OPTIONS] …
-Runs an untrusted agent against a real codebase with least privilege per file.
+  return `Usage: agentfense COMMAND [OPTIONS] … runs an untrusted agent with least privilege per file.
 ${rows.join("\n")}
 help COMMAND tells more. Exit codes: 0 done, 1 failed or a no, 2 given wrongly; run: its command's.
 `;

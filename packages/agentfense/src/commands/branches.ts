@@ -55,8 +55,8 @@ const restore = serverCommand({
 const fork = serverCommand({
   name: "sandbox fork",
   summary: "make sandboxes of what one has",
-  about: `Makes sandboxes of what a sandbox has now, or had at a snapshot: all of them or none. What is not given is as in that sandbox, but for
-labels, secrets, home and expiry.`,
+  about: `Makes sandboxes of what a sandbox has now, or had at a snapshot: all of them or none. What is not given is as in that
+sandbox, but for labels, secrets, home and expiry.`,
   options: {
     Rules: [preset("one of these:"), rules("RULES; with --preset, after its rules")],
     Sandbox: [

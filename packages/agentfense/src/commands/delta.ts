@@ -102,8 +102,9 @@ lines of the conflict), union the lines of both; binary files and deletions it l
         value: "PATTERN=NAME",
         isRepeated: true,
         parse: parseDriver,
-        about: `merge what PATTERN matches by another driver: text, json (text that has to stay JSON), union, whole (a conflict
-where both changed it), ours, theirs. Usual are json for *.json, and whole for lock files`,
+        about: `merge what PATTERN matches by another driver: text, json (text that has to stay JSON),
+union, whole (a conflict where both changed it), ours, theirs. Usual are json for *.json,
+and whole for lock files`,
       }),
       preset("merge by this preset instead of the rules that the deltas remember:"),
       rules("the same with RULES"),

@@ -10,7 +10,7 @@ const RENAMED: Readonly<Record<string, string>> = { uploadFiles: "uploadFile", f
 
 /** What the client offers besides: several calls in one, the owner's words, and itself. */
 const ADDED = [
-  ...["uploadDirectory", "uploadSymlink", "downloadStream", "readFileBytes", "closeSession"],
+  ...["uploadDirectory", "uploadSymlink", "downloadStream", "readFileBytes", "closeSession", "createFromSnapshot"],
   ...["constructor", "engine", "name", "close"],
 ];
 

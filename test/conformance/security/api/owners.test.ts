@@ -95,7 +95,10 @@ describe("API-04", () => {
     const filters: Message[] = [{}, { owner_id: "" }, { owner_id: "alice" }, { page_size: 1000 }];
     for (const method of lists) {
       const own = pick(mallorys as unknown as Message, ["codebase_id", "sandbox_id"]);
-      const required = ["ListFiles", "ListVersions", "ListSessions", "ListProcesses", "ListChanges", "ListDirectory"];
+      const required = [
+        ...["ListFiles", "ListVersions", "ListSessions", "ListProcesses", "ListChanges", "ListDirectory"],
+        "ListCodeContexts",
+      ];
       const base = required.includes(method.name) ? own : {};
       for (const filter of filters) {
         const { code, messages } = await callByGrpc(mallory.grpc, method, { ...base, ...filter });

@@ -44,10 +44,12 @@ test.skipIf(reason !== undefined)(
     import { mkdtempSync, mkdirSync, writeFileSync, chmodSync, readFileSync, statSync } from "node:fs";
     import { mergeDeltas } from ${JSON.stringify(`${source}/isolation/merge/deltas.ts`)};
     import { removeTree } from ${JSON.stringify(`${source}/isolation/filesystem/remove-tree.ts`)};
+    import { aTickOfFileTimes } from ${JSON.stringify(join(import.meta.dirname, "../../../../../test/support/eventually.ts"))};
     const home = mkdtempSync("/tmp/agentfense-own-rights-");
     const lines = "1\\n2\\n3\\n4\\n5\\n";
     mkdirSync(home + "/lower/dir", { recursive: true });
     writeFileSync(home + "/lower/dir/text", lines);
+    await aTickOfFileTimes();
     const rules = [{ pattern: "**/*", permission: "write" }];
     const deltas = ["a", "b"].map((name) => ({ name, delta: home + "/" + name, lower: home + "/lower", rules }));
     for (const { name, delta } of deltas) {

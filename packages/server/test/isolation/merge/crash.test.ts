@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mergeDeltas } from "@agentfense/server/isolation";
 import { expect, onTestFinished, test } from "vitest";
-import { aWhile } from "../../../../../test/support/eventually.ts";
+import { aTickOfFileTimes, aWhile } from "../../../../../test/support/eventually.ts";
 import { rounds } from "../../../../../test/support/rounds.ts";
 
 const LINES = Array.from({ length: 2000 }, (_, i) => `${i}\n`).join("");
@@ -24,6 +24,7 @@ test("BR-03 a merge that is killed leaves every file old or new, and the next on
     writeFileSync(join(into, "text"), LINES);
     writeFileSync(join(into, "gone"), "");
     for (let n = 0; n < FILES; n++) writeFileSync(join(into, `file-${n}`), Buffer.alloc(SIZE, "o"));
+    await aTickOfFileTimes();
     for (let n = 0; n < FILES; n++) {
       writeFileSync(join(n % 2 === 0 ? a : b, "tree", `file-${n}`), Buffer.alloc(SIZE, "n"));
     }

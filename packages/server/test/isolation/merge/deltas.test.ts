@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Rule } from "@agentfense/permission";
 import { type MergeDelta, type MergeReport, type MergeSpec, mergeDeltas } from "@agentfense/server/isolation";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { aTickOfFileTimes } from "../../../../../test/support/eventually.ts";
 import { mountHostOfProcess } from "../../../../../test/support/mount-host.ts";
 import { type Tree, writeTree } from "../../../../../test/support/tree.ts";
 import { shape, WRITE_ALL } from "../changes/arrangement.ts";
@@ -18,6 +19,7 @@ async function arrange(codebase: Tree, works: Record<string, Work>, rules: Recor
   const [lower, mountPoint] = [join(root, "lower"), join(root, "mnt")];
   for (const path of [lower, mountPoint]) mkdirSync(path);
   writeTree(lower, codebase);
+  await aTickOfFileTimes(); // what is of one tick with the work counts as changed since
   const host = await mountHostOfProcess();
   const deltas: MergeDelta[] = [];
   for (const [name, work] of Object.entries(works)) {
