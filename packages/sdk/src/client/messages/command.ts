@@ -36,7 +36,7 @@ export function commandMembers(
   }
   return {
     sandboxId,
-    ...(typeof command === "string" ? { command } : { argv: [...command] }),
+    ...(typeof command === "string" ? { command } : { argv: Array.from<string>(command) }),
     env: { ...env },
     workdir,
     ...(timeoutMs === undefined ? {} : { timeout: durationOf(timeoutMs, "timeoutMs") }),

@@ -134,7 +134,7 @@ function family(language: CodeLanguage): string {
 
 function contextNotFound(): IsolationError {
   return new IsolationError("CONTEXT_NOT_FOUND", "there is no such code context", {
-    hint: "contexts end with their sandbox; make a new one",
+    hint: "contexts end with the run of their sandbox; make a new one",
   });
 }
 
